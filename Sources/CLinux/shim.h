@@ -21,6 +21,7 @@
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 #include <linux/fs.h>
 #include <linux/stat.h>
@@ -132,6 +133,13 @@ static inline int inlet_restrain(pid_t process, int niceness, int64_t largest) {
     struct { uint64_t now, most; } limit = {(uint64_t)largest, (uint64_t)largest};
     if (largest >= 0) result |= (int)syscall(SYS_prlimit64, process, RLIMIT_FSIZE, &limit, NULL);
     return result;
+}
+
+/* strptime(3) is declared for _XOPEN_SOURCE only. Whether the whole of `text` has that form. */
+static inline int inlet_read_date(const char *_Nonnull text, const char *_Nonnull format, struct tm *_Nonnull date) {
+    extern char *strptime(const char *, const char *, struct tm *);
+    const char *end = strptime(text, format, date);
+    return end != NULL && *end == 0;
 }
 
 /* pipe2(2) is declared for _GNU_SOURCE only. */

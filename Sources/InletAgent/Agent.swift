@@ -104,7 +104,8 @@ package final class Agent: Sendable {
         let receivers = NotificationReceiver.all(settings.notify, notificationClients)
         let notifier = try await NotificationSender(receivers, journal: journal, log: log)
         try await journal.setAddresses(Destination.addresses(destinations))
-        let recovery = try await journal.recover(destinations: destinations.map(\.name), boot: Boot.number(), at: .now)
+        let recovery = try await journal.recover(
+            destinations: destinations.map(\.name), boot: ProcessSetup.bootNumber(), at: .now)
         Failpoint.recovered.reached()
         if !recovery.isEmpty {
             log.emit(

@@ -74,7 +74,7 @@ extension AgentControl {
             let part = try await journal.matches(filter, from: cursor)
             let files = part.files.prefix(filter.limit - outcome.matched)
             outcome.add(files)
-            if !dryRun { outcome.add(try await act(action, on: files.map(\.id))) }
+            if !dryRun { outcome.add(try await act(action, on: files.map { $0.id })) }
             guard let next = part.next else { break }
             cursor = next
         }
@@ -165,16 +165,16 @@ extension AgentControl {
     /// - Returns: how many files that were, and how many others nothing was done to, by the reason.
     package func clear() async throws(JournalError) -> (files: Int, skipped: [String: Int]) {
         var (files, skipped) = (0, [String: Int]())
-        var place: ClearingPlace? = ClearingPlace()
-        while let from = place {
+        var left: Range<Int64>? = Journal.anyFile
+        while let numbers = left {
             Failpoint.acting.reached()
-            let step = try await journal.clear(from: from, at: .now)
+            let step = try await journal.clear(numbers, at: .now)
             Failpoint.acted.reached()
             // At once: the next step may fail.
             ended(step.running)
             files += step.files
             skipped.merge(step.skipped, uniquingKeysWith: +)
-            place = step.next
+            left = step.next
         }
         return (files, skipped)
     }

@@ -2,15 +2,8 @@ internal import GRDB
 package import InletCore
 package import SystemPackage
 
-/// A claim that has ended, and how.
-package struct EndedClaim: Sendable {
-    package var delivery: Int64
-    package var settlement: ClaimOutcome
-
-    package init(_ claim: Claim, _ settlement: ClaimOutcome) {
-        (delivery, self.settlement) = (claim.delivery.id, settlement)
-    }
-}
+/// A claim that has ended, by its delivery, and how.
+package typealias EndedClaim = (delivery: Int64, settlement: ClaimOutcome)
 
 /// What a holder would claim.
 package struct ClaimRequest: Sendable {
@@ -29,33 +22,16 @@ package struct ClaimRequest: Sendable {
     var owner: String { lane == .big ? Journal.begunOwner : "\(lane)" }
 }
 
-/// What came of an exchange.
-package struct Exchange: Sendable {
-    /// In the order of the ended claims.
-    package var settled: [SettledFile]
-    /// The highest priority first, and of each those that have waited longest.
-    package var claims: [Claim]
-    /// When the next delivery is due that there is room for; nil when none waits for its time, or when as many were claimed as were
-    /// wanted: there may be more that are due now.
-    package var nextDue: WallTime?
-    /// What was due and cannot be read.
-    package var damaged: [UnreadableDelivery]
-}
+/// What came of an exchange: what the ended claims came to, in their order; new claims, the highest priority first and of each
+/// those that have waited longest; when the next delivery is due that there is room for (nil when none waits for its time, or when
+/// as many were claimed as were wanted: there may be more that are due now); and what was due and cannot be read.
+package typealias Exchange = (
+    settled: [SettledFile], claims: [Claim], nextDue: WallTime?, damaged: [UnreadableDelivery]
+)
 
-/// A delivery that cannot be read, so that nobody knows what to do with it; it is parked, with the reason on its row.
-package struct UnreadableDelivery: Sendable, Equatable {
-    package var delivery: Int64
-    /// The whole path of its file.
-    package var path: FilePath
-    package var reason: String
-
-    /// - Parameter row: columns of the delivery, followed by those of its file.
-    init(_ row: SQLRow, _ error: any Error) {
-        delivery = row.integer(0)
-        path = FileRow.fullPath(row, from: DeliveryRow.width)
-        reason = "its row in the journal is damaged; it is tried again at the next start (\(error))"
-    }
-}
+/// A delivery that cannot be read, so that nobody knows what to do with it, with the whole path of its file. It is parked, with
+/// the reason on its row.
+package typealias UnreadableDelivery = (delivery: Int64, path: FilePath, reason: String)
 
 /// Free places of one destination.
 package struct ClaimCapacity: Sendable {
@@ -125,22 +101,17 @@ package struct SettledFile: Sendable {
     package var isFinal: Bool { state != .pending }
 }
 
-/// How a file is finished whose source stays as it is: what the journal says became of it, and its receipt's JSON.
-package struct Ending: Sendable {
-    package var disposition: String
-    package var receipt: [UInt8]
+/// Decides of a file whose deliveries have ended, in the transaction that ends them: one whose source stays as it is is finished
+/// with a disposition and its receipt's JSON. nil = the finisher must see to its source.
+package typealias EndingRule = @Sendable (Job) -> (disposition: String, receipt: [UInt8])?
 
-    package init(disposition: String, receipt: [UInt8]) {
-        (self.disposition, self.receipt) = (disposition, receipt)
-    }
-}
+/// Why a row of the journal cannot be worked with.
+enum UnusableRow: String, Error, CustomStringConvertible {
+    /// It was removed meanwhile (`queue forget`).
+    case missing = "no such file or delivery in the journal"
+    case unreadable = "a note in the history cannot be read"
 
-/// Decides of a file whose deliveries have ended, in the transaction that ends them. nil = the finisher must see to its source.
-package typealias EndingRule = @Sendable (Job) -> Ending?
-
-/// The row was removed meanwhile (`queue forget`).
-struct RowNotFound: Error, CustomStringConvertible {
-    var description: String { "no such file or delivery in the journal" }
+    var description: String { rawValue }
 }
 
 extension Journal {
@@ -158,7 +129,7 @@ extension Journal {
                 try Self.settlePlain(one, ending, now, database) ?? Self.settleStepwise(one, ending, now, database)
             }
             guard let room = request.room else {
-                return Exchange(settled: settled, claims: [], nextDue: nil, damaged: [])
+                return (settled, [], nil, [])
             }
             let running = try database.row(
                 "SELECT count(*) FROM delivery WHERE destination = ? AND lane = ? AND state = 'claimed'",
@@ -181,7 +152,7 @@ extension Journal {
             let claims = try due.compactMap { try Self.take($0, request.owner, room, now, database) }
             let mayBeMore = claims.count < min(max(request.most, 1), places)
             let next = mayBeMore ? try Self.nextDue(room, request.lane, database) : nil
-            return Exchange(settled: settled, claims: claims, nextDue: next, damaged: damaged)
+            return (settled, claims, next, damaged)
         }
     }
 
@@ -257,12 +228,12 @@ extension Journal {
         for tables in JournalTables.allCases {
             if let found = try DeliveryRow.all(database, from: tables, "WHERE id = ?", id).first { return found }
         }
-        throw RowNotFound()
+        throw UnusableRow.missing
     }
 
     /// - Throws: an error when there is no such row.
     static func file(_ id: Int64, _ database: Database) throws -> FileRow {
-        guard let found = try FileRow.one(id, database) else { throw RowNotFound() }
+        guard let found = try FileRow.one(id, database) else { throw UnusableRow.missing }
         return found
     }
 }

@@ -30,26 +30,9 @@ package enum ActionOutcome: Sendable, Equatable {
     case skipped(String)
 }
 
-/// Where the cancelling of everything that waits stands.
-package struct ClearingPlace: Sendable, Equatable {
-    fileprivate var last: Int64 = 0
-    /// The newest file at the beginning; nil = it begins now. What comes later is not meant, and may never end to come.
-    fileprivate var end: Int64?
-
-    package init() {}
-}
-
-/// What one step of that did.
-package struct ClearingStep: Sendable, Equatable {
-    /// Files that are cancelled now.
-    package var files = 0
-    /// Of their deliveries, those that were running.
-    package var running: [Int64] = []
-    /// How many files nothing was done to, by the reason.
-    package var skipped: [String: Int] = [:]
-    /// Where to go on; nil when that was all.
-    package var next: ClearingPlace?
-}
+/// What one step of cancelling everything that waits did: how many files are cancelled now, which of their deliveries were running,
+/// how many files nothing was done to, by the reason, and the numbers of files to go on with; nil when that was all.
+package typealias ClearingStep = (files: Int, running: [Int64], skipped: [String: Int], next: Range<Int64>?)
 
 extension Journal {
     /// Why nothing is cancelled of a file.
@@ -239,14 +222,16 @@ extension Journal {
 
     /// Cancels some of the files that wait, in one transaction, and says where to go on: between two steps, everybody else has
     /// a turn. What a step has cancelled stays so if there is no other; who begins again goes on with what is left.
+    ///
+    /// - Parameter numbers: those of the files. A step says which are left of those that there were: what comes later is not
+    ///   meant, and may never end to come.
     package func clear(
-        from place: ClearingPlace = ClearingPlace(), at now: WallTime
+        _ numbers: Range<Int64> = anyFile, at now: WallTime
     ) async throws(JournalError) -> ClearingStep {
-        let (files, next) = try await read { try Self.waiting(place, $0) }
-        if files.isEmpty { return ClearingStep() }
-        var step = ClearingStep(next: next)
+        let (files, next) = try await read { try Self.waiting(numbers, $0) }
+        if files.isEmpty { return (0, [], [:], nil) }
         let (outcomes, running) = try await act(.cancel, on: files, at: now)
-        step.running = running
+        var step: ClearingStep = (0, running, [:], next)
         for outcome in outcomes {
             // What ended with a file before it, or just now by itself, needs nothing.
             switch outcome {
@@ -258,19 +243,20 @@ extension Journal {
         return step
     }
 
+    package static let anyFile: Range<Int64> = 0..<Int64.max
+
     private static func waiting(
-        _ place: ClearingPlace, _ database: Database
-    ) throws -> (files: [Int64], next: ClearingPlace?) {
-        var next = place
-        let newest = try next.end ?? database.integer("SELECT ifnull(max(id), 0) FROM file") ?? 0
+        _ numbers: Range<Int64>, _ database: Database
+    ) throws -> (files: [Int64], next: Range<Int64>?) {
+        let newest = try database.integer("SELECT ifnull(max(id), 0) FROM file") ?? 0
+        let end = min(numbers.upperBound, newest + 1)
         let files = try database.integers(
             """
-            SELECT id FROM file INDEXED BY file_by_state WHERE state = 'pending' AND id > ? AND id <= ?
+            SELECT id FROM file INDEXED BY file_by_state WHERE state = 'pending' AND id >= ? AND id < ?
             ORDER BY id LIMIT \(clearedAtOnce)
-            """, place.last, newest)
-        next.end = newest
-        next.last = files.last ?? newest
-        return (files, files.count < clearedAtOnce ? nil : next)
+            """, numbers.lowerBound, end)
+        guard files.count == clearedAtOnce, let last = files.last else { return (files, nil) }
+        return (files, last + 1..<end)
     }
 
     /// Sends the ended, undelivered deliveries of a file again, with fresh attempts, and those of its companions that

@@ -4,17 +4,14 @@ internal import Synchronization
 
 /// Changes of the journal that wait for their transaction.
 struct CommitQueue: Sendable {
-    struct Change: Sendable {
-        /// Runs the change; the returned closure tells its caller what came of it, once that is durable.
-        ///
-        /// Throws when SQLite took back the whole transaction with the change, as it does on a full disk.
-        ///
-        /// - Parameter isAlone: nothing else is in the transaction, so that it needs no savepoint: if the change throws, all
-        ///   of it is taken back.
-        let run: @Sendable (Database, _ isAlone: Bool) throws -> @Sendable () -> Void
-        /// Tells the caller that nothing of the transaction was kept.
-        let fail: @Sendable (any Error) -> Void
-    }
+    /// `run` makes the change; the returned closure tells its caller what came of it, once that is durable. It throws when SQLite
+    /// took back the whole transaction with the change, as it does on a full disk. With `isAlone` nothing else is in the
+    /// transaction, so that it needs no savepoint: if the change throws, all of it is taken back.
+    ///
+    /// `fail` tells the caller that nothing of the transaction was kept.
+    typealias Change = (
+        run: @Sendable (Database, _ isAlone: Bool) throws -> @Sendable () -> Void, fail: @Sendable (any Error) -> Void
+    )
 
     /// Bounds how long the first of a burst waits for the last.
     private static let transactionLimit = 512
@@ -62,7 +59,7 @@ extension Journal {
     ) async throws(JournalError) -> Value {
         do {
             return try await withCheckedThrowingContinuation { continuation in
-                let change = CommitQueue.Change(
+                let change: CommitQueue.Change = (
                     run: { database, isAlone in
                         let outcome: Result<Value, any Error>
                         if isAlone {
@@ -76,7 +73,8 @@ extension Journal {
                             continuation.resume(with: outcome)
                         }
                     },
-                    fail: { continuation.resume(throwing: $0) })
+                    fail: { continuation.resume(throwing: $0) }
+                )
                 if commits.withLock({ $0.add(change) }) { database.asyncWriteWithoutTransaction { self.drain($0) } }
             }
         } catch {

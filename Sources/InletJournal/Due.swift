@@ -43,7 +43,8 @@ extension Journal {
                     let hasNotes = row.integer(DeliveryRow.width + FileRow.width) != 0
                     return (try DeliveryRow(row), try FileRow(row, from: DeliveryRow.width), hasNotes)
                 } catch {
-                    damaged.append(UnreadableDelivery(row, error))
+                    let reason = "its row in the journal is damaged; it is tried again at the next start (\(error))"
+                    damaged.append((row.integer(0), FileRow.fullPath(row, from: DeliveryRow.width), reason))
                     return nil
                 }
             }.compactMap(\.self)

@@ -214,7 +214,7 @@ extension ContentHash {
         let names = halves.first?.split(separator: "/") ?? []
         guard halves.count == 2, let algorithm = names.first.flatMap({ Digest.Algorithm(rawValue: String($0)) }),
             let bytes = Data(base64Encoded: String(halves[1])), names.count == 1 || Int64(names[1]) != nil
-        else { throw UnreadableHistory() }
+        else { throw UnusableRow.unreadable }
         self.init(digest: Digest(algorithm, bytes), partSize: names.count == 2 ? Int64(names[1]) : nil)
     }
 
@@ -275,7 +275,7 @@ private struct ShortProof: Codable {
     }
 
     func proof(of key: String?) throws -> Proof {
-        guard let key = texts[0] ?? key else { throw UnreadableHistory() }
+        guard let key = texts[0] ?? key else { throw UnusableRow.unreadable }
         var proof = Proof(
             key: key, size: size, method: method, content: try texts[1].map { try ContentHash(short: $0) },
             etag: texts[2], url: texts[3], details: details, secrets: secrets)
@@ -305,10 +305,6 @@ private struct ShortProof: Codable {
         if secrets != nil || address != nil { try values.encode(secrets) }
         if address != nil { try values.encode(address) }
     }
-}
-
-struct UnreadableHistory: Error, CustomStringConvertible {
-    var description: String { "a note in the history cannot be read" }
 }
 
 /// Where files are kept in the journal: among those that are worked with, or in the history. Both can be asked the same

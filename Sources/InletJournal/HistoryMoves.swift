@@ -1,13 +1,8 @@
 internal import GRDB
 package import InletCore
 
-/// Where the search for files that can go to the history stands.
-package struct HistoryPlace: Sendable, Equatable {
-    fileprivate var state = 0
-    fileprivate var last: Int64 = 0
-
-    package init() {}
-}
+/// Where the search for files that can go to the history stands: which of the states it is at, and the last file there.
+package typealias HistoryPlace = (state: Int, last: Int64)
 
 /// What one step of that search did: how many files went to the history, where to go on (nil when that was all), and a time at
 /// which none of the files that are too young yet had been finished (nil when no such file was met).
@@ -24,7 +19,7 @@ extension Journal {
     /// Moves some of the files that were finished at `time` or before to the history, in one transaction: at every moment all
     /// that is known of a file is in one of the two places. Writes nothing where there is nothing to move.
     package func moveToHistory(
-        finishedBy time: WallTime, from place: HistoryPlace = HistoryPlace()
+        finishedBy time: WallTime, from place: HistoryPlace = (0, 0)
     ) async throws(JournalError) -> HistoryStep {
         var (files, step) = try await read { try Self.candidates(time, place, $0) }
         if files.isEmpty { return step }

@@ -39,24 +39,8 @@ package enum NextNotice: Sendable, Equatable {
     case none
 }
 
-/// What was said last of a thing, such as a volume: kept as a number, by which the same is known again.
-package struct LastWord: Sendable, Equatable {
-    fileprivate let name: String
-    fileprivate let value: Int64
-
-    package init(of thing: String, _ word: String) {
-        name = "said:\(thing)"
-        // FNV-1a: the same in every process.
-        value = Int64(bitPattern: word.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 })
-    }
-}
-
-/// What the outbox holds.
-package struct OutboxBacklog: Sendable, Equatable {
-    package var waiting = 0
-    /// Given up; kept for a while to be looked at.
-    package var failed = 0
-}
+/// What is said of a thing, such as a volume.
+package typealias LastWord = (thing: String, word: String)
 
 extension Journal {
     /// Registers the notification receivers. From then on the transaction that ends a file or a batch also writes its notices,
@@ -151,12 +135,14 @@ extension Journal {
         _ event: NoticeEvent, _ payload: [UInt8], at now: WallTime, once word: LastWord? = nil
     ) async throws(JournalError) {
         try await commit { database in
-            if let word {
+            if let (thing, word) = word {
+                // Kept as a number, by which the same is known again. FNV-1a: the same in every process.
+                let number = word.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
                 let isNews = try database.change(
                     """
                     INSERT INTO counter (name, value) VALUES (?, ?)
                     ON CONFLICT(name) DO UPDATE SET value = excluded.value WHERE value <> excluded.value
-                    """, word.name, word.value)
+                    """, Self.counter(of: thing), Int64(bitPattern: number))
                 if isNews == 0 { return }
             }
             try database.change(
@@ -169,8 +155,10 @@ extension Journal {
 
     /// Has the next word of this thing said, whatever was said last.
     package func forgetLastWord(of thing: String) async throws(JournalError) {
-        try await change("DELETE FROM counter WHERE name = ?", LastWord(of: thing, "").name)
+        try await change("DELETE FROM counter WHERE name = ?", Self.counter(of: thing))
     }
+
+    private static func counter(of thing: String) -> String { "said:\(thing)" }
 
     /// The next notice for `sink`: those in line in their order, and between them what was refused, where its time comes first.
     package func nextNotice(_ sink: String, at now: WallTime) async throws(JournalError) -> NextNotice {
@@ -244,11 +232,12 @@ extension Journal {
         }
     }
 
-    package func outboxBacklog() async throws(JournalError) -> OutboxBacklog {
+    /// What the outbox holds: what waits, and what was given up and is kept for a while to be looked at.
+    package func outboxBacklog() async throws(JournalError) -> (waiting: Int, failed: Int) {
         try await read { database in
             try database.row("SELECT total(state <> 'failed'), total(state = 'failed') FROM outbox") {
-                OutboxBacklog(waiting: $0.int(0), failed: $0.int(1))
-            } ?? OutboxBacklog()
+                ($0.int(0), $0.int(1))
+            } ?? (0, 0)
         }
     }
 
@@ -257,7 +246,7 @@ extension Journal {
     package func endedBatch(_ id: Int64, limit: Int) async throws(JournalError) -> (batch: Batch, jobs: [Job])? {
         try await read { database in
             let batch: Batch
-            do { batch = try Self.batch(id, database) } catch is RowNotFound { return nil }
+            do { batch = try Self.batch(id, database) } catch UnusableRow.missing { return nil }
             guard batch.endedAt != nil else { return nil }
             // A receiver that was away for long is told all the same.
             let files = try JournalTables.allCases.flatMap { tables in

@@ -3,10 +3,7 @@ package import InletCore
 package import SystemPackage
 
 /// Files and bytes of one state.
-package struct StateTotal: Sendable, Equatable {
-    package var files: Int
-    package var bytes: Int64
-}
+package typealias StateTotal = (files: Int, bytes: Int64)
 
 /// How many deliveries of one destination are where.
 package struct QueueCounts: Sendable, Equatable {
@@ -86,10 +83,7 @@ package struct DeliveredFilter: Sendable, Equatable {
 }
 
 /// A delivery that has arrived, with what is known of its file.
-package struct DeliveredFile: Sendable, Equatable {
-    package var delivery: DeliveryRow
-    package var file: FileRow
-}
+package typealias DeliveredFile = (delivery: DeliveryRow, file: FileRow)
 
 extension Journal {
     /// Totals by state; states without files are left out.
@@ -98,7 +92,7 @@ extension Journal {
             var totals: [FileState: StateTotal] = [:]
             _ = try database.rows("SELECT state, files, bytes FROM tally WHERE files > 0") { row in
                 guard let state = row.text(0).flatMap(FileState.init) else { return }
-                totals[state] = StateTotal(files: row.int(1), bytes: row.integer(2))
+                totals[state] = (row.int(1), row.integer(2))
             }
             return totals
         }
@@ -115,7 +109,7 @@ extension Journal {
         var cursor = filter.below
         while jobs.count < filter.limit {
             let part = try await matches(filter, from: cursor, newestFirst: true)
-            let wanted = part.files.prefix(filter.limit - jobs.count).map(\.id)
+            let wanted = part.files.prefix(filter.limit - jobs.count).map { $0.id }
             for some in wanted.groups(of: Self.readAtOnce) {
                 jobs += try await self.jobs(some) { _ in true }.compactMap(\.self)
             }
@@ -302,9 +296,10 @@ extension Journal {
                     WHERE \(conditions) ORDER BY delivery.id LIMIT \(limit)
                     """, values
                 ) { row in
-                    DeliveredFile(
+                    (
                         delivery: try DeliveryRow(row, showing: true),
-                        file: try FileRow(row, from: DeliveryRow.width, showing: true))
+                        file: try FileRow(row, from: DeliveryRow.width, showing: true)
+                    )
                 }
             }
             let rows = Array(found.sorted { $0.delivery.id < $1.delivery.id }.prefix(limit))

@@ -12,12 +12,9 @@ package enum KnownFile: Sendable, Equatable {
     case touched(FileRow)
 }
 
-/// A file of the journal that has another path now.
-package struct RenamedFile: Sendable, Equatable {
-    package var file: FileRow
-    /// It waits, and no destination has heard of it: its key is still free to change.
-    package var isUntold: Bool
-}
+/// A file of the journal that has another path now, and whether it waits and no destination has heard of it: its key is still free
+/// to change.
+package typealias RenamedFile = (file: FileRow, isUntold: Bool)
 
 extension Journal {
     /// Whether files of these identities were admitted before, by the rule of `FileIdentity.isKnown(as:tolerance:)`.
@@ -227,7 +224,7 @@ extension Journal {
             SELECT 1 FROM delivery WHERE file_id = ? AND (started_at IS NOT NULL OR state NOT IN ('ready', 'parked')
                 OR EXISTS (SELECT 1 FROM checkpoint WHERE delivery_id = delivery.id)) LIMIT 1
             """, file.id)
-        return RenamedFile(file: file, isUntold: file.state == .pending && told == nil)
+        return (file, isUntold: file.state == .pending && told == nil)
     }
 
     /// Gives the file its new path.
@@ -240,7 +237,9 @@ extension Journal {
     {
         try await commit { database in
             let id = renamed.file.id
-            guard try Self.renamed(from: renamed.file.path, to: arrival, database) == renamed else { return false }
+            guard let now = try Self.renamed(from: renamed.file.path, to: arrival, database), now == renamed else {
+                return false
+            }
             let running = try database.integer(
                 "SELECT 1 FROM delivery WHERE file_id = ? AND state = 'claimed' LIMIT 1", id)
             guard running == nil else { return false }

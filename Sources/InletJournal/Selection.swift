@@ -33,14 +33,8 @@ package struct FileFilter: Sendable {
     }
 }
 
-/// A file that a filter lets through.
-package struct MatchedFile: Sendable, Equatable {
-    package var id: Int64
-    /// The whole path.
-    package var path: FilePath
-    package var size: Int64
-    package var state: FileState
-}
+/// A file that a filter lets through, with its whole path.
+package typealias MatchedFile = (id: Int64, path: FilePath, size: Int64, state: FileState)
 
 extension Journal {
     /// Ids that one question looks at: a long history must not keep others from the journal, nor be in memory at once. A row of
@@ -161,9 +155,8 @@ private struct FileQuery {
         ) { row -> MatchedFile? in
             let path = row.path(2)
             guard filter.path?.matches(path) ?? true, hasLabels(row) else { return nil }
-            return MatchedFile(
-                id: row.integer(0), path: row.path(1).pushing(path), size: row.integer(3),
-                state: row.text(4).flatMap(FileState.init) ?? .failed)
+            let state = row.text(4).flatMap(FileState.init) ?? .failed
+            return (row.integer(0), row.path(1).pushing(path), row.integer(3), state)
         }.compactMap(\.self).sorted { $0.id < $1.id }
     }
 

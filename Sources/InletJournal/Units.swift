@@ -239,7 +239,7 @@ extension Journal {
         let batch = try database.row("SELECT \(Batch.columns) FROM batch WHERE id = ?", id) {
             Batch($0, counts: counts)
         }
-        guard let batch else { throw RowNotFound() }
+        guard let batch else { throw UnusableRow.missing }
         return batch
     }
 

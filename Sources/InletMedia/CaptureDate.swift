@@ -18,7 +18,7 @@ package struct CaptureDate: Sendable, Hashable {
     /// - Throws: only when the file cannot be read.
     package static func read(from source: SourceFile, at now: WallTime = .now) throws(SystemError) -> CaptureDate? {
         let bytes = BoundedBytes(size: source.opened.size) { offset, count throws(SystemError) in
-            try source.bytes(at: offset, count: count)
+            try source.content(of: count, at: offset)
         }
         return try read(bytes, at: now)
     }
@@ -31,7 +31,7 @@ package struct CaptureDate: Sendable, Hashable {
     /// The dates of a file that begins with `head`, the best first.
     private static func candidates(_ head: [UInt8], _ bytes: BoundedBytes) throws(SystemError) -> [CaptureDate] {
         if BoxType.opensFile(head) { return try MovieDates.read(bytes) }
-        return try ExifBlock.find(head, bytes).map(ExifDates.read) ?? []
+        return try ExifBlock.find(head, bytes).map(ExifBlock.dates) ?? []
     }
 }
 
@@ -39,21 +39,5 @@ extension Captured {
     /// The answer that a reading gives.
     package init(_ date: CaptureDate?) {
         if let date { self = .at(date.time, origin: date.origin) } else { self = .unknown }
-    }
-}
-
-extension SourceFile {
-    /// `count` bytes from `offset` on, fewer where the file ends. Blocks.
-    fileprivate func bytes(at offset: Int64, count: Int) throws(SystemError) -> [UInt8] {
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: count, alignment: 1)
-        defer { buffer.deallocate() }
-        var filled = 0
-        while filled < count {
-            let room = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
-            let more = try read(into: room, at: offset + Int64(filled))
-            if more == 0 { break }
-            filled += more
-        }
-        return Array(buffer.prefix(filled))
     }
 }

@@ -2,7 +2,7 @@ internal import InletCore
 
 /// Dates as cameras write them: `2026:11:21 07:08:09` (CIPA DC-008) and `2026-11-21T07:08:09.250+0100` (ISO 8601), and
 /// what lies between the two.
-enum DateText {
+struct DateText {
     /// The time that `text` gives; nil when it is blank or no date.
     ///
     /// - Parameters:
@@ -11,28 +11,27 @@ enum DateText {
     static func time(
         _ text: some Collection<UInt8>, subSeconds: [UInt8]? = nil, offset: [UInt8]? = nil
     ) -> CaptureTime? {
-        var cursor = ASCIIReader(text)
+        var cursor = DateText(text)
         guard let year = cursor.number(4), cursor.skip(":-/."), let month = cursor.number(2), cursor.skip(":-/."),
             let day = cursor.number(2), cursor.skip(" T"), let hour = cursor.number(2), cursor.skip(":"),
             let minute = cursor.number(2), cursor.skip(":"), let second = cursor.number(2)
         else { return nil }
-        var millisecond = subSeconds.map { ASCIIReader($0).milliseconds() } ?? 0
+        var millisecond = subSeconds.map { DateText($0).milliseconds() } ?? 0
         if cursor.skip(".,") { millisecond = cursor.takeMilliseconds() }
-        var separate = ASCIIReader(offset ?? [])
+        var separate = DateText(offset ?? [])
         return CaptureTime(
             year: year, month: month, day: day, hour: hour, minute: minute, second: second, millisecond: millisecond,
             offset: cursor.offset() ?? separate.offset())
     }
-}
 
-/// Reads a text of ASCII from left to right.
-private struct ASCIIReader {
+    // MARK: - Reading from left to right
+
     private var rest: ArraySlice<UInt8>
 
-    init(_ text: some Collection<UInt8>) { rest = Array(text.drop { $0 == 0x20 })[...] }
+    private init(_ text: some Collection<UInt8>) { rest = Array(text.drop { $0 == 0x20 })[...] }
 
     /// Exactly `count` digits.
-    mutating func number(_ count: Int) -> Int? {
+    private mutating func number(_ count: Int) -> Int? {
         let digits = rest.prefix(count)
         guard digits.count == count, digits.allSatisfy(Self.isDigit) else { return nil }
         rest = rest.dropFirst(count)
@@ -40,26 +39,26 @@ private struct ASCIIReader {
     }
 
     /// Steps over one byte of `choices`.
-    mutating func skip(_ choices: String) -> Bool {
+    private mutating func skip(_ choices: String) -> Bool {
         guard let first = rest.first, choices.utf8.contains(first) else { return false }
         rest = rest.dropFirst()
         return true
     }
 
     /// The digits of a fraction, as thousandths, rounded down.
-    mutating func takeMilliseconds() -> Int {
+    private mutating func takeMilliseconds() -> Int {
         let result = milliseconds()
         rest = rest.drop(while: Self.isDigit)
         return result
     }
 
-    func milliseconds() -> Int {
+    private func milliseconds() -> Int {
         let digits = rest.prefix(3).prefix(while: Self.isDigit) + [0x30, 0x30, 0x30]
         return digits.prefix(3).reduce(0) { $0 * 10 + Int($1 - 0x30) }
     }
 
     /// `Z`, `+01:00`, `+0100` or `+01`, in seconds; nil for anything else. RFC 3339 calls -00:00 a zone that is not known.
-    mutating func offset() -> Int64? {
+    private mutating func offset() -> Int64? {
         if skip("Zz") { return 0 }
         let isNegative = rest.first == UInt8(ascii: "-")
         guard skip("+-"), let hours = number(2), hours <= 23 else { return nil }

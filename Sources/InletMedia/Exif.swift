@@ -15,8 +15,8 @@ enum ExifBlock {
         if head.starts(with: [0xFF, 0xD8]) { return try inJPEG(at: 0, bytes) }
         if isTIFF(head) { return try TIFFDates.read(head, bytes) }
         if head.starts(with: "FUJIFILMCCD-RAW".utf8) { return try inRAF(bytes) }
-        if head.starts(with: ExifChunk.png) { return try ExifChunk.inPNG(bytes) }
-        if ExifChunk.isWebP(head) { return try ExifChunk.inWebP(bytes) }
+        if head.starts(with: png) { return try inPNG(bytes) }
+        if head.starts(with: "RIFF".utf8), head.dropFirst(8).starts(with: "WEBP".utf8) { return try inWebP(bytes) }
         return nil
     }
 
@@ -70,30 +70,26 @@ enum ExifBlock {
 }
 
 /// The block of EXIF in pictures made of chunks: PNG (third edition, 11.3.4.5, `eXIf`) and WebP (RIFF, `EXIF`).
-enum ExifChunk {
+extension ExifBlock {
     static let png: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
 
-    static func isWebP(_ head: [UInt8]) -> Bool {
-        head.starts(with: "RIFF".utf8) && head.dropFirst(8).starts(with: "WEBP".utf8)
-    }
-
     /// A chunk is its length, its name, its content and a checksum of four bytes.
-    static func inPNG(_ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
+    private static func inPNG(_ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
         var offset: Int64 = 8
         while let head = try bytes.read(8, at: offset) {
             let length = Int64(head.bigEndian(4, at: 0))
-            if head[4...].elementsEqual("eXIf".utf8) { return try ExifBlock.at(offset + 8, count: length, bytes) }
+            if head[4...].elementsEqual("eXIf".utf8) { return try at(offset + 8, count: length, bytes) }
             offset += 8 + length + 4
         }
         return nil
     }
 
     /// A chunk is its name, its length with the least significant byte first, and its content up to an even length.
-    static func inWebP(_ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
+    private static func inWebP(_ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
         var offset: Int64 = 12
         while let head = try bytes.read(8, at: offset) {
             let length = Int64(Array(head[4...].reversed()).bigEndian(4, at: 0))
-            if head[..<4].elementsEqual("EXIF".utf8) { return try ExifBlock.at(offset + 8, count: length, bytes) }
+            if head[..<4].elementsEqual("EXIF".utf8) { return try at(offset + 8, count: length, bytes) }
             offset += 8 + length + length % 2
         }
         return nil
@@ -101,24 +97,16 @@ enum ExifChunk {
 }
 
 /// The dates in a block of EXIF.
-enum ExifDates {
-    /// A date and the fields that make it exact.
-    private struct Field {
-        var name: String
-        var date: UInt32
-        var offset: UInt32
-        var subSeconds: UInt32
-    }
-
-    /// CIPA DC-008 4.6.5 and 4.6.6; the best first. The last one changes when a picture is edited.
-    private static let fields = [
-        Field(name: "DateTimeOriginal", date: 0x9003, offset: 0x9011, subSeconds: 0x9291),
-        Field(name: "CreateDate", date: 0x9004, offset: 0x9012, subSeconds: 0x9292),
-        Field(name: "DateTime", date: 0x0132, offset: 0x9010, subSeconds: 0x9290),
+extension ExifBlock {
+    /// Dates with the fields that make them exact (CIPA DC-008 4.6.5 and 4.6.6), the best first. The last one changes when a
+    /// picture is edited.
+    private static let fields: [(name: String, date: UInt32, offset: UInt32, subSeconds: UInt32)] = [
+        ("DateTimeOriginal", 0x9003, 0x9011, 0x9291), ("CreateDate", 0x9004, 0x9012, 0x9292),
+        ("DateTime", 0x0132, 0x9010, 0x9290),
     ]
 
     /// The dates in `block`, which begins with TIFF's header; the best first, none when it is damaged.
-    static func read(_ block: [UInt8]) -> [CaptureDate] {
+    static func dates(_ block: [UInt8]) -> [CaptureDate] {
         guard let data = ExifFields(block) else { return [] }
         return fields.compactMap { field in
             guard let text = data.text(field.date),
@@ -158,12 +146,9 @@ private final class ExifFields {
 /// too, where most software writes them; so the fields that matter are brought together.
 struct TIFFDates {
     /// A text, its NUL included.
-    private struct Field {
-        var tag: UInt64
-        var value: [UInt8]
-    }
+    private typealias Field = (tag: UInt64, value: [UInt8])
 
-    /// The dates and what makes them exact: `ExifDates`.
+    /// The dates and what makes them exact: `ExifBlock.dates`.
     private static let wanted: Set<UInt64> = [
         0x0132, 0x9003, 0x9004, 0x9010, 0x9011, 0x9012, 0x9290, 0x9291, 0x9292,
     ]
@@ -197,7 +182,7 @@ struct TIFFDates {
             let tag = number(entry.prefix(2))
             if tag == Self.exifPointer { exif = Int64(number(entry.suffix(4))) }
             guard Self.wanted.contains(tag), let value = try text(entry) else { continue }
-            fields.append(Field(tag: tag, value: value))
+            fields.append((tag, value))
         }
         return (fields, exif)
     }

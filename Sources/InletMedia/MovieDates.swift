@@ -10,7 +10,7 @@ enum MovieDates {
         var walk = BoxIterator(bytes, in: 0..<bytes.size)
         while let box = try walk.next() {
             switch box.type {
-            case "meta": dates += try HEIFItems.exif(in: box, bytes).map(ExifDates.read) ?? []
+            case "meta": dates += try exif(inItemsOf: box, bytes).map(ExifBlock.dates) ?? []
             // It may stand behind gigabytes of `mdat`, which is stepped over.
             case "moov": return dates + (try inMovie(box, bytes))
             default: continue
@@ -26,11 +26,11 @@ enum MovieDates {
         while let box = try walk.next() {
             switch box.type {
             case "mvhd": header += try inHeader(box, bytes)
-            case "meta": dates += try QuickTimeMetadata.dates(in: box, bytes)
+            case "meta": dates += try inMetadata(box, bytes)
             // Where FFmpeg writes it.
             case "udta":
                 if let meta = try bytes.first("meta", in: box.content) {
-                    dates += try QuickTimeMetadata.dates(in: meta, bytes)
+                    dates += try inMetadata(meta, bytes)
                 }
             case "uuid": dates += try inCanonRaw(box, bytes)
             default: continue
@@ -63,7 +63,7 @@ enum MovieDates {
         }
         let inside = (box.content.lowerBound + length)..<box.content.upperBound
         guard let block = try bytes.first("CMT2", in: inside) else { return [] }
-        return try ExifBlock.at(block.content.lowerBound, count: block.length, bytes).map(ExifDates.read) ?? []
+        return try ExifBlock.at(block.content.lowerBound, count: block.length, bytes).map(ExifBlock.dates) ?? []
     }
 
     /// 85c0b687-820f-11e0-8111-f4ce462b6a48
@@ -74,13 +74,13 @@ enum MovieDates {
 
 /// The metadata of `moov/meta`: `keys` names them, `ilst` holds a value under each key's number
 /// (Apple, "QuickTime File Format": Metadata Atoms and Types).
-enum QuickTimeMetadata {
+extension MovieDates {
     private static let creationDate = Array("com.apple.quicktime.creationdate".utf8)
     /// A key's length that no sound file reaches; keys behind a longer one are not looked at.
     private static let longestKey = 1024
     private static let maximumKeys = 256
 
-    static func dates(in meta: Box, _ bytes: BoundedBytes) throws(SystemError) -> [CaptureDate] {
+    private static func inMetadata(_ meta: Box, _ bytes: BoundedBytes) throws(SystemError) -> [CaptureDate] {
         let inside = try children(of: meta, bytes)
         guard let keys = try bytes.first("keys", in: inside), let list = try bytes.first("ilst", in: inside),
             let number = try number(ofKey: creationDate, in: keys, bytes),
@@ -117,6 +117,89 @@ enum QuickTimeMetadata {
             offset += Int64(length)
         }
         return nil
+    }
+}
+
+/// The EXIF item of a HEIF picture (ISO/IEC 23008-12, Annex A): `iinf` says which item it is, `iloc` where it lies
+/// (ISO/IEC 14496-12, 8.11).
+extension MovieDates {
+    private static let maximumTable = 64 << 10
+
+    /// The block of EXIF that `meta` leads to; nil when there is none.
+    static func exif(inItemsOf meta: Box, _ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
+        let inside = try children(of: meta, bytes)
+        guard let infos = try bytes.first("iinf", in: inside), let item = try exifItem(in: infos, bytes),
+            let places = try bytes.first("iloc", in: inside),
+            let table = try bytes.content(of: places, limit: maximumTable),
+            let place = ItemPlaces(table).place(of: item),
+            // The item begins with the length of what stands before TIFF's header: usually `Exif` and two NULs.
+            let head = try bytes.read(4, at: place.lowerBound)
+        else { return nil }
+        let start = place.lowerBound + 4 + Int64(head.bigEndian(4, at: 0))
+        guard start < place.upperBound else { return nil }
+        return try ExifBlock.at(start, count: place.upperBound - start, bytes)
+    }
+
+    /// The number of the item of type `Exif`.
+    private static func exifItem(in infos: Box, _ bytes: BoundedBytes) throws(SystemError) -> UInt64? {
+        guard let version = try bytes.read(1, at: infos.content.lowerBound)?.first else { return nil }
+        let start = infos.content.lowerBound + (version == 0 ? 6 : 8)
+        guard start <= infos.content.upperBound else { return nil }
+        var walk = BoxIterator(bytes, in: start..<infos.content.upperBound)
+        while let box = try walk.next() {
+            guard box.type == "infe" else { continue }
+            let entry = try bytes.read(upTo: Int(min(box.length, 14)), at: box.content.lowerBound)
+            // Version 2 has numbers of 16 bits, version 3 of 32; older ones have no types.
+            let width = entry.first == 2 ? 2 : entry.first == 3 ? 4 : 0
+            guard width > 0, entry.count >= 10 + width else { continue }
+            if entry[(6 + width)..<(10 + width)].elementsEqual("Exif".utf8) { return entry.bigEndian(width, at: 4) }
+        }
+        return nil
+    }
+}
+
+/// The table `iloc`, read from left to right.
+private struct ItemPlaces {
+    private var rest: ArraySlice<UInt8>
+
+    init(_ table: [UInt8]) { rest = table[...] }
+
+    /// The first piece of an item that lies in the file itself; nil when it is not there.
+    consuming func place(of wanted: UInt64) -> Range<Int64>? {
+        guard let version = number(1), version <= 2, number(3) != nil, let sizes = number(1), let more = number(1),
+            let count = number(version < 2 ? 2 : 4)
+        else { return nil }
+        let widths = [sizes >> 4, sizes & 15, more >> 4, version == 0 ? 0 : more & 15].map { Int($0) }
+        // A length of no bytes would mean the whole file, and a table that can name any number of pieces.
+        guard widths.allSatisfy({ [0, 4, 8].contains($0) }), widths[1] > 0 else { return nil }
+        for _ in 0..<count {
+            guard let id = number(version < 2 ? 2 : 4), let method = version == 0 ? 0 : number(2), number(2) != nil,
+                let base = number(widths[2]), let pieces = number(2)
+            else { return nil }
+            var first: Range<Int64>?
+            for index in 0..<pieces {
+                guard number(widths[3]) != nil, let offset = number(widths[0]), let length = number(widths[1]) else {
+                    return nil
+                }
+                if index == 0 { first = Self.range(base, offset, length) }
+            }
+            if id == wanted { return method & 15 == 0 ? first : nil }
+        }
+        return nil
+    }
+
+    /// The next `width` bytes as a number; without any 0.
+    private mutating func number(_ width: Int) -> UInt64? {
+        guard rest.count >= width else { return nil }
+        defer { rest = rest.dropFirst(width) }
+        return rest.bigEndian(width, at: 0)
+    }
+
+    private static func range(_ base: UInt64, _ offset: UInt64, _ length: UInt64) -> Range<Int64>? {
+        let (start, isTooFar) = base.addingReportingOverflow(offset)
+        let (end, isTooLong) = start.addingReportingOverflow(length)
+        guard !isTooFar, !isTooLong, end <= UInt64(Int64.max) else { return nil }
+        return Int64(start)..<Int64(end)
     }
 }
 

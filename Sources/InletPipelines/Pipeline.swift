@@ -279,11 +279,10 @@ package enum SourceDigests {
         _ algorithms: Set<Digest.Algorithm>, of source: SourceFile, on pool: BlockingPool,
         progress: @escaping @Sendable () -> Void = {}
     ) async throws(DeliveryError) -> [Digest] {
-        let kinds = algorithms.reduce(into: SumKinds()) { $0.insert(SumKinds($1)) }
         let sums = try await DeliveryError.onTransfer(
             await Checksum.sums(
-                kinds, of: source, offset: 0, length: source.opened.size, on: pool, progress: progress))
-        return algorithms.compactMap { sums.sum($0) }
+                algorithms, of: source, offset: 0, length: source.opened.size, on: pool, progress: progress))
+        return algorithms.compactMap { sums[$0] }
     }
 
     /// Whether the file still has the content that was proved, computed in the way it was proved.

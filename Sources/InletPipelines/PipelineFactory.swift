@@ -79,9 +79,7 @@ package final class PipelineFactory: Sendable {
 
     /// Sets the rates of everything that the factory's pipelines send.
     package var valve: BandwidthValve {
-        { [throttle] rate, destination in
-            if let destination { throttle.set(rate, for: destination) } else { throttle.set(rate) }
-        }
+        { [throttle] rate, destination in throttle.set(rate, for: destination) }
     }
 
     // MARK: - Connections

@@ -108,12 +108,12 @@ struct ContentCheck {
         let content = order.proof.content
         composite = content.flatMap { $0.partSize.map { $0 > 0 } == true ? $0 : nil }
         wanted = order.digests + (content.map { $0.partSize == nil ? [$0.digest] : [] } ?? [])
-        whole = SliceHasher(wanted.reduce(into: SumKinds()) { $0.insert(SumKinds($1.algorithm)) })
+        whole = SliceHasher(Set(wanted.map(\.algorithm)))
         part = Self.hasher(composite)
     }
 
     private static func hasher(_ composite: ContentHash?) -> SliceHasher {
-        SliceHasher(composite.map { SumKinds($0.digest.algorithm) } ?? [])
+        SliceHasher(composite.map { [$0.digest.algorithm] } ?? [])
     }
 
     /// Whether more has come than belongs there.
@@ -137,7 +137,7 @@ struct ContentCheck {
     }
 
     private mutating func endPart(_ composite: ContentHash) {
-        partDigests += part.finish().sum(composite.digest.algorithm)?.bytes ?? []
+        partDigests += part.finish()[composite.digest.algorithm]?.bytes ?? []
         part = Self.hasher(composite)
     }
 
@@ -147,14 +147,14 @@ struct ContentCheck {
         let sums = whole.finish()
         var compared = ["length"]
         for digest in wanted {
-            let (found, name) = (sums.sum(digest.algorithm), digest.algorithm.rawValue)
+            let (found, name) = (sums[digest.algorithm], digest.algorithm.rawValue)
             if found != digest { return .differs("its \(name) is \(found?.hex ?? "unknown"), not \(digest.hex)") }
             if !compared.contains(name) { compared.append(name) }
         }
         if let composite {
             if let partSize = composite.partSize, count % partSize != 0 || count == 0 { endPart(composite) }
             let (digest, name) = (composite.digest, "\(composite.digest.algorithm.rawValue) over parts")
-            let found = SliceHasher.sums(SumKinds(digest.algorithm), of: partDigests).sum(digest.algorithm)
+            let found = SliceHasher.sums([digest.algorithm], of: partDigests)[digest.algorithm]
             guard found == digest else {
                 return .differs("its \(name) is \(found?.hex ?? "unknown"), not \(digest.hex)")
             }

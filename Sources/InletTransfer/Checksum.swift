@@ -107,31 +107,8 @@ package struct RunningHash: Sendable {
     package var digest: Digest { hash.digest }
 }
 
-/// Which checksums of a slice are wanted.
-package struct SumKinds: OptionSet, Sendable {
-    package let rawValue: Int
-
-    package init(rawValue: Int) { self.rawValue = rawValue }
-
-    package static let md5 = SumKinds(rawValue: 1)
-    package static let sha256 = SumKinds(rawValue: 2)
-    package static let crc32c = SumKinds(rawValue: 4)
-    package static let sha1 = SumKinds(rawValue: 8)
-    package static let xxh64 = SumKinds(rawValue: 16)
-}
-
 /// Checksums of one slice of a file: those that were asked for.
-package struct SliceSums: Sendable, Equatable {
-    private let digests: [Digest]
-
-    package init(_ digests: [Digest] = []) { self.digests = digests }
-
-    /// The checksum of this kind; nil where nobody asked for it.
-    package func sum(_ algorithm: Digest.Algorithm) -> Digest? { digests.first { $0.algorithm == algorithm } }
-
-    package var md5: Digest? { sum(.md5) }
-    package var sha256: Digest? { sum(.sha256) }
-}
+package typealias SliceSums = [Digest.Algorithm: Digest]
 
 /// Computes several checksums in one pass.
 package struct SliceHasher {
@@ -141,7 +118,7 @@ package struct SliceHasher {
     private var sha1: SHA1?
     private var xxh64: inlet_xxh64?
 
-    package init(_ kinds: SumKinds) {
+    package init(_ kinds: Set<Digest.Algorithm>) {
         md5 = kinds.contains(.md5) ? MD5() : nil
         sha256 = kinds.contains(.sha256) ? SHA256() : nil
         crc32c = kinds.contains(.crc32c) ? 0 : nil
@@ -158,7 +135,7 @@ package struct SliceHasher {
     }
 
     /// The checksums `kinds` of all of `bytes`.
-    package static func sums(_ kinds: SumKinds, of bytes: [UInt8]) -> SliceSums {
+    package static func sums(_ kinds: Set<Digest.Algorithm>, of bytes: [UInt8]) -> SliceSums {
         var hasher = SliceHasher(kinds)
         bytes.withUnsafeBytes { hasher.update($0) }
         return hasher.finish()
@@ -171,7 +148,7 @@ package struct SliceHasher {
             md5?.digest, sha256?.digest, crc32c.map { Digest(.crc32c, $0.bigEndianBytes) }, sha1?.digest,
             xxh64.map { Digest(.xxh64, $0.sum.bigEndianBytes) },
         ]
-        return SliceSums(all.compactMap(\.self))
+        return Dictionary(uniqueKeysWithValues: all.compactMap { $0.map { ($0.algorithm, $0) } })
     }
 }
 
@@ -187,18 +164,6 @@ extension FixedWidthInteger {
     fileprivate var bigEndianBytes: [UInt8] { withUnsafeBytes(of: bigEndian) { Array($0) } }
 }
 
-extension SumKinds {
-    package init(_ algorithm: Digest.Algorithm) {
-        switch algorithm {
-        case .md5: self = .md5
-        case .sha256: self = .sha256
-        case .crc32c: self = .crc32c
-        case .sha1: self = .sha1
-        case .xxh64: self = .xxh64
-        }
-    }
-}
-
 extension Checksum {
     /// The checksums `kinds` of `length` bytes from `offset`, in one pass over the file.
     ///
@@ -206,7 +171,7 @@ extension Checksum {
     /// - Throws: `.sourceChanged` when the file ends before, `.sourceUnreadable`, `.cancelled` within one buffer of the
     ///   task's cancellation.
     package static func sums(
-        _ kinds: SumKinds, of source: SourceFile, offset: Int64, length: Int64, on pool: BlockingPool,
+        _ kinds: Set<Digest.Algorithm>, of source: SourceFile, offset: Int64, length: Int64, on pool: BlockingPool,
         progress: @escaping @Sendable () -> Void = {}
     ) async throws(TransferError) -> SliceSums {
         // Two changes of thread take longer than such a read. The agent's deliveries run on threads that may block.
@@ -219,7 +184,7 @@ extension Checksum {
     private static let shortest: Int64 = 256 << 10
 
     private static func sums(
-        _ kinds: SumKinds, _ source: SourceFile, _ offset: Int64, _ length: Int64, _ progress: () -> Void
+        _ kinds: Set<Digest.Algorithm>, _ source: SourceFile, _ offset: Int64, _ length: Int64, _ progress: () -> Void
     ) throws(TransferError) -> SliceSums {
         var hasher = SliceHasher(kinds)
         try readAll(source, offset: offset, length: length) { piece in
@@ -254,8 +219,8 @@ extension Checksum {
         let (size, algorithm) = (source.opened.size, content.digest.algorithm)
         func digest(_ offset: Int64, _ length: Int64) async throws(TransferError) -> Digest {
             let sums = try await sums(
-                SumKinds(algorithm), of: source, offset: offset, length: length, on: pool, progress: progress)
-            return sums.sum(algorithm) ?? Digest(algorithm, [])
+                [algorithm], of: source, offset: offset, length: length, on: pool, progress: progress)
+            return sums[algorithm] ?? Digest(algorithm, [])
         }
         guard let partSize = content.partSize else {
             return ContentHash(digest: try await digest(0, size), partSize: nil)
@@ -267,8 +232,7 @@ extension Checksum {
             digests += try await digest(offset, length).bytes
             offset += length
         } while offset < size
-        var whole = SliceHasher(SumKinds(algorithm))
-        digests.withUnsafeBytes { whole.update($0) }
-        return ContentHash(digest: whole.finish().sum(algorithm) ?? Digest(algorithm, []), partSize: partSize)
+        let whole = SliceHasher.sums([algorithm], of: digests)[algorithm]
+        return ContentHash(digest: whole ?? Digest(algorithm, []), partSize: partSize)
     }
 }

@@ -35,6 +35,9 @@ package struct Download: Sendable {
         self.progress = progress
     }
 
+    /// How much of its beginning `objection` sees.
+    static let headBytes = 512
+
     /// Beside the target, so that a rename ends it: `.NAME.inlet-part`, NAME shortened so that a note beside it has a name, too.
     package var partPath: FilePath {
         guard let name = target.lastComponent else { return target }
@@ -54,24 +57,9 @@ package struct Download: Sendable {
     }
 }
 
-/// What tells of a fetched file whether it is what was asked for.
-package struct DownloadHead: Sendable, Equatable {
-    /// How many of them there are at most.
-    package static let most = 512
-
-    /// The first bytes.
-    package var bytes: [UInt8]
-    /// The media type that the server gave, in lower case and without parameters.
-    package var type: String?
-    /// Whether all bytes were held against a checksum.
-    package var isProved: Bool
-
-    package init(bytes: [UInt8], type: String?, isProved: Bool) {
-        self.bytes = bytes
-        self.type = type
-        self.isProved = isProved
-    }
-}
+/// What tells of a fetched file whether it is what was asked for: its first bytes (at most `Download.headBytes`), the media type
+/// that the server gave, in lower case and without parameters, and whether all bytes were held against a checksum.
+package typealias DownloadHead = (bytes: [UInt8], type: String?, isProved: Bool)
 
 /// A file that was fetched whole, checked and synced: with the SHA-256 of what was written, read back from the file, and with
 /// what the content was held against; nothing where only its length was known.

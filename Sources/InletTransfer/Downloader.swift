@@ -69,12 +69,12 @@ package struct Downloader: Sendable {
         try await pool.run { () throws(TransferError) in
             let download = open.download
             let (size, sums) = try Self.sums(open)
-            for digest in open.wanted where sums.sum(digest.algorithm) != digest {
+            for digest in open.wanted where sums[digest.algorithm] != digest {
                 try open.clear()
                 throw TransferError(
                     .corrupted,
                     "\(download.target.display): its \(digest.algorithm.rawValue) is "
-                        + "\(sums.sum(digest.algorithm)?.hex ?? "unknown"), not \(digest.hex); nothing of it is kept",
+                        + "\(sums[digest.algorithm]?.hex ?? "unknown"), not \(digest.hex); nothing of it is kept",
                     isOutage: false)
             }
             try Self.check(open)
@@ -83,7 +83,7 @@ package struct Downloader: Sendable {
             } catch {
                 throw TransferError(writing: error, target: download.target)
             }
-            return (download.target, size, sums.sha256 ?? Digest(.sha256, []), open.wanted)
+            return (download.target, size, sums[.sha256] ?? Digest(.sha256, []), open.wanted)
         }
     }
 
@@ -112,13 +112,11 @@ package struct Downloader: Sendable {
         guard let objection = open.download.objection else { return }
         let bytes: [UInt8]
         do throws(SystemError) {
-            bytes = try open.part.source().content(of: DownloadHead.most)
+            bytes = try open.part.source().content(of: Download.headBytes)
         } catch {
             throw TransferError(writing: error, target: open.download.target)
         }
-        guard let reason = objection(DownloadHead(bytes: bytes, type: open.type, isProved: !open.wanted.isEmpty)) else {
-            return
-        }
+        guard let reason = objection((bytes, open.type, isProved: !open.wanted.isEmpty)) else { return }
         try open.clear()
         throw TransferError(
             .badAnswer, "\(open.download.target.display): \(reason); nothing of it is kept", isOutage: false)
@@ -131,9 +129,7 @@ package struct Downloader: Sendable {
         } catch {
             throw TransferError(writing: error, target: open.download.target)
         }
-        var kinds: SumKinds = .sha256
-        for digest in open.wanted { kinds.insert(SumKinds(digest.algorithm)) }
-        var hasher = SliceHasher(kinds)
+        var hasher = SliceHasher(Set(open.wanted.map(\.algorithm)).union([.sha256]))
         let size = open.position
         try Checksum.readAll(source, offset: 0, length: size) { hasher.update($0) }
         return (size, hasher.finish())

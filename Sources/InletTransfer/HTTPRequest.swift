@@ -128,22 +128,16 @@ package struct HTTPRequest: Sendable {
             guard Self.isText(value) else {
                 throw refusal("the value of header \(name) holds a control character")
             }
-            if Self.isOurs(name) { throw refusal("the header \(name) is set by the client itself") }
+            if Self.ownFields.contains(where: { FieldName.isSame(name, $0) }) {
+                throw refusal("the header \(name) is set by the client itself")
+            }
         }
         if let file = body.file, file.offset < 0 || file.length < 0 {
             throw refusal("the body's offset or length is negative")
         }
     }
 
-    private static func isOurs(_ name: String) -> Bool {
-        switch name.utf8.count {
-        case 6: FieldName.isSame(name, "expect")
-        case 10: FieldName.isSame(name, "connection")
-        case 14: FieldName.isSame(name, "content-length")
-        case 17: FieldName.isSame(name, "transfer-encoding")
-        default: false
-        }
-    }
+    private static let ownFields = ["expect", "connection", "content-length", "transfer-encoding"]
 
     private func refusal(_ why: String) -> TransferError {
         TransferError(.badRequest, "\(label) was not sent: \(why)", isOutage: false)
@@ -171,11 +165,8 @@ enum FieldName {
     /// What names and methods are made of (RFC 9110, 5.6.2).
     static func isTokenByte(_ byte: UInt8) -> Bool {
         switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "a")...UInt8(ascii: "z"):
-            true
-        case UInt8(ascii: "-"): true
-        default: "!#$%&'*+.^_`|~".utf8.contains(byte)
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        default: "-!#$%&'*+.^_`|~".utf8.contains(byte)
         }
     }
 

@@ -1,5 +1,6 @@
 internal import FoundationEssentials
 package import InletCore
+internal import InletLinux
 
 /// An answer that arrived whole, whatever its status.
 package struct HTTPResponse: Sendable {
@@ -46,46 +47,11 @@ package struct HTTPResponse: Sendable {
 }
 
 extension WallTime {
-    private static let months = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ]
-
     /// One of the three formats that RFC 9110, section 5.6.7 asks recipients to read.
     init?(httpDate text: String) {
-        let words = text.split { " ,-".contains($0) }.map(String.init)
-        switch words.count {
-        // Sun Nov  6 08:49:37 1994
-        case 5: self.init(day: words[2], month: words[1], year: words[4], clock: words[3])
-        // Sun, 06 Nov 1994 08:49:37 GMT and Sunday, 06-Nov-94 08:49:37 GMT
-        case 6 where words[5] == "GMT": self.init(day: words[1], month: words[2], year: words[3], clock: words[4])
-        default: return nil
-        }
-    }
-
-    private init?(day: String, month: String, year: String, clock: String) {
-        let parts = clock.split(separator: ":", omittingEmptySubsequences: false).map { Int64($0) ?? -1 }
-        guard let day = Int64(day), (1...31).contains(day), let index = Self.months.firstIndex(of: month),
-            let year = Self.fullYear(year), parts.count == 3,
-            (0...23).contains(parts[0]), (0...59).contains(parts[1]), (0...60).contains(parts[2])
-        else { return nil }
-        let days = Self.daysSinceEpoch(year: year, month: Int64(index) + 1, day: day)
-        self.init(milliseconds: (days * 86_400 + parts[0] * 3600 + parts[1] * 60 + parts[2]) * 1000)
-    }
-
-    private static func fullYear(_ text: String) -> Int64? {
-        guard let year = Int64(text), year >= 0 else { return nil }
-        switch text.utf8.count {
-        case 4: return year
-        case 2: return year < 70 ? 2000 + year : 1900 + year
-        default: return nil
-        }
-    }
-
-    /// Days from 1970-01-01 in the proleptic Gregorian calendar; years count from March so that leap days come last.
-    private static func daysSinceEpoch(year: Int64, month: Int64, day: Int64) -> Int64 {
-        let shifted = month <= 2 ? year - 1 : year
-        let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
-        return shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + dayOfYear - 719_468
+        self.init(
+            text,
+            formats: ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"])
     }
 }
 

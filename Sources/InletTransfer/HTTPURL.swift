@@ -18,7 +18,7 @@ package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebug
     /// Scheme, host and port; the same for requests that can share connections.
     let origin: String
     /// Which addresses it may lead to; nil = any, because a person has named it.
-    let reach: HostScopes?
+    let reach: Set<HostScope>?
 
     /// Parses `text` and holds it to `rules`.
     ///

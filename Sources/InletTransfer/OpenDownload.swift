@@ -30,7 +30,7 @@ package final class OpenDownload: Sendable {
             }
             self.part = part
             name = place.name
-            boot = Boot.id()
+            boot = ProcessSetup.bootID()
             let tag = DownloadTag(part.note()) ?? DownloadTag()
             let size = try part.size
             let position = tag.trusted(of: size, boot: boot)

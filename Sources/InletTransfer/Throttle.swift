@@ -14,70 +14,6 @@ internal import Synchronization
 /// connection: that is noticed at the latest when the request goes on, and reported as any lost connection is, which costs a
 /// delivery no attempt.
 package final class Throttle: Sendable {
-    private let limits = ThrottleLimits()
-    private let lanes = Mutex<[String: ThrottleLane]>([:])
-
-    package init() {}
-
-    /// All destinations together. nil = no limit; 0 = nothing is sent until it is raised. Takes effect at once, also for
-    /// what is under way.
-    package func set(_ rate: Int64?) { limits.set(rate) }
-
-    /// The same for one destination.
-    package func set(_ rate: Int64?, for destination: String) {
-        _ = lane(destination)
-        limits.set(rate, for: destination)
-    }
-
-    /// Whether something for `destination` waits for a limit at this moment.
-    package func isHolding(_ destination: String) -> Bool { limits.isHolding(destination) }
-
-    /// What requests of a destination are sent with (`HTTPClient.limited`): the same object for the same name.
-    package func lane(_ destination: String) -> ThrottleLane {
-        lanes.withLock { lanes in
-            if let known = lanes[destination] { return known }
-            let lane = ThrottleLane(destination, limits)
-            lanes[destination] = lane
-            return lane
-        }
-    }
-}
-
-/// The limit of one destination, and of all together, as its requests meet it.
-package final class ThrottleLane: Sendable {
-    let destination: String
-    let limits: ThrottleLimits
-    private let flag: LimitFlag
-
-    fileprivate init(_ destination: String, _ limits: ThrottleLimits) {
-        self.destination = destination
-        self.limits = limits
-        flag = limits.flag(destination)
-    }
-
-    /// Whether any limit is set that holds here. Costs no lock: without limits it is all that is asked.
-    var isLimited: Bool { flag.isSet }
-
-    /// Waits while the limit, its own or that for all, is 0, and notes that; returns at once when the task is cancelled.
-    func untilOpen() async {
-        guard isLimited else { return }
-        let note = ThrottleWaits.current
-        note?.begin()
-        defer { note?.end() }
-        while isLimited, !Task.isCancelled, await limits.change(ifClosed: destination) {}
-    }
-}
-
-private final class LimitFlag: Sendable {
-    private let value = Atomic<Bool>(false)
-
-    var isSet: Bool { value.load(ordering: .relaxed) }
-
-    func set(_ isSet: Bool) { value.store(isSet, ordering: .relaxed) }
-}
-
-/// The limits of a throttle, which all its lanes share, and the requests that wait for them.
-final class ThrottleLimits: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     private struct State {
@@ -92,23 +28,20 @@ final class ThrottleLimits: Sendable {
         var watchers: [(destination: String, waiter: Waiter<Void>)] = []
 
         func refreshFlags() {
-            for (name, flag) in flags { flag.set(isLimited || limited.contains(name)) }
+            for (name, flag) in flags { flag.isSet.store(isLimited || limited.contains(name), ordering: .relaxed) }
         }
     }
 
     private let state = Mutex(State())
 
-    fileprivate func flag(_ destination: String) -> LimitFlag {
-        state.withLock { state in
-            let flag = LimitFlag()
-            state.flags[destination] = flag
-            state.refreshFlags()
-            return flag
-        }
-    }
+    package init() {}
 
-    /// - Parameter destination: nil = all together.
-    func set(_ rate: Int64?, for destination: String? = nil) {
+    /// Limits one destination, or all together. Takes effect at once, also for what is under way.
+    ///
+    /// - Parameters:
+    ///   - rate: nil = no limit; 0 = nothing is sent until it is raised.
+    ///   - destination: nil = all together.
+    package func set(_ rate: Int64?, for destination: String? = nil) {
         let wakes = state.withLock { state in
             if let destination {
                 state.share.limit(rate, of: destination, at: .now)
@@ -125,14 +58,27 @@ final class ThrottleLimits: Sendable {
         for wake in wakes { wake() }
     }
 
-    func isHolding(_ destination: String) -> Bool {
+    /// Whether something for `destination` waits for a limit at this moment.
+    package func isHolding(_ destination: String) -> Bool {
         state.withLock { state in
             state.share.isWaiting(destination) || state.watchers.contains { $0.destination == destination }
         }
     }
 
+    /// What requests of a destination are sent with (`HTTPClient.limited`).
+    package func lane(_ destination: String) -> ThrottleLane {
+        let flag = state.withLock { state in
+            if let known = state.flags[destination] { return known }
+            let flag = LimitFlag()
+            state.flags[destination] = flag
+            state.refreshFlags()
+            return flag
+        }
+        return ThrottleLane(destination: destination, throttle: self, flag: flag)
+    }
+
     /// Waits for a change of any limit, or the task's cancellation, where nothing may be sent; false where something may.
-    func change(ifClosed destination: String) async -> Bool {
+    fileprivate func change(ifClosed destination: String) async -> Bool {
         let waiter = Waiter<Void>()
         let isClosed = state.withLock { state in
             guard state.share.isClosed(destination) else { return false }
@@ -169,6 +115,30 @@ final class ThrottleLimits: Sendable {
 
     /// As `BandwidthShare.next`.
     func next(at time: Instant) -> Instant? { state.withLock { $0.share.next(at: time) } }
+}
+
+/// The limit of one destination, and of all together, as its requests meet it.
+package struct ThrottleLane: Sendable {
+    let destination: String
+    let throttle: Throttle
+    fileprivate let flag: LimitFlag
+
+    /// Whether any limit is set that holds here. Costs no lock: without limits it is all that is asked.
+    var isLimited: Bool { flag.isSet.load(ordering: .relaxed) }
+
+    /// Waits while the limit, its own or that for all, is 0, and notes that; returns at once when the task is cancelled.
+    func untilOpen() async {
+        guard isLimited else { return }
+        let note = ThrottleWaits.current
+        note?.begin()
+        defer { note?.end() }
+        while isLimited, !Task.isCancelled, await throttle.change(ifClosed: destination) {}
+    }
+}
+
+/// Whether a limit holds for a destination: one for all its lanes.
+private final class LimitFlag: Sendable {
+    let isSet = Atomic<Bool>(false)
 }
 
 /// Whether anything that a task does waits for its bytes under a limit: its own requests, and those of its child tasks.

@@ -11,7 +11,7 @@ package struct URLRules: Sendable {
     package static func configured(allowHTTP: Bool) -> URLRules { URLRules(allowHTTP: allowHTTP, api: nil) }
 
     /// For URLs that the server at `api` sent: as `configured`, and no http when `api` is https, no host closer to us than
-    /// `api` itself, by its text or by what it resolves to (`HostScopes.reach`), and no port of another protocol.
+    /// `api` itself, by its text or by what it resolves to (`reach` of its scopes), and no port of another protocol.
     package static func sentByServer(at api: HTTPURL, allowHTTP: Bool) -> URLRules {
         URLRules(allowHTTP: allowHTTP, api: api)
     }
@@ -46,18 +46,16 @@ package struct URLRules: Sendable {
     }
 
     /// Where a URL may lead; nil = anywhere, because a person has named it.
-    var reach: HostScopes? { api.map { HostScopeCache.shared.scopes(of: $0.host).reach } }
+    var reach: Set<HostScope>? { api.map { HostScopeCache.shared.scopes(of: $0.host).reach } }
 
     /// What could take a request for one of its own: the ports that browsers refuse (fetch.spec.whatwg.org, "bad port"), and
     /// those of databases and Docker.
     private static let otherPorts: Set<UInt16> = [
         1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109,
-        110,
-        111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531,
-        532,
-        540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 2375, 2376, 3306, 3659,
-        4045,
-        4190, 5060, 5061, 5432, 6000, 6379, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080, 11211, 27017,
+        110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530,
+        531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 2375, 2376, 3306,
+        3659, 4045, 4190, 5060, 5061, 5432, 6000, 6379, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080, 11211,
+        27017,
     ]
 
     static func refusal(_ code: ErrorCode, _ url: String, _ why: String) -> TransferError {
@@ -66,7 +64,7 @@ package struct URLRules: Sendable {
 }
 
 /// How close an address is to this machine; a name is `anywhere`, as far as its text tells (`HostScopeCache`).
-enum HostScope: UInt8, CaseIterable {
+enum HostScope: CaseIterable {
     case anywhere
     case privateNetwork
     /// Addresses of one line.
@@ -76,16 +74,7 @@ enum HostScope: UInt8, CaseIterable {
     case platform
 
     /// The scope of a lower-case host without brackets.
-    init(_ host: String) {
-        let bare = host.hasSuffix(".") ? String(host.dropLast()) : host
-        if Self.isLocalhost(bare) {
-            self = .loopback
-        } else if let bytes = Self.addressBytes(bare) {
-            self = HostScope(bytes)
-        } else {
-            self = .anywhere
-        }
-    }
+    init(_ host: String) { self = Self.known(host) ?? .anywhere }
 
     /// The scope of a `sockaddr`; nil for a Unix socket's. What is no address of the internet counts as the closest.
     init?(socketAddress: UnsafeRawPointer) {
@@ -99,9 +88,12 @@ enum HostScope: UInt8, CaseIterable {
     }
 
     /// Whether `host` is one that only DNS can tell the scope of.
-    static func isUnknown(_ host: String) -> Bool {
+    static func isUnknown(_ host: String) -> Bool { known(host) == nil }
+
+    private static func known(_ host: String) -> HostScope? {
         let bare = host.hasSuffix(".") ? String(host.dropLast()) : host
-        return !isLocalhost(bare) && Self.addressBytes(bare) == nil
+        if bare == "localhost" || bare.hasSuffix(".localhost") { return .loopback }
+        return addressBytes(bare).map { HostScope($0) }
     }
 
     /// The bytes of an IPv4 or IPv6 literal; nil when `host` is a name.
@@ -110,8 +102,6 @@ enum HostScope: UInt8, CaseIterable {
         let count = inlet_parse_address(host, &bytes)
         return count > 0 ? Array(bytes.prefix(Int(count))) : nil
     }
-
-    private static func isLocalhost(_ bare: String) -> Bool { bare == "localhost" || bare.hasSuffix(".localhost") }
 
     var label: String {
         switch self {
@@ -180,25 +170,13 @@ enum HostScope: UInt8, CaseIterable {
     }
 }
 
-/// Several of them.
-struct HostScopes: OptionSet, Hashable {
-    let rawValue: UInt8
-
-    init(rawValue: UInt8) { self.rawValue = rawValue }
-    init(_ scope: HostScope) { rawValue = 1 << scope.rawValue }
-
-    func contains(_ scope: HostScope) -> Bool { contains(HostScopes(scope)) }
-
+extension Set<HostScope> {
     /// Where a server that is at these may send us: not closer than it is itself, so that none can point us at our own
     /// network (SSRF). Link-local addresses are for those alone that are there, however close others are, and so are
     /// those at which a cloud hands out the machine's own credentials.
-    var reach: HostScopes {
-        var reach = HostScopes(.anywhere)
-        if self != HostScopes(.anywhere) { reach.insert(HostScopes(.privateNetwork)) }
-        for scope in [HostScope.linkLocal, .loopback, .platform] where contains(scope) {
-            reach.insert(HostScopes(scope))
-        }
-        return reach
+    var reach: Set<HostScope> {
+        let further: Set = self == [.anywhere] ? [HostScope.anywhere] : [.anywhere, .privateNetwork]
+        return further.union(intersection([.linkLocal, .loopback, .platform]))
     }
 }
 
@@ -210,12 +188,12 @@ final class HostScopeCache: Sendable {
     /// More than anybody configures. The others' names are servers' choice, and must not fill the memory.
     private static let most = 1000
 
-    private let scopes = Mutex<[String: HostScopes]>([:])
+    private let scopes = Mutex<[String: Set<HostScope>]>([:])
 
     /// The host's own scope where its text tells, otherwise where it has answered from; `anywhere` before that.
-    func scopes(of host: String) -> HostScopes {
-        guard HostScope.isUnknown(host) else { return HostScopes(HostScope(host)) }
-        return scopes.withLock { $0[host] } ?? HostScopes(.anywhere)
+    func scopes(of host: String) -> Set<HostScope> {
+        guard HostScope.isUnknown(host) else { return [HostScope(host)] }
+        return scopes.withLock { $0[host] } ?? [.anywhere]
     }
 
     /// Whether asking would tell nothing new.
@@ -229,9 +207,9 @@ final class HostScopeCache: Sendable {
         guard HostScope.isUnknown(host) else { return }
         scopes.withLock { scopes in
             if let known = scopes[host] {
-                if isProven { scopes[host] = known.union(HostScopes(scope)) }
+                if isProven { scopes[host] = known.union([scope]) }
             } else if scopes.count < Self.most {
-                scopes[host] = HostScopes(scope)
+                scopes[host] = [scope]
             }
         }
     }

@@ -26,8 +26,8 @@ import Testing
         let room = ClaimCapacity(destination: "a", limits: [.small: 1000])
         if worksOnFirst {
             let one = ClaimRequest(lane: .small, room: room, most: 1)
-            let ended = try await journal.exchange([], for: one, at: .now).claims.map {
-                EndedClaim($0, .waiting(until: WallTime(milliseconds: 0), saying: "queued"))
+            let ended: [EndedClaim] = try await journal.exchange([], for: one, at: .now).claims.map {
+                ($0.delivery.id, .waiting(until: WallTime(milliseconds: 0), saying: "queued"))
             }
             _ = try await journal.exchange(ended, for: .none(.small), at: .now)
         }

@@ -239,7 +239,7 @@ extension Journal {
             _ = try await admit(admission, at: .now)
         }
         _ = try await closeUnit(unit, root: root, routes: ["all"], marker: nil, uptimes: [:], at: .now)
-        let ending: EndingRule = { _ in Ending(disposition: "kept", receipt: Array("{}".utf8)) }
+        let ending: EndingRule = { _ in ("kept", Array("{}".utf8)) }
         let room = ClaimCapacity(destination: destination, limits: [.small: 1])
         for _ in names {
             _ = try await withClaim(.small, rooms: [room], clock: { .now }, ending: ending) { claim in

@@ -168,7 +168,7 @@ struct OutageSimulation {
         var ended: [EndedClaim] = []
         for claim in claims {
             let isAway = isAway(claim.delivery.destination)
-            ended.append(EndedClaim(claim, isAway ? failed(claim) : delivered(claim)))
+            ended.append((claim.delivery.id, isAway ? failed(claim) : delivered(claim)))
         }
         if ended.isEmpty { return }
         let nothing = ClaimRequest.none(.small)

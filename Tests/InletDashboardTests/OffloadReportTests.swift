@@ -25,7 +25,7 @@ import Testing
             }
         }
         _ = try await journal.closeUnit("A001", root: "/in", routes: ["cards"], marker: nil, uptimes: [:], at: .now)
-        let ending: EndingRule = { _ in Ending(disposition: "kept", receipt: Array("{}".utf8)) }
+        let ending: EndingRule = { _ in ("kept", Array("{}".utf8)) }
         let room = ClaimCapacity(destination: "lib", limits: [.big: 9])
         for _ in 0..<3 {
             _ = try await journal.withClaim(

@@ -139,7 +139,7 @@ extension Bench {
     /// Ends a claim: as a link where the content is there, else so.
     func end(_ claim: Claim, _ settlement: ClaimOutcome, at time: WallTime = start) async throws {
         let end = claim.original.map { ClaimOutcome.delivered($0.link) } ?? settlement
-        _ = try await journal.exchange([EndedClaim(claim, end)], for: .none(.big), at: time)
+        _ = try await journal.exchange([(claim.delivery.id, end)], for: .none(.big), at: time)
     }
 
     /// Delivers `name` to `destinations`. - Returns: the job.
@@ -160,7 +160,7 @@ extension Bench {
     @discardableResult
     func prune(at time: WallTime = later) async throws -> Int {
         var files = 0
-        var place: HistoryPlace? = HistoryPlace()
+        var place: HistoryPlace? = (0, 0)
         while let from = place {
             let step = try await journal.moveToHistory(finishedBy: time, from: from)
             (files, place) = (files + step.files, step.next)
@@ -351,10 +351,10 @@ extension Journal {
     /// Cancels everything that waits, step after step. - Returns: how many files, and the deliveries that were running.
     func clearAll(at now: WallTime) async throws -> (files: Int, running: [Int64]) {
         var (files, running) = (0, [Int64]())
-        var place: ClearingPlace? = ClearingPlace()
-        while let from = place {
-            let step = try await clear(from: from, at: now)
-            (files, running, place) = (files + step.files, running + step.running, step.next)
+        var left: Range<Int64>? = Journal.anyFile
+        while let numbers = left {
+            let step = try await clear(numbers, at: now)
+            (files, running, left) = (files + step.files, running + step.running, step.next)
         }
         return (files, running)
     }

@@ -174,7 +174,7 @@ private final class Watch: Sendable {
         let first = try await bench.exchange(for: wish(room))
         #expect(first.claims.map(\.file.id) == Array(ids[..<2]))
         #expect(try await bench.exchange(for: wish(room)).claims.isEmpty)
-        let ended = [EndedClaim(first.claims[0], .delivered(.test()))]
+        let ended: [EndedClaim] = [(first.claims[0].delivery.id, .delivered(.test()))]
         let second = try await bench.exchange(ended, for: wish(room))
         #expect(second.settled.map(\.state) == [.delivered] && second.claims.map(\.file.id) == [ids[2]])
         #expect(try await bench.journal.deliveryCounts(.claimed) == ["r2": 2])
@@ -186,7 +186,7 @@ private final class Watch: Sendable {
         _ = try await admit(1)
         let claim = try #require(try await bench.exchange(for: wish()).claims.first)
         try await bench.journal.checkpoint(claim.delivery.id, ["upload": [1]], replacing: true)
-        let settled = try await bench.exchange([EndedClaim(claim, .delivered(.test()))], for: wish())
+        let settled = try await bench.exchange([(claim.delivery.id, .delivered(.test()))], for: wish())
         #expect(settled.settled.map(\.state) == [.delivered])
     }
 
@@ -195,7 +195,7 @@ private final class Watch: Sendable {
         let one = wish(most: 1)
         let claim = try #require(try await bench.exchange(for: one).claims.first)
         let back = ClaimOutcome.again(at: claim.delivery.nextAt, countsAttempt: false, code: nil, reason: nil)
-        let again = try await bench.exchange([EndedClaim(claim, back)], for: one, at: Bench.start + .seconds(1))
+        let again = try await bench.exchange([(claim.delivery.id, back)], for: one, at: Bench.start + .seconds(1))
         #expect(again.settled.map(\.state) == [.pending] && again.claims.map(\.file.id) == [ids[0]])
         #expect(again.claims.map(\.delivery.attempts) == [1])
     }
@@ -230,9 +230,9 @@ private final class Watch: Sendable {
     @Test func `one that is refused takes the whole exchange back`() async throws {
         let ids = try await admit(3)
         let claims = try await bench.exchange(for: wish(most: 2)).claims
-        var stranger = EndedClaim(claims[1], .delivered(.test()))
+        var stranger: EndedClaim = (claims[1].delivery.id, .delivered(.test()))
         stranger.delivery = 4711
-        let ended = [EndedClaim(claims[0], .delivered(.test())), stranger]
+        let ended: [EndedClaim] = [(claims[0].delivery.id, .delivered(.test())), stranger]
         await #expect(throws: JournalError.self) {
             try await bench.exchange(ended, for: wish())
         }
@@ -244,14 +244,14 @@ private final class Watch: Sendable {
     func `a file whose source stays is finished in the exchange, once all its deliveries have ended`() async throws {
         let id = try await bench.admit("a", to: ["r2", "disk"], lane: .small)
         let keep: EndingRule = { job in
-            Ending(disposition: "kept", receipt: Array("\(job.deliveries.map(\.state.rawValue))".utf8))
+            ("kept", Array("\(job.deliveries.map(\.state.rawValue))".utf8))
         }
         let rooms = [ClaimCapacity.test("r2"), .test("disk")]
         let claims = try await bench.journal.claims(.small, rooms: rooms, most: 100, at: Bench.start)
         let none = ClaimRequest.none(.small)
-        let first = try await bench.exchange([EndedClaim(claims[0], .delivered(.test()))], for: none, ending: keep)
+        let first = try await bench.exchange([(claims[0].delivery.id, .delivered(.test()))], for: none, ending: keep)
         #expect(first.settled.map { $0.finish == nil } == [true])
-        let second = try await bench.exchange([EndedClaim(claims[1], .test(.failed))], for: none, ending: keep)
+        let second = try await bench.exchange([(claims[1].delivery.id, .test(.failed))], for: none, ending: keep)
         #expect(second.settled.map(\.state) == [.failed])
         #expect(second.settled.map { $0.finish?.disposition } == ["kept"])
         #expect(try await bench.job(id).file.finishedAt == Bench.start)
@@ -269,7 +269,7 @@ private final class Watch: Sendable {
         #expect(try await bench.retry(id))
         let held = try await bench.exchange(for: wish())
         #expect(held.claims.isEmpty && held.nextDue == nil)
-        let next = try await bench.exchange([EndedClaim(claim, end)], for: wish())
+        let next = try await bench.exchange([(claim.delivery.id, end)], for: wish())
         #expect(next.claims.map(\.delivery.id) == [claim.delivery.id] && next.claims.map(\.delivery.attempts) == [1])
     }
 
@@ -278,7 +278,7 @@ private final class Watch: Sendable {
         let claims = try await bench.exchange(for: wish()).claims
         #expect(try await bench.cancel(ids[1]) == [claims[1].delivery.id])
         let back = ClaimOutcome.again(at: Bench.start, countsAttempt: false, code: nil, reason: nil)
-        let ended = [EndedClaim(claims[0], .expired), EndedClaim(claims[1], back)]
+        let ended: [EndedClaim] = [(claims[0].delivery.id, .expired), (claims[1].delivery.id, back)]
         let exchange = try await bench.exchange(ended, for: wish())
         #expect(exchange.settled.map(\.state) == [.expired, .cancelled] && exchange.claims.isEmpty)
         for (id, state) in zip(ids, [DeliveryState.expired, .cancelled]) {

@@ -349,7 +349,7 @@ import Testing
         let claim = try #require(try await journal.exchange([], for: wish, at: Bench.start).claims.first)
         try disk.fill()
         _ = try await Self.admitUntilFull(journal)
-        let ended = [EndedClaim(claim, .delivered(.test()))]
+        let ended: [EndedClaim] = [(claim.delivery.id, .delivered(.test()))]
         do throws(JournalError) {
             _ = try await journal.exchange(ended, for: wish, at: Bench.start)
             Issue.record("the disk was not full")

@@ -168,7 +168,7 @@ private struct HeldRun {
 
     /// - Returns: what was claimed.
     private mutating func exchange(_ ended: [Held], _ wish: ClaimRequest) async throws -> [Int64] {
-        let ends = ended.compactMap { one in one.settlement.map { EndedClaim(one.claim, $0) } }
+        let ends: [EndedClaim] = ended.compactMap { one in one.settlement.map { (one.claim.delivery.id, $0) } }
         let exchange = try await journal.exchange(ends, for: wish, at: now)
         for one in ended {
             guard let settlement = one.settlement else { continue }
@@ -323,7 +323,7 @@ private struct HeldRun {
                 let wish = ClaimRequest(lane: lane, room: .test(destination, 1000), most: 1000)
                 let claims = try await journal.exchange([], for: wish, at: now).claims
                 _ = try await journal.exchange(
-                    claims.map { EndedClaim($0, .test(.delivered)) }, for: .none(lane), at: now)
+                    claims.map { ($0.delivery.id, .test(.delivered)) }, for: .none(lane), at: now)
             }
         }
         try #require(try await journal.totals()[.pending] == nil)
@@ -434,7 +434,7 @@ private enum TwinAct {
         }
         let jobs = try await journal.jobs(FileFilter(limit: 1000)).map(\.lasting)
         let totals = try await journal.totals().map { "\($0.key) \($0.value)" }.sorted()
-        let proofs = try await journal.delivered(DeliveredFilter(), after: 0, limit: 100).page.map(\.delivery.id)
+        let proofs = try await journal.delivered(DeliveredFilter(), after: 0, limit: 100).page.map { $0.delivery.id }
         let holds = try await journal.holdsFiles(of: "/in")
         let queue = try await journal.queueCounts().map { "\($0.key) \($0.value)" }.sorted()
         return "\(known)\n\(contents)\n\(jobs)\n\(totals)\n\(proofs)\n\(holds)\n\(queue)"

@@ -95,7 +95,7 @@ struct FaultScript {
         let journal = try state.opened()
         let row = try await journal.jobs(FileFilter(limit: 100)).flatMap(\.deliveries).first { $0.id == number }
         guard row?.state == .claimed else { throw Unexpected(what: "delivery \(number) is \(String(describing: row))") }
-        var ended = EndedClaim(state.claim, settlement)
+        var ended: EndedClaim = (state.claim.delivery.id, settlement)
         ended.delivery = number
         _ = try await journal.exchange([ended], for: wish(most), at: time)
     }

@@ -170,7 +170,7 @@ import Testing
             try await bench.settle(.delivered(.test("\(number)")), at: time)
             try await bench.finishAll(at: time)
         }
-        var place: HistoryPlace? = HistoryPlace()
+        var place: HistoryPlace? = (0, 0)
         var (files, youngest) = (0, [WallTime]())
         while let from = place {
             let step = try await bench.journal.moveToHistory(finishedBy: Bench.start, from: from)
@@ -226,16 +226,16 @@ import Testing
         let second = try await bench.admit("b.txt")
         try await bench.settleAndFinish(.delivered(.test("b.txt")))
         var filter = FileFilter(states: [.delivered], destination: "r2")
-        #expect(try await bench.journal.matches(filter).files.map(\.id) == [first, second])
-        #expect(try await bench.journal.matches(filter, newestFirst: true).files.map(\.id) == [second, first])
+        #expect(try await bench.journal.matches(filter).files.map { $0.id } == [first, second])
+        #expect(try await bench.journal.matches(filter, newestFirst: true).files.map { $0.id } == [second, first])
         filter.ids = [first]
-        #expect(try await bench.journal.matches(filter).files.map(\.id) == [first])
+        #expect(try await bench.journal.matches(filter).files.map { $0.id } == [first])
         #expect(try await bench.journal.matches(FileFilter(states: [.delivered], destination: "s3")).files.isEmpty)
         let delivered = try await bench.journal.delivered(DeliveredFilter(), after: 0, limit: 10).page
-        #expect(delivered.map(\.file.id) == [first, second])
+        #expect(delivered.map { $0.file.id } == [first, second])
         #expect(delivered.allSatisfy { $0.delivery.proof != nil })
         let page = try await bench.journal.delivered(DeliveredFilter(), after: 0, limit: 1)
-        #expect(page.page.map(\.file.id) == [first] && page.next == delivered[0].delivery.id)
+        #expect(page.page.map { $0.file.id } == [first] && page.next == delivered[0].delivery.id)
         let outcomes = try await bench.act(.cancel, on: [first, second]).outcomes
         #expect(outcomes == [.skipped("has ended already"), .skipped("has ended already")])
         #expect(try await bench.act(.forget, on: [first]).outcomes == [.done])
@@ -369,7 +369,7 @@ import Testing
         try await bench.cancel(companion)
         try await bench.finishAll()
         // What was cancelled goes first.
-        var step = (files: 0, next: HistoryPlace() as HistoryPlace?, youngest: nil as WallTime?)
+        var step = (files: 0, next: (0, 0) as HistoryPlace?, youngest: nil as WallTime?)
         while step.files == 0 {
             let place = try #require(step.next)
             step = try await bench.journal.moveToHistory(finishedBy: Bench.later, from: place)

@@ -104,7 +104,7 @@ private struct QueuePlayer {
             try await journal.setPaused(destination, isPaused)
             model.pause(destination, isPaused)
         case .prune:
-            var place: HistoryPlace? = HistoryPlace()
+            var place: HistoryPlace? = (0, 0)
             while let from = place { place = try await journal.moveToHistory(finishedBy: now, from: from).next }
         case .wait: break
         }

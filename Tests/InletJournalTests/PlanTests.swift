@@ -81,7 +81,7 @@ import Testing
                     for room in [ClaimCapacity.test(), .test("disk")] {
                         let wish = ClaimRequest(lane: lane, room: room, most: 9)
                         let claims = try await journal.exchange([], for: wish, at: Bench.start).claims
-                        let ended = claims.map { EndedClaim($0, .test(.delivered)) }
+                        let ended: [EndedClaim] = claims.map { ($0.delivery.id, .test(.delivered)) }
                         _ = try await journal.exchange(ended, for: wish, at: Bench.start)
                         _ = try await journal.nextDue(lane, rooms: [room])
                     }
@@ -147,14 +147,14 @@ import Testing
         }
 
         @Test func `a plain file is admitted, claimed and settled in twelve statements`() async throws {
-            let rule: EndingRule = { _ in Ending(disposition: "kept", receipt: []) }
+            let rule: EndingRule = { _ in ("kept", []) }
             let admitted = try await kinds() { try await bench.admit("a", lane: .small) }
             // What is known of its path here and in the history; the file; whose its key is; the delivery.
             #expect(admitted == ["SELECT", "SELECT", "INSERT", "SELECT", "INSERT"])
             var claims: [Claim] = []
             let claimed = try await kinds() { claims = try await bench.claimAll(lane: .small, most: 1) }
             #expect(claimed == ["SELECT", "SELECT", "UPDATE"] && claims.count == 1)
-            let ended = [EndedClaim(try #require(claims.first), .test(.delivered))]
+            let ended: [EndedClaim] = [(try #require(claims.first).delivery.id, .test(.delivered))]
             let wish = ClaimRequest.none(.small)
             let settled = try await kinds() {
                 try await bench.exchange(ended, for: wish, ending: rule)

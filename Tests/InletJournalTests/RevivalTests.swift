@@ -206,10 +206,10 @@ import Testing
         let end = now + .seconds(3)
         let none = ClaimRequest.none(.big)
         _ = try await bench.journal.exchange(
-            [EndedClaim(claim, .test(.delivered))], for: none,
+            [(claim.delivery.id, .test(.delivered))], for: none,
             ending: { job in
                 #expect(job.deliveries.first?.endedAt == end && job.deliveries.first?.startedAt == now)
-                return Ending(disposition: Disposition.kept, receipt: Array("{}".utf8))
+                return (Disposition.kept, Array("{}".utf8))
             }, at: end)
         #expect(try await bench.journal.receipts(limit: 9).count == 1)
     }
@@ -224,11 +224,11 @@ import Testing
             if number < 3 { try await bench.settle(.test(.delivered), of: "disk", at: time) }
         }
         #expect(try await pages(DeliveredFilter(), 4).count == 9)
-        #expect(try await pages(DeliveredFilter(), 1).map(\.delivery.id).count == 9)
-        #expect(try await pages(DeliveredFilter(destination: "disk"), 2).map(\.file.id) == Array(ids.prefix(3)))
+        #expect(try await pages(DeliveredFilter(), 1).map { $0.delivery.id }.count == 9)
+        #expect(try await pages(DeliveredFilter(destination: "disk"), 2).map { $0.file.id } == Array(ids.prefix(3)))
         let some = try await pages(DeliveredFilter(jobs: [ids[1], ids[5], ids[6]]), 100)
-        #expect(some.map(\.file.id) == [ids[1], ids[1], ids[5]])
-        #expect(try await pages(DeliveredFilter(since: late), 100).map(\.file.id) == [ids[4], ids[5]])
+        #expect(some.map { $0.file.id } == [ids[1], ids[1], ids[5]])
+        #expect(try await pages(DeliveredFilter(since: late), 100).map { $0.file.id } == [ids[4], ids[5]])
         #expect(try await pages(DeliveredFilter(batch: 1), 100).isEmpty)
         #expect(some.allSatisfy { $0.delivery.proof != nil })
     }
@@ -241,11 +241,11 @@ import Testing
         }
         try SQLiteShell.run(bench.journal.path, "UPDATE delivery SET id = 20000 WHERE file_id = 2")
         var page = try await bench.journal.delivered(DeliveredFilter(destination: "r2"), after: 0, limit: 9)
-        #expect(page.page.map(\.delivery.id) == [1])
+        #expect(page.page.map { $0.delivery.id } == [1])
         page = try await bench.journal.delivered(
             DeliveredFilter(destination: "r2"), after: try #require(page.next), limit: 9)
         #expect(page.page.isEmpty && page.next != nil)
-        #expect(try await pages(DeliveredFilter(destination: "r2"), 9).map(\.delivery.id) == [1, 20000])
+        #expect(try await pages(DeliveredFilter(destination: "r2"), 9).map { $0.delivery.id } == [1, 20000])
     }
 
     /// All pages; no number comes twice.

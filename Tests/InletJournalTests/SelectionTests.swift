@@ -61,8 +61,8 @@ import Testing
         try Self.filters[number].change(&filter)
         let expected = Self.filters[number].files
         let found = try await bench.journal.matches(filter)
-        #expect(found.files.map(\.id) == expected && found.next == nil)
-        #expect(try await bench.journal.matches(filter, newestFirst: true).files.map(\.id) == expected.reversed())
+        #expect(found.files.map { $0.id } == expected && found.next == nil)
+        #expect(try await bench.journal.matches(filter, newestFirst: true).files.map { $0.id } == expected.reversed())
         #expect(try await bench.journal.jobs(filter).map(\.file.id) == expected.reversed())
     }
 
@@ -78,7 +78,7 @@ import Testing
             repeat {
                 let part = try await bench.journal.matches(
                     FileFilter(states: [.pending, .failed], destination: "r2"), from: cursor, newestFirst: newestFirst)
-                found += part.files.map(\.id)
+                found += part.files.map { $0.id }
                 cursor = part.next
                 rounds += 1
             } while cursor != nil
@@ -99,7 +99,7 @@ import Testing
             var cursor: Int64?
             repeat {
                 let part = try await bench.journal.matches(filter, from: cursor, newestFirst: newestFirst)
-                found += part.files.map(\.id)
+                found += part.files.map { $0.id }
                 cursor = part.next
             } while cursor != nil
             #expect(found == ids.filter { $0 == 2 })

@@ -132,7 +132,7 @@ import Testing
         let claims = try await bench.claimAll()
         let names = try await bench.journal.commit { database in
             try claims.filter {
-                try Journal.settlePlain(EndedClaim($0, .delivered(.test())), nil, Bench.start, database) != nil
+                try Journal.settlePlain(($0.delivery.id, .delivered(.test())), nil, Bench.start, database) != nil
             }.map(\.file.path)
         }
         #expect(names == ["plain"])
@@ -158,7 +158,7 @@ import Testing
                 if Bool.random(using: &random) {
                     try await bench.journal.checkpoint(claim.delivery.id, ["part:1": [1]])
                 }
-                let ended = EndedClaim(claim, Self.settlement(now, &random))
+                let ended: EndedClaim = (claim.delivery.id, Self.settlement(now, &random))
                 let ending: EndingRule? = Bool.random(using: &random) ? Self.atOnce : nil
                 let result = try await settle(ended, ending, now)
                 let batch = result.finish?.endedBatch.map { "\($0.id) \($0.state)" }
@@ -171,7 +171,7 @@ import Testing
 
     private static let atOnce: EndingRule = { job in
         job.deliveries.count == 1
-            ? Ending(disposition: "kept", receipt: Array("\(job.file.state) \(job.deliveries[0].state)".utf8)) : nil
+            ? ("kept", Array("\(job.file.state) \(job.deliveries[0].state)".utf8)) : nil
     }
 
     private static func settlement(_ now: WallTime, _ random: inout SeededGenerator) -> ClaimOutcome {

@@ -77,7 +77,7 @@ struct FanotifyTests {
         try fanotify.mark(folder.path)
         try folder.write([1], to: "a")
         let bound = ContinuousClock.now.advanced(by: .seconds(120))
-        #expect(try inotify.wait(until: bound, waker: waker, other: fanotify.source).isReadable)
+        #expect(try inotify.wait(until: bound, waker: waker, other: fanotify.number).isReadable)
         #expect(try !fanotify.isDrained)
     }
 

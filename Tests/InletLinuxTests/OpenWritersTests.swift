@@ -135,15 +135,15 @@ private final class Overlay {
             path, .readWrite, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
         try file.writeAll([UInt8](repeating: 0, count: 4096))
         let page = try #require(mmap(nil, 4096, PROT_READ | PROT_WRITE, CInt(MAP_SHARED), file.rawValue, 0))
-        #expect(WriterProbe.probe(path: path) == .busy)
+        #expect(WriterProbe.probe(RootedPath("", path)) == .busy)
         try file.close()
         // A process that another test starts holds all descriptors of this one until its `exec`.
         try await eventually("only the mapping is left") {
             try OpenWriters().holder(of: identity(path), at: path)?.isMapping ?? false
         }
-        #expect(WriterProbe.probe(path: path) == .busy)
+        #expect(WriterProbe.probe(RootedPath("", path)) == .busy)
         munmap(page, 4096)
-        try await eventually("nobody holds it") { WriterProbe.probe(path: path) == .free }
+        try await eventually("nobody holds it") { WriterProbe.probe(RootedPath("", path)) == .free }
     }
 
     private func identity(_ path: FilePath) throws -> FileIdentity {
@@ -166,16 +166,16 @@ struct LeaseTests {
 
     @Test func `a file that is open for writing is busy until it is closed`() async throws {
         let writer = try #require(FileHandle(forWritingAtPath: path.string))
-        #expect(LeaseProbe.of(path) == .busy)
+        #expect(lease(path) == .busy)
         try writer.close()
-        try await eventually("free") { LeaseProbe.of(path) == .free }
+        try await eventually("free") { lease(path) == .free }
     }
 
     @Test func `a writer in another process is seen`() async throws {
         let writer = try OtherProcess("exec 3>>\"$1\"; echo ready; read never", path.string)
-        #expect(LeaseProbe.of(path) == .busy)
+        #expect(lease(path) == .busy)
         writer.kill()
-        try await eventually("free") { LeaseProbe.of(path) == .free }
+        try await eventually("free") { lease(path) == .free }
     }
 
     @Test func `a writable mapping whose descriptor is closed is busy`() async throws {
@@ -183,19 +183,19 @@ struct LeaseTests {
         let page = try #require(
             mmap(nil, 4096, PROT_READ | PROT_WRITE, CInt(MAP_SHARED), writer.rawValue, 0))
         try writer.close()
-        #expect(LeaseProbe.of(path) == .busy)
+        #expect(lease(path) == .busy)
         munmap(page, 4096)
-        try await eventually("free") { LeaseProbe.of(path) == .free }
+        try await eventually("free") { lease(path) == .free }
     }
 
     @Test func `readers do not make a file busy`() async throws {
         let reader = try #require(FileHandle(forReadingAtPath: path.string))
-        try await eventually("free") { LeaseProbe.of(path) == .free }
+        try await eventually("free") { lease(path) == .free }
         try reader.close()
     }
 
     @Test func `the probe holds nothing afterwards`() async throws {
-        try await eventually("free") { LeaseProbe.of(path) == .free }
+        try await eventually("free") { lease(path) == .free }
         // Would hang until the lease break time (45 s) if the lease were still there, and fail when not blocking.
         let writer = try FileDescriptor.open(path, .writeOnly, options: [.nonBlocking, .closeOnExec])
         try writer.close()
@@ -205,19 +205,23 @@ struct LeaseTests {
         let holder = try FileDescriptor.open(path, .readWrite, options: .closeOnExec)
         // A program that another test starts has the file open as well, until it is that program.
         try await eventually("the lease is held") { fcntl(holder.rawValue, Self.setLease, CInt(F_WRLCK)) == 0 }
-        #expect(LeaseProbe.of(path) == .busy)
+        #expect(lease(path) == .busy)
         try holder.close()
-        try await eventually("free") { LeaseProbe.of(path) == .free }
+        try await eventually("free") { lease(path) == .free }
     }
 
     /// F_SETLEASE, which the Glibc module leaves out.
     private static let setLease: CInt = 1024
 
     @Test func `a missing file is unknown with the reason`() throws {
-        guard case .unknown(let reason) = LeaseProbe.of(folder.path.appending("none")) else {
+        guard case .unknown(let reason) = lease(folder.path.appending("none")) else {
             Issue.record("not unknown")
             return
         }
         #expect(reason.contains("No such file"))
     }
+}
+
+private func lease(_ path: FilePath) -> LeaseProbe {
+    LeaseProbe.look { () throws(SystemError) in try SourceFile(opening: path) }.probe
 }

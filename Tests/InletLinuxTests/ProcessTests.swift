@@ -70,7 +70,7 @@ struct ProcessSetupTests {
                 exit(0)
             }
             reader.start()
-            guard ProcessSetup.writeStandardError([UInt8](repeating: 0x2E, count: 1 << 20)) else { exit(3) }
+            guard StandardStream.errors.write([UInt8](repeating: 0x2E, count: 1 << 20)).error == nil else { exit(3) }
             while true { pause() }
         }
     }
@@ -83,7 +83,7 @@ struct ProcessSetupTests {
             pipe(&ends)
             close(ends[0])
             dup2(ends[1], STDOUT_FILENO)
-            if ProcessSetup.writeStandardOutput([1]) { exit(2) }
+            if StandardStream.output.write([1]).error == nil { exit(2) }
             ProcessSetup.exitNow(9)
         }
     }

@@ -93,7 +93,7 @@ struct SystemErrorTests {
             try folder.at("a") { (path) throws(SystemError) in try FileLook.look(at: path) }
         }
         let plan = try #require(KernelFaults.end(number))
-        #expect(plan.injected.map(\.path) == [file, file, file])
+        #expect(plan.injected.map { $0.path } == [file, file, file])
         #expect(try folder.look("a").identity?.size == 7)
     }
 }

@@ -149,7 +149,7 @@ extension Sample {
         func chunk(_ name: String, _ content: [UInt8]) -> [UInt8] {
             bytes(Int64(content.count), 4) + Array(name.utf8) + content + [1, 2, 3, 4]
         }
-        return ExifChunk.png + chunk("IHDR", [9, 9, 9]) + chunk("eXIf", block) + chunk("IEND", [])
+        return ExifBlock.png + chunk("IHDR", [9, 9, 9]) + chunk("eXIf", block) + chunk("IEND", [])
     }
 
     /// A WebP whose `EXIF` is `block`.

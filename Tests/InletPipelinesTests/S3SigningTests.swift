@@ -139,7 +139,7 @@ import Testing
         #expect(api.settings.sliceProof == SliceProof(kind: .md5, ahead: []))
         let (plain, other) = try Self.api(["endpoint": .string("http://127.0.0.1:9000")])
         defer { other.shutdown() }
-        #expect(plain.settings.sliceProof == SliceProof(kind: .md5, ahead: .sha256))
+        #expect(plain.settings.sliceProof == SliceProof(kind: .md5, ahead: [.sha256]))
     }
 
     @Test func `every field that is sent is signed, the session token too`() throws {

@@ -152,7 +152,7 @@ import Testing
     }
 
     private static func digest(_ bytes: Data) -> Digest {
-        SliceHasher.sums(.xxh64, of: Array(bytes)).sum(.xxh64) ?? Digest(.xxh64, [])
+        SliceHasher.sums([.xxh64], of: Array(bytes))[.xxh64] ?? Digest(.xxh64, [])
     }
 }
 

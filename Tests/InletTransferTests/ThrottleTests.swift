@@ -149,7 +149,6 @@ import Testing
             #expect(try await client.send(place.put("/x", [1])).status == 200)
         }
         #expect(place.server.connections == 1)
-        #expect(place.throttle.lane("b") === place.throttle.lane("b"))
     }
 
     @Test func `what must not be cut off is not held`() async throws {
@@ -258,7 +257,7 @@ struct ThrottleRateTests {
         let rate = kib << 10
         for destination in [nil, "a"] {
             let loop = SimulatedLoop()
-            loop.throttle.set(rate, in: destination)
+            loop.throttle.set(rate, for: destination)
             for number in 0..<connections {
                 try await loop.add(.max, to: destination ?? ["a", "b", "c"][number % 3])
             }
@@ -325,13 +324,6 @@ struct ThrottleRateTests {
         let after = loop.now
         let expected = Double(rate) * ((after - loop.start) / .seconds(1))
         #expect(loop.total > before && Double(loop.total) > 0.9 * expected, "\(loop.total) of \(expected)")
-    }
-}
-
-extension Throttle {
-    /// - Parameter destination: nil = all together.
-    fileprivate func set(_ rate: Int64?, in destination: String?) {
-        if let destination { set(rate, for: destination) } else { set(rate) }
     }
 }
 

@@ -17,10 +17,10 @@ extension Journal {
         } catch {
             let back = ClaimOutcome.again(at: clock(), countsAttempt: false, code: nil, reason: nil)
             // The error at hand is the one that is told; a claim that cannot go back is left to the next start.
-            _ = try? await settle(EndedClaim(claim, back), lane, ending, clock)
+            _ = try? await settle((claim.delivery.id, back), lane, ending, clock)
             throw error
         }
-        return (try await settle(EndedClaim(claim, settlement), lane, ending, clock), result)
+        return (try await settle((claim.delivery.id, settlement), lane, ending, clock), result)
     }
 
     private func settle(

@@ -158,7 +158,7 @@ struct DeliveryLane: Sendable {
     private func commit(_ ended: [Ended], _ request: ClaimRequest) async throws(JournalError) -> Exchange {
         if !ended.isEmpty { Failpoint.settling.reached() }
         let exchange = try await shared.journal.exchange(
-            ended.map { EndedClaim($0.claim, $0.settlement) }, for: request, ending: Receipt.atOnce, at: .now)
+            ended.map { ($0.claim.delivery.id, $0.settlement) }, for: request, ending: Receipt.atOnce, at: .now)
         // One that only looked has written nothing.
         if ended.count + exchange.claims.count > 0 { shared.health.journal.works() }
         let hasSurplus = slots { slots in

@@ -50,7 +50,7 @@ struct Receipt: Sendable {
     static let atOnce: EndingRule = { job in
         guard FinishAction(job.file) == .keep, job.file.policy.receipts == .none else { return nil }
         let receipt = Receipt(job, state: job.file.state, disposition: Disposition.kept, finishedAt: .now)
-        return Ending(disposition: Disposition.kept, receipt: receipt.json)
+        return (Disposition.kept, receipt.json)
     }
 
     /// What not every file has.

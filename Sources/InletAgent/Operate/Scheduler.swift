@@ -117,7 +117,7 @@ struct HistoryPruner: ScheduledJob {
     func perform() async -> Duration {
         let clock = shared.clock
         let start = clock.instant()
-        var (files, youngest, place) = (0, nil as WallTime?, HistoryPlace() as HistoryPlace?)
+        var (files, youngest, place) = (0, nil as WallTime?, (0, 0) as HistoryPlace?)
         do {
             let time = clock.now() + (.zero - age)
             while let from = place, !Task.isCancelled {

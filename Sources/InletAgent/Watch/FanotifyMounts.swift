@@ -123,7 +123,7 @@ struct FanotifyMounts: ~Copyable {
 
     // MARK: - Records
 
-    var source: WaitSource { fanotify.source }
+    var number: CInt { fanotify.number }
 
     var isDrained: Bool {
         get throws(SystemError) { try fanotify.isDrained }

@@ -79,7 +79,7 @@ struct RootWatch: ~Copyable {
     /// Blocks until something has happened, `waker` is woken or `deadline` has passed.
     mutating func wait(until deadline: ContinuousClock.Instant?, or waker: Waker) throws(SystemError) {
         if !waiting.isEmpty { return }
-        _ = try inotify.wait(until: deadline, waker: waker, other: fanotify?.source)
+        _ = try inotify.wait(until: deadline, waker: waker, other: fanotify?.number)
     }
 
     /// Whether all that was told until now has been read. On a marked file system others may never be quiet: their records are

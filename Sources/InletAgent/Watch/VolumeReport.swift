@@ -77,7 +77,7 @@ package struct VolumeReport: Sendable, Equatable {
     }
 
     /// What is not said twice.
-    var word: LastWord { LastWord(of: key, "\(files) \(bytes) \(deliveredAt?.milliseconds ?? 0)") }
+    var word: LastWord { (key, "\(files) \(bytes) \(deliveredAt?.milliseconds ?? 0)") }
 }
 
 extension VolumeReport {

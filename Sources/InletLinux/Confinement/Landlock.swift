@@ -131,8 +131,7 @@ package enum Landlock {
         /// The same everywhere: a file may be renamed only to where no more may be done with it.
         static let writing: Rights = [
             .readFile, .readFolder, .writeFile, .removeFolder, .removeFile, .makeFolder, .makeFile, .makeSocket,
-            .makeLink,
-            .refer, .truncate,
+            .makeLink, .refer, .truncate,
         ]
         static let ofFiles: Rights = [.readFile, .writeFile, .truncate]
 

@@ -162,16 +162,15 @@ package final class ProcessHost: Sendable {
 
     private func send(_ request: HostRequest) throws(SystemError) {
         let message = request.message
-        let result: Result<Void, SystemError> = sending.withLock { _ in
+        try sending.withLock { _ throws(SystemError) in
             do throws(SystemError) {
-                return .success(try message.send(to: descriptor.number))
+                try message.send(to: descriptor.number)
             } catch {
                 // A part of it may have gone out: the next one would not be understood.
                 if error.code != .fileTooLarge { _ = shutdown(descriptor.number, CInt(SHUT_RDWR)) }
-                return .failure(error)
+                throw error
             }
         }
-        try result.get()
     }
 }
 

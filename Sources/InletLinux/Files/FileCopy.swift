@@ -143,20 +143,15 @@ package enum FileCopy {
         _ source: SourceFile, toTemporaryIn folder: Folder, name: FilePath.Component,
         as draft: FilePath.Component? = nil, isCancelled: () -> Bool, progress: (Int64) -> Void
     ) throws(FileCopyError) -> FilePath.Component {
-        let result = folder.apart { path -> Result<FilePath, FileCopyError> in
-            do throws(FileCopyError) {
-                return .success(
-                    try copy(
-                        source, toTemporaryIn: path, name: name, as: draft, isCancelled: isCancelled, progress: progress
-                    ))
-            } catch {
-                return .failure(error)
+        do throws(FileCopyError) {
+            let path = try folder.apart { (path) throws(FileCopyError) in
+                try copy(
+                    source, toTemporaryIn: path, name: name, as: draft, isCancelled: isCancelled, progress: progress)
             }
-        }
-        switch result {
-        case .success(let path): return path.lastComponent ?? name
-        case .failure(.target(let error)): throw .target(folder.named(error))
-        case .failure(let error): throw error
+            return path.lastComponent ?? name
+        } catch {
+            guard case .target(let cause) = error else { throw error }
+            throw .target(folder.named(cause))
         }
     }
 

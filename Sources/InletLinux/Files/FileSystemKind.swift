@@ -42,17 +42,16 @@ package struct FileSystemKind: Sendable, Hashable {
     /// `f_type` is signed and has its upper half set on some architectures; magic numbers have 32 bits.
     package init(magic: some BinaryInteger) {
         let number = UInt32(truncatingIfNeeded: magic)
-        if let name = Self.pseudo[number] {
-            self.init(name: name)
-            isPseudo = true
-        } else {
-            self = Self.kinds[number] ?? FileSystemKind(name: "0x" + String(number, radix: 16))
-        }
+        let name = Self.pseudo[number] ?? Self.names[number] ?? "0x" + String(number, radix: 16)
+        self.init(
+            name: name, isNetwork: Self.networks.contains(name),
+            modifiedTolerance: name == "vfat" || name == "exfat" ? 2_000_000_000 : 0)
+        isPseudo = Self.pseudo[number] != nil
     }
 
     var isFUSE: Bool { name == "fuse" }
 
-    // The same. Not autofs, which only waits for another file system; devtmpfs has tmpfs's number, and devices are never read.
+    // Not autofs, which only waits for another file system; devtmpfs has tmpfs's number, and devices are never read.
     private static let pseudo: [UInt32: String] = [
         0x9FA0: "proc", 0x6265_6572: "sysfs", 0x0027_E0EB: "cgroup", 0x6367_7270: "cgroup2", 0x1CD1: "devpts",
         0x6462_6720: "debugfs", 0x7472_6163: "tracefs", 0x7363_6673: "securityfs", 0xCAFE_4A11: "bpf",
@@ -64,24 +63,20 @@ package struct FileSystemKind: Sendable, Hashable {
     ]
 
     // linux/magic.h, and the sources of the file systems that are not in it.
-    private static let kinds: [UInt32: FileSystemKind] = [
-        0xEF53: .init(name: "ext4"), 0x5846_5342: .init(name: "xfs"), 0x9123_683E: .init(name: "btrfs"),
-        0xCA45_1A4E: .init(name: "bcachefs"), 0x2FC1_2FC1: .init(name: "zfs"), 0xF2F5_2010: .init(name: "f2fs"),
-        0x0102_1994: .init(name: "tmpfs"), 0x8584_58F6: .init(name: "ramfs"), 0x794C_7630: .init(name: "overlay"),
-        0x5346_544E: .init(name: "ntfs"), 0x7366_746E: .init(name: "ntfs3"), 0x482B: .init(name: "hfsplus"),
-        0x3153_464A: .init(name: "jfs"), 0x5265_4973: .init(name: "reiserfs"), 0x3434: .init(name: "nilfs2"),
-        0x9660: .init(name: "iso9660"), 0x1501_3346: .init(name: "udf"), 0x7371_7368: .init(name: "squashfs"),
-        0xF15F: .init(name: "ecryptfs"),
-        0x4D44: .init(name: "vfat", modifiedTolerance: 2_000_000_000),
-        0x2011_BAB0: .init(name: "exfat", modifiedTolerance: 2_000_000_000),
-        0x6969: .init(name: "nfs", isNetwork: true), 0x517B: .init(name: "smb", isNetwork: true),
-        0xFF53_4D42: .init(name: "cifs", isNetwork: true), 0xFE53_4D42: .init(name: "smb2", isNetwork: true),
-        0x6573_5546: .init(name: "fuse", isNetwork: true), 0x0102_1997: .init(name: "9p", isNetwork: true),
-        0x00C3_6400: .init(name: "ceph", isNetwork: true), 0x5346_414F: .init(name: "afs", isNetwork: true),
-        0x6B41_4653: .init(name: "afs", isNetwork: true), 0x7375_7245: .init(name: "coda", isNetwork: true),
-        0x0116_1970: .init(name: "gfs2", isNetwork: true), 0x7461_636F: .init(name: "ocfs2", isNetwork: true),
-        0x0BD0_0BD0: .init(name: "lustre", isNetwork: true), 0x786F_4256: .init(name: "vboxsf", isNetwork: true),
-        0xBACB_ACBC: .init(name: "vmhgfs", isNetwork: true),
+    private static let names: [UInt32: String] = [
+        0xEF53: "ext4", 0x5846_5342: "xfs", 0x9123_683E: "btrfs", 0xCA45_1A4E: "bcachefs", 0x2FC1_2FC1: "zfs",
+        0xF2F5_2010: "f2fs", 0x0102_1994: "tmpfs", 0x8584_58F6: "ramfs", 0x794C_7630: "overlay", 0x5346_544E: "ntfs",
+        0x7366_746E: "ntfs3", 0x482B: "hfsplus", 0x3153_464A: "jfs", 0x5265_4973: "reiserfs", 0x3434: "nilfs2",
+        0x9660: "iso9660", 0x1501_3346: "udf", 0x7371_7368: "squashfs", 0xF15F: "ecryptfs", 0x4D44: "vfat",
+        0x2011_BAB0: "exfat", 0x6969: "nfs", 0x517B: "smb", 0xFF53_4D42: "cifs", 0xFE53_4D42: "smb2",
+        0x6573_5546: "fuse", 0x0102_1997: "9p", 0x00C3_6400: "ceph", 0x5346_414F: "afs", 0x6B41_4653: "afs",
+        0x7375_7245: "coda", 0x0116_1970: "gfs2", 0x7461_636F: "ocfs2", 0x0BD0_0BD0: "lustre", 0x786F_4256: "vboxsf",
+        0xBACB_ACBC: "vmhgfs",
+    ]
+
+    private static let networks: Set<String> = [
+        "nfs", "smb", "cifs", "smb2", "fuse", "9p", "ceph", "afs", "coda", "gfs2", "ocfs2", "lustre", "vboxsf",
+        "vmhgfs",
     ]
 }
 

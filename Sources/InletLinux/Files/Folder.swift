@@ -143,9 +143,11 @@ package final class Folder: Sendable {
     }
 
     /// The same of calls that do not throw, or answer with errors of their own: `named` says where those are.
-    package func apart<Value: ~Copyable>(_ body: (FilePath) -> Value) -> Value {
+    package func apart<Value: ~Copyable, Failure: Error>(
+        _ body: (FilePath) throws(Failure) -> Value
+    ) throws(Failure) -> Value {
         defer { withExtendedLifetime(self) {} }
-        return body(own)
+        return try body(own)
     }
 
     /// The error of such a call as a person understands it.

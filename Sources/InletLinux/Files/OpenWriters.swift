@@ -21,12 +21,8 @@ package struct OpenWriters: Sendable {
         package var text: String { "\(DisplayText.escape(name)) (process \(process))" }
     }
 
-    private struct Key: Hashable {
-        var device: UInt64
-        var inode: UInt64
-    }
-
-    private var descriptors: [Key: Int32] = [:]
+    /// By device and inode.
+    private var descriptors: [UInt64: [UInt64: Int32]] = [:]
     private var mappings: [UInt64: [(mapping: SharedMapping, process: Int32)]] = [:]
     /// Processes that this user may not look into.
     package private(set) var hidden = 0
@@ -60,7 +56,7 @@ package struct OpenWriters: Sendable {
     /// Who may write to the file of that identity; `path` tells mappings apart where the kernel gives them another device
     /// number (btrfs, overlayfs). Blocks for one read of `/proc`.
     package func holder(of identity: FileIdentity, at path: FilePath) -> WriterProcess? {
-        if let process = descriptors[Key(device: identity.device, inode: identity.inode)] {
+        if let process = descriptors[identity.device]?[identity.inode] {
             return WriterProcess(process: process, name: Self.name(of: process))
         }
         let found = mappings[identity.inode]?.first { $0.mapping.device == identity.device || $0.mapping.path == path }
@@ -73,7 +69,9 @@ package struct OpenWriters: Sendable {
             var stream = try DirectoryStream(folder.appending("fd"))
             while let entry = try stream.next(), descriptorsLeft > 0 {
                 descriptorsLeft -= 1
-                if let key = Self.writable("\(folder.string)/fd/\(entry.name.string)") { descriptors[key] = process }
+                if let (device, inode) = Self.writable("\(folder.string)/fd/\(entry.name.string)") {
+                    descriptors[device, default: [:]][inode] = process
+                }
             }
             for mapping in try SharedMapping.read(of: process, limit: &mappingBytesLeft) {
                 mappings[mapping.inode, default: []].append((mapping, process))
@@ -85,11 +83,11 @@ package struct OpenWriters: Sendable {
     }
 
     /// The regular file behind a link of `/proc/PID/fd`, if it is open for writing: the link's own permission bits say how.
-    private static func writable(_ link: String) -> Key? {
+    private static func writable(_ link: String) -> (device: UInt64, inode: UInt64)? {
         var status = stat()
         guard lstat(link, &status) == 0, status.st_mode & S_IWUSR != 0 else { return nil }
-        var key = Key(device: 0, inode: 0)
-        return inlet_cached_status(link, &key.device, &key.inode) == 1 ? key : nil
+        var (device, inode): (UInt64, UInt64) = (0, 0)
+        return inlet_cached_status(link, &device, &inode) == 1 ? (device, inode) : nil
     }
 
     private static func name(of process: Int32) -> String {

@@ -29,7 +29,8 @@ package enum PathResolver: Sendable {
         {
             return found
         }
-        var steps = try FolderSteps(from: path.isAbsolute ? "/" : ".", mayFollow: true, shown: path)
+        let start = try Descriptor(opening: path.isAbsolute ? "/" : ".", inlet_o_path | O_DIRECTORY)
+        var steps = FolderSteps(folder: start, mayFollow: true, shown: path)
         try steps.go(path)
         return steps.end()
     }
@@ -45,9 +46,8 @@ package enum PathResolver: Sendable {
             guard let found = try once(relative, in: folder, Self.beneath, path) else { throw FolderSteps.linked(path) }
             return found
         }
-        var steps = FolderSteps(
-            try Descriptor(opening: ".", in: folder, inlet_o_path | O_DIRECTORY, shown: path), mayFollow: false,
-            shown: path)
+        let start = try Descriptor(opening: ".", in: folder, inlet_o_path | O_DIRECTORY, shown: path)
+        var steps = FolderSteps(folder: start, mayFollow: false, shown: path)
         try steps.go(relative)
         return steps.end()
     }
@@ -69,23 +69,12 @@ package enum PathResolver: Sendable {
 
 /// A way gone folder by folder, each opened before the next is looked for: a symlink is seen as one, whoever swaps it.
 struct FolderSteps: ~Copyable {
-    private var folder: Descriptor
+    fileprivate var folder: Descriptor
     /// Symlinks of root's and of our own are followed.
-    private let mayFollow: Bool
-    private let shown: FilePath
+    fileprivate let mayFollow: Bool
+    fileprivate let shown: FilePath
     /// As many symlinks as the kernel follows.
-    private var room = 40
-
-    init(_ folder: consuming Descriptor, mayFollow: Bool, shown: FilePath) {
-        self.folder = folder
-        self.mayFollow = mayFollow
-        self.shown = shown
-    }
-
-    init(from start: FilePath, mayFollow: Bool, shown: FilePath) throws(SystemError) {
-        self.init(
-            try Descriptor(opening: start, inlet_o_path | O_DIRECTORY), mayFollow: mayFollow, shown: shown)
-    }
+    fileprivate var room = 40
 
     consuming func end() -> Descriptor { folder }
 

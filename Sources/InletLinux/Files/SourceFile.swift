@@ -79,15 +79,15 @@ package final class SourceFile: Sendable {
         throw SystemError(call: "read", path: path, code: .fileTooLarge, refusal: .tooLarge(limit: limit))
     }
 
-    /// The first `length` bytes, or fewer if the file has no more. Blocks.
-    package func content(of length: Int) throws(SystemError) -> [UInt8] {
+    /// `length` bytes from `offset` on, or fewer if the file has no more. Blocks.
+    package func content(of length: Int, at offset: Int64 = 0) throws(SystemError) -> [UInt8] {
         var failure: SystemError?
         let bytes = [UInt8](unsafeUninitializedCapacity: length) { room, filled in
             do throws(SystemError) {
                 while filled < length {
                     let rest = UnsafeMutableRawBufferPointer(
                         rebasing: UnsafeMutableRawBufferPointer(room)[filled..<length])
-                    let more = try read(into: rest, at: Int64(filled))
+                    let more = try read(into: rest, at: offset + Int64(filled))
                     if more == 0 { return }
                     filled += more
                 }
@@ -110,14 +110,10 @@ package final class SourceFile: Sendable {
     /// read (`/proc`, FUSE with `direct_io`), and nothing tells where it ends. Blocks.
     package func exceedsItsSize() throws(SystemError) -> Bool {
         let size = try identity().size
-        return try withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { room -> Result<Bool, SystemError> in
-            do throws(SystemError) {
-                if try read(into: room, at: size) == 0 { return .success(false) }
-                return .success(try identity().size == size)
-            } catch {
-                return .failure(error)
-            }
-        }.get()
+        return try withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { (room) throws(SystemError) in
+            if try read(into: room, at: size) == 0 { return false }
+            return try identity().size == size
+        }
     }
 
     /// What its name leads to.

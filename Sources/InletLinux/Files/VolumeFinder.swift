@@ -108,20 +108,7 @@ package struct VolumeFinder: Sendable {
 
     /// udev writes what is not plain as `\x20`.
     static func unescaped(_ name: String) -> String {
-        var result: [UInt8] = []
-        var rest = Array(name.utf8)[...]
-        while let byte = rest.popFirst() {
-            let code = rest.prefix(3)
-            if byte == UInt8(ascii: "\\"), code.count == 3, code.first == UInt8(ascii: "x"),
-                let value = UInt8(String(decoding: code.dropFirst(), as: UTF8.self), radix: 16)
-            {
-                result.append(value)
-                rest = rest.dropFirst(3)
-            } else {
-                result.append(byte)
-            }
-        }
-        return String(decoding: result, as: UTF8.self)
+        String(decoding: [UInt8](escaped: Array(name.utf8)[...], by: "\\x", digits: 2, radix: 16), as: UTF8.self)
     }
 
     /// Those that do not put a device number there, which says where a card is rather than which.

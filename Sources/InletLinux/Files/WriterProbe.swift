@@ -18,10 +18,7 @@ package enum WriterProbe {
     private static let tick = Duration.milliseconds(20)
 
     /// `.busy` also when a process is found that has the file open where leases are not to be had. Not finding one proves
-    /// nothing: the answer stays what it was then. Blocks.
-    package static func probe(path: FilePath) -> LeaseProbe { probe(RootedPath("", path)) }
-
-    /// The same without following a symlink on the way below the root. Blocks.
+    /// nothing: the answer stays what it was then. No symlink is followed on the way below the root. Blocks.
     package static func probe(_ file: RootedPath) -> LeaseProbe {
         look(file) { () throws(SystemError) in try SourceFile(opening: file) }.writer
     }
@@ -109,14 +106,11 @@ package enum LeaseProbe: Sendable, Hashable {
     /// The kernel cannot tell here; the text says why.
     case unknown(String)
 
-    /// Probes the file at `path`. A file that cannot be opened is `.unknown` with the error's text; one whose opening a
-    /// lease of another process would block (Samba's oplock) is `.busy`. Blocks.
-    package static func of(_ path: FilePath) -> LeaseProbe {
-        look { () throws(SystemError) in try SourceFile(opening: path) }.probe
-    }
-
-    /// The same with what the file is after the probe, nil where it cannot be opened, and whether it is on an overlay. One that
-    /// is made up as it is read is no regular file, whatever it says. Blocks.
+    /// Probes a file. One that cannot be opened is `.unknown` with the error's text; one whose opening a lease of another
+    /// process would block (Samba's oplock) is `.busy`. Blocks.
+    ///
+    /// - Returns: also what the file is after the probe, nil where it cannot be opened, and whether it is on an overlay. One that
+    ///   is made up as it is read is no regular file, whatever it says.
     static func look(
         _ open: () throws(SystemError) -> SourceFile
     ) -> (probe: LeaseProbe, file: FileLook?, isOverlay: Bool) {

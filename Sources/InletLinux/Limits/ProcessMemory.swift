@@ -26,13 +26,9 @@ package enum ProcessMemory {
         malloc_trim(0)
     }
 
-    private struct Mapping {
-        var addresses: Range<UInt>
-        var file: ArraySlice<UInt8>
-        var isCode: Bool
-        var isCounted = false
-        var isWritten = false
-    }
+    private typealias Mapping = (
+        addresses: Range<UInt>, file: ArraySlice<UInt8>, isCode: Bool, isCounted: Bool, isWritten: Bool
+    )
 
     /// The mappings of programs and libraries, code and constants, of which no page differs from its file: only these can be
     /// read again (madvise(2), MADV_DONTNEED). Where the loader relocated something, or a debugger or a probe has put a
@@ -89,7 +85,7 @@ package enum ProcessMemory {
         guard bounds.count == 2, let start = UInt(bounds[0], radix: 16), let end = UInt(bounds[1], radix: 16),
             start < end
         else { return nil }
-        return Mapping(addresses: start..<end, file: file, isCode: isCode)
+        return (start..<end, file, isCode, isCounted: false, isWritten: false)
     }
 }
 

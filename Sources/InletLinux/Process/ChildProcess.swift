@@ -1,6 +1,5 @@
 import CLinux
 import Glibc
-import Synchronization
 package import SystemPackage
 
 /// A program that is run to its end: without a shell, in a process group of its own, with no descriptor of ours but the
@@ -77,38 +76,15 @@ package struct ChildProcess: Sendable {
         let waker = try Waker()
         let result: Result<Outcome, SystemError> = await withTaskCancellationHandler {
             await pool.run {
-                do throws(SystemError) {
-                    if let host = ProcessHost.current { return .success(try host.run(self, waker)) }
-                    return .success(try RunningChild.run(self, waker))
-                } catch {
-                    return .failure(error)
+                Result { () throws(SystemError) in
+                    if let host = ProcessHost.current { return try host.run(self, waker) }
+                    return try RunningChild.run(self, waker)
                 }
             }
         } onCancel: {
             waker.wake()
         }
         return try result.get()
-    }
-}
-
-/// Children that could not be ended. Those that have gone after all are collected, so that they do not stay as zombies.
-enum ZombieReaper {
-    private static let processes = Mutex<[pid_t]>([])
-
-    static func add(_ process: pid_t) { processes.withLock { $0.append(process) } }
-
-    /// Does not wait.
-    static func collect() {
-        processes.withLock { processes in
-            processes.removeAll { process in
-                guard inlet_has_ended(process) != 0 else { return false }
-                // As for any other that had to be ended: what it has started goes with it.
-                kill(-process, SIGKILL)
-                var status: CInt = 0
-                _ = waitpid(process, &status, WNOHANG)
-                return true
-            }
-        }
     }
 }
 

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 package import InletCore
 import Synchronization
@@ -80,20 +81,31 @@ extension WallTime {
         clock_gettime(CLOCK_REALTIME, &time)
         return WallTime(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
     }
+
+    /// The time of UTC that the whole of `text` gives in the first of `formats` that it has (strptime(3)); nil for others.
+    package init?(_ text: String, formats: [String]) {
+        for format in formats {
+            var date = tm()
+            guard inlet_read_date(text, format, &date) == 1 else { continue }
+            self.init(milliseconds: Int64(timegm(&date)) * 1000)
+            return
+        }
+        return nil
+    }
 }
 
 /// The run of the machine since it was switched on, or restarted.
-package enum Boot {
+extension ProcessSetup {
     /// What another run has not: `/proc/sys/kernel/random/boot_id` (random(4)), which containers share with their host; nil
     /// where it cannot be read.
-    package static func id() -> String? {
+    package static func bootID() -> String? {
         DurableFile.readIfPossible("/proc/sys/kernel/random/boot_id", limit: 64).map {
             String(decoding: $0, as: UTF8.self).filter { !$0.isWhitespace }
         }
     }
 
-    /// The first half of `id` as a number.
-    package static func number() -> Int64? {
-        id().flatMap { UInt64($0.filter(\.isHexDigit).prefix(16), radix: 16) }.map(Int64.init(bitPattern:))
+    /// The first half of `bootID` as a number.
+    package static func bootNumber() -> Int64? {
+        bootID().flatMap { UInt64($0.filter(\.isHexDigit).prefix(16), radix: 16) }.map(Int64.init(bitPattern:))
     }
 }

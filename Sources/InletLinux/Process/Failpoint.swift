@@ -12,48 +12,11 @@ import Synchronization
 /// Debug builds read `INLET_FAILPOINT`, which names one of them, `name:N` its Nth passing; of the two about notes,
 /// `name:NOTE` and `name:NOTE:N` count only those of that name (`part` for every `part:7`). Release builds do nothing.
 package enum Failpoint: String, CaseIterable, Sendable {
-    case opening
-    case opened
-    case recovered
-    case derived
-    case admitting
-    case admitted
-    case closingUnit
-    case unitClosed
-    case claimed
-    /// A step has been done, and its note is about to be written.
-    case noting
-    case noted
-    case uploadCreated
-    case partUploaded
-    case beforeComplete
-    case copied
-    case renamed
-    case afterComplete
-    case settling
-    case delivered
-    case acting
-    case acted
-    case abandoned
-    case leftoverRemoved
-    case intending
-    case intentWritten
-    case renamedAway
-    case moveNoted
-    case moveCopied
-    case moved
-    case reasonWritten
-    case disposed
-    case receiptWritten
-    case finished
-    case posting
-    case posted
-    case noticeTaken
-    case noticeRemoved
-    case listAtHome
-    case generationWritten
-    case listsWritten
-    case listsDone
+    case opening, opened, recovered, derived, admitting, admitted, closingUnit, unitClosed, claimed, noting, noted
+    case uploadCreated, partUploaded, beforeComplete, copied, renamed, afterComplete, settling, delivered, acting
+    case acted, abandoned, leftoverRemoved, intending, intentWritten, renamedAway, moveNoted, moveCopied, moved
+    case reasonWritten, disposed, receiptWritten, finished, posting, posted, noticeTaken, noticeRemoved
+    case listAtHome, generationWritten, listsWritten, listsDone
 
     @inline(__always)
     package func reached() {
@@ -75,61 +38,51 @@ package enum Failpoint: String, CaseIterable, Sendable {
         private static func kind(_ note: String) -> String { String(note.prefix { $0 != ":" }) }
 
         /// What has just happened there, or is about to; the contributors' table.
-        package var meaning: String {
-            switch self {
-            case .opening: "the journal is about to be opened: made, its log taken in, its schema brought up to date"
-            case .opened: "the journal is open and of this version; nothing is recovered"
-            case .recovered: "the claims of the process that died are back in the queue"
-            case .derived: "what a program made of an original has its name; the journal does not know it"
-            case .admitting: "a file, alone or with its companions, is about to be admitted"
-            case .admitted: "durable point 1: it is in the journal, and nobody has been told"
-            case .closingUnit: "a unit is complete, which the journal is about to hear"
-            case .unitClosed: "all deliveries of the unit are due"
-            case .claimed: "an attempt has been counted and is about to begin"
-            case .noting: "a step of a pipeline is done, and its note is about to be written"
-            case .noted: "that note is durable"
-            case .uploadCreated: "the note `upload` is durable"
-            case .partUploaded: "the note of a part, or of an offset, is durable"
-            case .beforeComplete: "it is noted that something may be visible at the destination from here on"
-            case .copied: "a copy to a folder is on the disk under its temporary name"
-            case .renamed: "the copy has its final name, which is not synced yet"
-            case .afterComplete: "the pipeline has its proof; the journal does not know it"
-            case .settling: "the ends of deliveries, whatever they are, are about to be written"
-            case .delivered: "durable point 2: an end of a delivery is in the journal"
-            case .abandoned: "a given-up upload is gone from its destination; the journal still has it"
-            case .leftoverRemoved: "the journal has forgotten it too"
-            case .intending: "the source may be disposed of; its intent is about to be written"
-            case .intentWritten: "the intent is durable, the source still has its name"
-            case .renamedAway: "the source has its private name, or is below `.inlet/held`"
-            case .moveNoted: "the name in the archive or quarantine is durable; nothing has been moved"
-            case .moveCopied: "a copy on another file system has that name, and the source is still there"
-            case .moved: "the source has that name, which is not synced yet"
-            case .reasonWritten: "`.reason.json` stands beside the quarantined file"
-            case .disposed: "the source is disposed of, and there is no receipt"
-            case .receiptWritten: "the receipt is a file, where its route wants one; the journal has none"
-            case .finished: "durable point 3: the receipt is in the journal, and nobody has been told"
-            case .acting, .acted, .posting, .posted, .noticeTaken, .noticeRemoved,
-                .listAtHome, .generationWritten, .listsWritten, .listsDone:
-                meaningBesideFiles
-            }
-        }
+        package var meaning: String { Self.meanings[self] ?? "" }
 
-        /// The same of what is not on a file's own way.
-        private var meaningBesideFiles: String {
-            switch self {
-            case .acting: "a person's command on files, on the queue or on a destination is about to change the journal"
-            case .acted: "it has, and no loop of the agent has been told"
-            case .posting: "that a destination is down or up is about to be put in the outbox"
-            case .posted: "it is in the outbox, and its receivers have not been woken"
-            case .noticeTaken: "a receiver has taken a notice, which is still in the outbox"
-            case .noticeRemoved: "the notice is gone from the outbox"
-            case .listAtHome: "the state directory has the checksum list of an ended unit, and no destination has one"
-            case .generationWritten: "a delivered folder has its list, which the history's chain does not name"
-            case .listsWritten: "all lists of the unit are there, and the journal still owes them"
-            case .listsDone: "the journal owes them no longer"
-            default: ""
-            }
-        }
+        private static let meanings: [Failpoint: String] = [
+            .opening: "the journal is about to be opened: made, its log taken in, its schema brought up to date",
+            .opened: "the journal is open and of this version; nothing is recovered",
+            .recovered: "the claims of the process that died are back in the queue",
+            .derived: "what a program made of an original has its name; the journal does not know it",
+            .admitting: "a file, alone or with its companions, is about to be admitted",
+            .admitted: "durable point 1: it is in the journal, and nobody has been told",
+            .closingUnit: "a unit is complete, which the journal is about to hear",
+            .unitClosed: "all deliveries of the unit are due",
+            .claimed: "an attempt has been counted and is about to begin",
+            .noting: "a step of a pipeline is done, and its note is about to be written",
+            .noted: "that note is durable",
+            .uploadCreated: "the note `upload` is durable",
+            .partUploaded: "the note of a part, or of an offset, is durable",
+            .beforeComplete: "it is noted that something may be visible at the destination from here on",
+            .copied: "a copy to a folder is on the disk under its temporary name",
+            .renamed: "the copy has its final name, which is not synced yet",
+            .afterComplete: "the pipeline has its proof; the journal does not know it",
+            .settling: "the ends of deliveries, whatever they are, are about to be written",
+            .delivered: "durable point 2: an end of a delivery is in the journal",
+            .abandoned: "a given-up upload is gone from its destination; the journal still has it",
+            .leftoverRemoved: "the journal has forgotten it too",
+            .intending: "the source may be disposed of; its intent is about to be written",
+            .intentWritten: "the intent is durable, the source still has its name",
+            .renamedAway: "the source has its private name, or is below `.inlet/held`",
+            .moveNoted: "the name in the archive or quarantine is durable; nothing has been moved",
+            .moveCopied: "a copy on another file system has that name, and the source is still there",
+            .moved: "the source has that name, which is not synced yet",
+            .reasonWritten: "`.reason.json` stands beside the quarantined file",
+            .disposed: "the source is disposed of, and there is no receipt",
+            .receiptWritten: "the receipt is a file, where its route wants one; the journal has none",
+            .finished: "durable point 3: the receipt is in the journal, and nobody has been told",
+            .acting: "a person's command on files, on the queue or on a destination is about to change the journal",
+            .acted: "it has, and no loop of the agent has been told",
+            .posting: "that a destination is down or up is about to be put in the outbox",
+            .posted: "it is in the outbox, and its receivers have not been woken",
+            .noticeTaken: "a receiver has taken a notice, which is still in the outbox",
+            .noticeRemoved: "the notice is gone from the outbox",
+            .listAtHome: "the state directory has the checksum list of an ended unit, and no destination has one",
+            .generationWritten: "a delivered folder has its list, which the history's chain does not name",
+            .listsWritten: "all lists of the unit are there, and the journal still owes them",
+            .listsDone: "the journal owes them no longer",
+        ]
     #endif
 }
 

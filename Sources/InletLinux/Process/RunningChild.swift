@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import Synchronization
 import SystemPackage
 
 /// A child process from its start to its end, on one thread that waits for whatever comes first.
@@ -33,11 +34,28 @@ final class RunningChild {
         _ child: ChildProcess, _ waker: Waker, kill: @escaping (pid_t, CInt) -> CInt = Glibc.kill
     ) throws(SystemError) -> ChildProcess.Outcome {
         let running = try RunningChild(starting: child, kill: kill)
-        defer { ZombieReaper.collect() }
+        defer { collectLeft() }
         return withoutPipeSignal {
             let end = running.wait(waker.number)
             running.readErrors()
             return ChildProcess.Outcome(end: end, errors: running.tail)
+        }
+    }
+
+    /// Those that could not be ended.
+    private static let left = Mutex<[pid_t]>([])
+
+    /// Collects those of them that have gone after all, so that they do not stay as zombies. Does not wait.
+    private static func collectLeft() {
+        left.withLock { processes in
+            processes.removeAll { process in
+                guard inlet_has_ended(process) != 0 else { return false }
+                // As for any other that had to be ended: what it has started goes with it.
+                Glibc.kill(-process, SIGKILL)
+                var status: CInt = 0
+                _ = waitpid(process, &status, WNOHANG)
+                return true
+            }
         }
     }
 
@@ -62,7 +80,7 @@ final class RunningChild {
         var phase = Phase.running(until: ContinuousClock.now.advanced(by: child.timeout))
         while inlet_has_ended(process) == 0 {
             if case .killed(let end, let time) = phase, ContinuousClock.now >= time {
-                ZombieReaper.add(process)
+                Self.left.withLock { $0.append(process) }
                 return end == .timedOut ? .stuck : end
             }
             let isWoken = poll(phase, waker)

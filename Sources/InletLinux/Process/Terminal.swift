@@ -19,16 +19,6 @@ extension ProcessSetup {
         let rows = Int(inlet_terminal_rows(STDOUT_FILENO))
         return rows > 0 ? rows : nil
     }
-
-    /// Writes all bytes to standard output. False when nobody reads any more. Blocks while the reader is slow.
-    @discardableResult
-    package static func writeStandardOutput(_ bytes: [UInt8]) -> Bool {
-        StandardStream.output.write(bytes).error == nil
-    }
-
-    /// Writes all bytes to standard error. False when nobody reads any more. Blocks while the reader is slow.
-    @discardableResult
-    package static func writeStandardError(_ bytes: [UInt8]) -> Bool { StandardStream.errors.write(bytes).error == nil }
 }
 
 /// Where the process writes.
@@ -67,14 +57,14 @@ package enum StandardStream: Int32, Sendable, CustomStringConvertible {
 }
 
 /// What a person types on the terminal that standard input is.
-package enum TerminalInput {
+extension ProcessSetup {
     /// One line without its end; nil when there is no more. Blocks.
     ///
     /// - Parameters:
     ///   - isHidden: the terminal does not show what is typed, as for passwords (termios(3)). A signal that ends or stops the
     ///     process leaves a terminal that shows it again.
     ///   - ask: shows the question; called once the terminal is ready for the answer, and again after a stop.
-    package static func line(isHidden: Bool = false, _ ask: () -> Void) -> String? {
+    package static func typedLine(isHidden: Bool = false, _ ask: () -> Void) -> String? {
         var shown = termios()
         guard isHidden, tcgetattr(STDIN_FILENO, &shown) == 0 else {
             ask()

@@ -24,34 +24,33 @@ package final class LoopThread: Sendable {
     static func result<Value: Sendable>(
         name: String, _ body: @escaping @Sendable () throws(SystemError) -> Value
     ) throws(SystemError) -> Value {
-        let outcome = Outcome<Value>()
-        try LoopThread(name: name) { outcome.set(body) }.join()
-        return try outcome.result.withLock { $0 }.get()
+        let outcome = Mutex<Result<Value, SystemError>?>(nil)
+        try LoopThread(name: name) {
+            let result = Result { () throws(SystemError) in try body() }
+            outcome.withLock { $0 = result }
+        }.join()
+        return try ended(outcome.withLock { $0 })
     }
 
     /// The same for at most `patience`; nil when it takes longer: the thread ends by itself then, and what it came to is let go.
     package static func result<Value: Sendable>(
         name: String, within patience: Duration, _ body: @escaping @Sendable () throws(SystemError) -> Value
     ) throws(SystemError) -> Value? {
-        let (outcome, waker) = (Outcome<Value>(), try Waker())
+        let outcome = Mutex<Result<Value, SystemError>?>(nil)
+        let waker = try Waker()
         _ = try LoopThread(name: name) {
-            outcome.set(body)
+            let result = Result { () throws(SystemError) in try body() }
+            outcome.withLock { $0 = result }
             waker.wake()
         }
         guard try waker.wait(until: .now.advanced(by: patience)) else { return nil }
-        return try outcome.result.withLock { $0 }.get()
+        return try ended(outcome.withLock { $0 })
     }
 
-    private final class Outcome<Value: Sendable>: Sendable {
-        /// What it is when a thread has ended without saying anything, which none does.
-        let result = Mutex<Result<Value, SystemError>>(
-            .failure(SystemError(call: "pthread_join", path: nil, code: .noSuchProcess)))
-
-        func set(_ body: () throws(SystemError) -> Value) {
-            let result: Result<Value, SystemError>
-            do throws(SystemError) { result = .success(try body()) } catch { result = .failure(error) }
-            self.result.withLock { $0 = result }
-        }
+    /// Throws where a thread has ended without saying anything, which none does.
+    private static func ended<Value>(_ result: Result<Value, SystemError>?) throws(SystemError) -> Value {
+        guard let result else { throw SystemError(call: "pthread_join", code: .noSuchProcess) }
+        return try result.get()
     }
 
     /// Waits for the end of `body`; at once when somebody has waited already. Not to be called from `body`. Blocks.

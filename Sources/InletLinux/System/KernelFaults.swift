@@ -9,20 +9,14 @@
     /// About one call in `every` begins a fault: that call alone fails, or it and the next ones of its name. Only calls on what is in one
     /// of the folders `below` do, so that agents of other tests in the same process see nothing of it.
     package struct KernelFaultPlan: Sendable {
-        /// One call that failed.
-        package struct Injected: Sendable, Hashable {
-            package var call: String
-            package var code: Errno
-            package var path: FilePath
-        }
-
         package let below: [FilePath]
         private let every: Double
         private var left: Int
         private var random: SeededGenerator
         /// Calls that go on failing, and how often.
         private var lasting: [String: (code: Errno, calls: Int)] = [:]
-        package private(set) var injected: [Injected] = []
+        /// The calls that failed.
+        package private(set) var injected: [(call: String, code: Errno, path: FilePath)] = []
 
         /// What the calls answer by their manual pages when a disk, a server, a limit or a person is in the way.
         private static let codes: [String: [Errno]] = [
@@ -74,7 +68,7 @@
                 let code = lasting(call) ?? drawn(call, codes)
             else { return nil }
             left -= 1
-            injected.append(Injected(call: call, code: code, path: path))
+            injected.append((call, code, path))
             return code
         }
 

@@ -38,11 +38,6 @@ package final class Waker: Sendable {
     }
 }
 
-/// Something that a wait may end for, besides its own reasons. Not the owner: valid as long as what it was taken from.
-package struct WaitSource: Sendable {
-    let number: CInt
-}
-
 /// `poll(2)` with a deadline of the continuous clock.
 enum Poll {
     /// Which of them can be read, one answer each in their order; none when the deadline passed. A negative number is left out.

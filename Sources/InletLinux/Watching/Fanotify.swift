@@ -53,8 +53,8 @@ package struct Fanotify: ~Copyable, Sendable {
         get throws(SystemError) { try !Poll.wait([descriptor.number], until: .now)[0] }
     }
 
-    /// Ends a wait when records come.
-    package var source: WaitSource { WaitSource(number: descriptor.number) }
+    /// The descriptor, which can be read when records come.
+    package var number: CInt { descriptor.number }
 }
 
 /// What the kernel calls a folder that it does not name by path (`struct file_handle`, open_by_handle_at(2)): stays the same
@@ -167,13 +167,9 @@ extension UnsafeRawBufferPointer {
 /// Finds where the folders of a mount are that the kernel names by handle. Holds the mount open, which then cannot be
 /// unmounted: to be dropped soon. Blocks on the disk.
 package struct HandleReader: ~Copyable {
-    /// A folder, and where the kernel says that it is.
-    package struct Found: Sendable, Hashable {
-        /// Absolute, without symlinks. Of a folder beyond what the mount shows, or one that is gone, it may name another:
-        /// compare the identity of what is there.
-        package var path: FilePath
-        package var identity: FileIdentity
-    }
+    /// A folder, and where the kernel says that it is: an absolute path without symlinks. Of a folder beyond what the mount
+    /// shows, or one that is gone, it may name another: compare the identity of what is there.
+    package typealias Found = (path: FilePath, identity: FileIdentity)
 
     private let mount: Descriptor
 
@@ -242,7 +238,7 @@ package struct HandleReader: ~Copyable {
     private static func found(_ folder: borrowing Descriptor) throws(SystemError) -> Found {
         let identity = try folder.status(nil).identity
         let link = FilePath("/proc/self/fd/\(folder.number)")
-        return Found(path: try SystemCall.target(ofLink: link), identity: identity)
+        return (try SystemCall.target(ofLink: link), identity)
     }
 }
 

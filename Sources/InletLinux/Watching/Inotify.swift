@@ -89,25 +89,14 @@ package struct Inotify: ~Copyable, Sendable {
     /// Blocks until records wait, `waker` is woken or `deadline` has passed (nil: no deadline). A wake-up is taken: the
     /// next wait blocks again.
     ///
-    /// - Parameter other: something else that ends the wait when it can be read.
+    /// - Parameter other: the descriptor of something else that ends the wait when it can be read.
+    /// - Returns: why it ended; neither is set when the deadline passed.
     package func wait(
-        until deadline: ContinuousClock.Instant?, waker: Waker, other: WaitSource? = nil
-    ) throws(SystemError) -> WaitOutcome {
-        let ready = try Poll.wait([descriptor.number, waker.number, other?.number ?? -1], until: deadline)
+        until deadline: ContinuousClock.Instant?, waker: Waker, other: CInt? = nil
+    ) throws(SystemError) -> (isReadable: Bool, isWoken: Bool) {
+        let ready = try Poll.wait([descriptor.number, waker.number, other ?? -1], until: deadline)
         if ready[1] { waker.drain() }
-        return WaitOutcome(isReadable: ready[0] || ready[2], isWoken: ready[1])
-    }
-}
-
-/// Why a wait ended; neither is set when the deadline passed.
-package struct WaitOutcome: Sendable, Hashable {
-    package var isReadable: Bool
-    package var isWoken: Bool
-    package var isTimedOut: Bool { !isReadable && !isWoken }
-
-    package init(isReadable: Bool, isWoken: Bool) {
-        self.isReadable = isReadable
-        self.isWoken = isWoken
+        return (ready[0] || ready[2], ready[1])
     }
 }
 
@@ -158,22 +147,17 @@ package struct InotifyRecord: Sendable, Hashable {
     /// records of one reading: no memory is taken for each of thousands, most of which are looked at and dropped.
     package var nameBytes: ArraySlice<UInt8>
 
-    package init(watch: Int32, mask: Mask, cookie: UInt32 = 0, name: [UInt8] = []) {
-        self.init(watch: watch, mask: mask, cookie: cookie, nameBytes: name[...])
-    }
-
-    init(watch: Int32, mask: Mask, cookie: UInt32, nameBytes: ArraySlice<UInt8>) {
-        self.watch = watch
-        self.mask = mask
-        self.cookie = cookie
-        self.nameBytes = nameBytes
-    }
-
     /// `nameBytes` with storage of its own.
     package var name: [UInt8] { Array(nameBytes) }
 
     /// The record says that others were lost.
     package var isOverflow: Bool { mask.contains(.overflow) }
+}
+
+extension InotifyRecord {
+    package init(watch: Int32, mask: Mask, cookie: UInt32 = 0, name: [UInt8] = []) {
+        self.init(watch: watch, mask: mask, cookie: cookie, nameBytes: name[...])
+    }
 }
 
 extension Inotify {

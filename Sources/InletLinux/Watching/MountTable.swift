@@ -109,22 +109,29 @@ extension MountTable {
 
     /// `\040` is a space: a backslash and three octal digits stand for a byte.
     static func unescape(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
-        guard bytes.contains(UInt8(ascii: "\\")) else { return Array(bytes) }
-        var result: [UInt8] = []
-        var rest = bytes
-        while let first = rest.popFirst() {
-            let digits = rest.prefix(3)
-            if first == UInt8(ascii: "\\"), digits.count == 3,
-                let byte = UInt8(String(decoding: digits, as: UTF8.self), radix: 8), byte > 0,
-                digits.allSatisfy({ (0x30...0x37).contains($0) })
+        [UInt8](escaped: bytes, by: "\\", digits: 3, radix: 8)
+    }
+}
+
+extension [UInt8] {
+    /// Puts a byte in the place of each `sign`, which begins with a backslash, and so many digits behind it; what is no such
+    /// thing stays.
+    init(escaped bytes: ArraySlice<UInt8>, by sign: String, digits: Int, radix: Int) {
+        self = []
+        var rest = bytes.contains(UInt8(ascii: "\\")) ? bytes : []
+        if rest.isEmpty { self += bytes }
+        while let first = rest.first {
+            let code = rest.dropFirst(sign.utf8.count).prefix(digits)
+            if rest.starts(with: sign.utf8), code.count == digits, code.allSatisfy({ $0 != UInt8(ascii: "+") }),
+                let byte = UInt8(String(decoding: code, as: UTF8.self), radix: radix), byte > 0
             {
-                result.append(byte)
-                rest = rest.dropFirst(3)
+                append(byte)
+                rest = rest.dropFirst(sign.utf8.count + digits)
             } else {
-                result.append(first)
+                append(first)
+                rest = rest.dropFirst()
             }
         }
-        return result
     }
 }
 

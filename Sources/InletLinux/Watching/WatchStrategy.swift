@@ -109,16 +109,15 @@ package struct WatchStrategy: Sendable, Hashable {
     /// Everything is written through this machine's kernel. `fuseblk` is a disk in the hands of one program (ntfs-3g).
     private static let local: Set<String> = [
         "ext2", "ext3", "ext4", "xfs", "btrfs", "bcachefs", "zfs", "f2fs", "jfs", "reiserfs", "nilfs2", "tmpfs",
-        "ramfs",
-        "vfat", "msdos", "exfat", "ntfs", "ntfs3", "fuseblk", "hfs", "hfsplus", "iso9660", "udf", "squashfs",
+        "ramfs", "vfat", "msdos", "exfat", "ntfs", "ntfs3", "fuseblk", "hfs", "hfsplus", "iso9660", "udf", "squashfs",
         "ecryptfs",
     ]
 
     /// Other machines, or the host of this one, write to them too.
     fileprivate static let distributed: Set<String> = [
         "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "ceph", "afs", "coda", "gfs2", "ocfs2", "lustre",
-        "gpfs",
-        "beegfs", "fhgfs", "glusterfs", "orangefs", "pvfs2", "davfs", "vboxsf", "vmhgfs", "prl_fs", "drvfs", "acfs",
+        "gpfs", "beegfs", "fhgfs", "glusterfs", "orangefs", "pvfs2", "davfs", "vboxsf", "vmhgfs", "prl_fs", "drvfs",
+        "acfs",
     ]
 }
 

@@ -52,13 +52,13 @@ struct PartSender: Sendable {
 
     /// The checksums of a slice that its request must state, and the MD5 with them, where it costs no pass of its own.
     func sumsAhead(_ range: Range<Int64>) async throws(DeliveryError) -> SliceSums {
-        if proof.ahead.isEmpty { return SliceSums() }
-        return try await sums(proof.kind == .md5 ? proof.ahead.union(.md5) : proof.ahead, range)
+        if proof.ahead.isEmpty { return [:] }
+        return try await sums(proof.kind == .md5 ? proof.ahead.union([.md5]) : proof.ahead, range)
     }
 
     /// The file is read only where something is asked for.
-    func sums(_ kinds: SumKinds, _ range: Range<Int64>) async throws(DeliveryError) -> SliceSums {
-        if kinds.isEmpty { return SliceSums() }
+    func sums(_ kinds: Set<Digest.Algorithm>, _ range: Range<Int64>) async throws(DeliveryError) -> SliceSums {
+        if kinds.isEmpty { return [:] }
         return try await DeliveryError.onTransfer(
             await Checksum.sums(
                 kinds, of: source, offset: range.lowerBound, length: range.upperBound - range.lowerBound, on: hashing))
@@ -79,12 +79,12 @@ struct PartSender: Sendable {
     ) async throws(DeliveryError) -> Claim {
         await client.untilOpen()
         let request = try target.request(body, sums)
-        guard proof.kind == .md5, sums.md5 == nil else {
+        guard proof.kind == .md5, sums[.md5] == nil else {
             let answer = try await client.exchange(request, meter: attempt.meter)
             return try await claim(answer, range, target, what, sums, nil)
         }
         // A send that fails ends the scope, and with it the hashing.
-        async let hashed = Result<_, DeliveryError>(of: try await self.sums(.md5, range))
+        async let hashed = Result<_, DeliveryError>(of: try await self.sums([.md5], range))
         let answer = try await client.exchange(request, meter: attempt.meter)
         return try await claim(answer, range, target, what, sums, await hashed)
     }
@@ -103,16 +103,16 @@ struct PartSender: Sendable {
                 "\(what()): \(target.address) answered \(answer.status) without an ETag",
                 heard: StepFailure(answer.status, .foreign))
         }
-        if let said = target.confirmed(answer), let wanted = sums.sum(said.algorithm) {
+        if let said = target.confirmed(answer), let wanted = sums[said.algorithm] {
             let part = UploadRecord.VerifiedPart(etag: etag, checksum: wanted)
             return (said.hex, wanted, part)
         }
         let md5: Digest?
         if let hashed {
-            md5 = try hashed.get().md5
+            md5 = try hashed.get()[.md5]
         } else {
             // Of a store that confirms no other checksum its tag is asked.
-            md5 = sums.md5 == nil && proof.kind == .checksum ? try await self.sums(.md5, range).md5 : sums.md5
+            md5 = sums[.md5] == nil && proof.kind == .checksum ? try await self.sums([.md5], range)[.md5] : sums[.md5]
         }
         return (etag, md5, UploadRecord.VerifiedPart(etag: etag, md5: md5?.hex))
     }
@@ -149,7 +149,7 @@ struct PartSender: Sendable {
         at location: String?, to target: () async throws(DeliveryError) -> any SliceTarget
     ) async throws(DeliveryError) -> Proof {
         let whole = 0..<order.source.size
-        let kinds = proof.kind == .md5 ? proof.ahead.union(.md5) : proof.ahead
+        let kinds = proof.kind == .md5 ? proof.ahead.union([.md5]) : proof.ahead
         let content = try smallContent()
         let known = if let content { SliceHasher.sums(kinds, of: content) } else { try await sums(kinds, whole) }
         let part: UploadRecord.VerifiedPart

@@ -132,7 +132,7 @@ struct SliceProof: Sendable, Equatable {
 
     var kind: Kind
     /// What the request must state before its body.
-    var ahead: SumKinds
+    var ahead: Set<Digest.Algorithm>
 
     static let md5 = SliceProof(kind: .md5, ahead: [])
     static let size = SliceProof(kind: .size, ahead: [])

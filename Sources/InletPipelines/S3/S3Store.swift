@@ -77,10 +77,10 @@ struct S3Store: PartStore {
     ) async throws(DeliveryError) -> UploadRecord.VerifiedPart? {
         guard settings.verify != .size else { return UploadRecord.VerifiedPart(etag: part.etag) }
         if let checksum = part.checksum, checksum.algorithm == settings.verify.algorithm {
-            let isSame = try await sender.sums(SumKinds(checksum.algorithm), range).sum(checksum.algorithm) == checksum
+            let isSame = try await sender.sums([checksum.algorithm], range)[checksum.algorithm] == checksum
             return isSame ? UploadRecord.VerifiedPart(etag: part.etag, checksum: checksum) : nil
         }
-        guard let md5 = try await sender.sums(.md5, range).md5, ETagVerifier.bare(part.etag) == md5.hex else {
+        guard let md5 = try await sender.sums([.md5], range)[.md5], ETagVerifier.bare(part.etag) == md5.hex else {
             return nil
         }
         return UploadRecord.VerifiedPart(etag: part.etag, md5: md5.hex)
@@ -128,15 +128,16 @@ struct S3Target: SliceTarget {
 
     func request(_ body: HTTPBody, _ sums: SliceSums) throws(DeliveryError) -> HTTPRequest {
         var headers = headers
-        if query.isEmpty, let md5 = sums.md5 {
+        if query.isEmpty, let md5 = sums[.md5] {
             headers.append(("Content-MD5", Data(md5.bytes).base64EncodedString()))
         }
-        if let algorithm = api.settings.verify.algorithm, let sum = sums.sum(algorithm) {
+        if let algorithm = api.settings.verify.algorithm, let sum = sums[algorithm] {
             headers.append((algorithm.fieldInS3, Data(sum.bytes).base64EncodedString()))
         }
         return try api.signed(
             S3API.Call(
-                method: "PUT", key: key, query: query, headers: headers, body: body, isFile: true, sha256: sums.sha256,
+                method: "PUT", key: key, query: query, headers: headers, body: body, isFile: true,
+                sha256: sums[.sha256],
                 answerDeadline: .seconds(120)))
     }
 
@@ -163,11 +164,11 @@ extension Digest.Algorithm {
 extension S3Settings {
     /// How slices are proved: by what `verify` wants, and over plain HTTP with the SHA-256 that the signature covers.
     var sliceProof: SliceProof {
-        let signed: SumKinds = base.scheme == "http" ? .sha256 : []
+        let signed: Set<Digest.Algorithm> = base.scheme == "http" ? [.sha256] : []
         switch verify {
         case .md5: return SliceProof(kind: .md5, ahead: signed)
-        case .crc32c: return SliceProof(kind: .checksum, ahead: signed.union(.crc32c))
-        case .sha256: return SliceProof(kind: .checksum, ahead: .sha256)
+        case .crc32c: return SliceProof(kind: .checksum, ahead: signed.union([.crc32c]))
+        case .sha256: return SliceProof(kind: .checksum, ahead: [.sha256])
         case .size: return SliceProof(kind: .size, ahead: signed)
         }
     }

@@ -246,7 +246,7 @@ extension VOPIDelivery {
         // A send that fails ends the scope, and with it the hashing.
         async let hashed = Result<_, DeliveryError>(
             of: try await DeliveryError.onTransfer(
-                await Checksum.sums(.md5, of: source, offset: 0, length: size, on: pool)))
+                await Checksum.sums([.md5], of: source, offset: 0, length: size, on: pool)))
         let answer: HTTPResponse
         do throws(TransferError) {
             answer = try await client.send(request, meter: attempt.meter)
@@ -256,7 +256,7 @@ extension VOPIDelivery {
             throw failure
         }
         guard (200..<300).contains(answer.status) else { throw Self.refusal(answer, url) }
-        let md5 = try await hashed.get().md5 ?? Digest(.md5, [])
+        let md5 = try await hashed.get()[.md5] ?? Digest(.md5, [])
         guard let etag = answer.header("ETag").map({ ETagVerifier.bare($0) }), !etag.isEmpty else {
             return VOPIRecord.Sent(md5: md5.hex, etag: nil, isProved: false)
         }

@@ -40,8 +40,8 @@ final class CurlHandle {
     private(set) var setUp = CURLE_OK
     private var fields: UnsafeMutablePointer<curl_slist>?
     private var names: UnsafeMutablePointer<curl_slist>?
-    /// Must outlive the handle.
-    private var sessions: CurlSessions?
+    /// Its sessions must outlive the handle.
+    private var multi: CurlMulti?
     private let message: UnsafeMutablePointer<CChar>
 
     /// nil when memory is out.
@@ -83,9 +83,10 @@ final class CurlHandle {
     func note(_ code: CURLcode) { if setUp == CURLE_OK { setUp = code } }
 
     /// Lets the handle go on with TLS sessions that others have begun.
-    func share(_ sessions: CurlSessions) {
-        self.sessions = sessions
-        note(inlet_curl_set_share(handle, sessions.handle))
+    func shareSessions(of multi: CurlMulti) {
+        guard let sessions = multi.sessions else { return }
+        self.multi = multi
+        note(inlet_curl_set_share(handle, sessions))
     }
 
     /// Adds one line to the request's header.
@@ -142,12 +143,16 @@ final class CurlHandle {
     var unacknowledged: Int { max(0, Int(inlet_curl_unacknowledged(handle))) }
 }
 
-/// Owner of one `CURLM` with its connections.
+/// Owner of one `CURLM` with its connections, and of the TLS sessions that the handles of one thread share.
 ///
 /// `@unchecked`: libcurl lets other threads call `curl_multi_wakeup` while the loop's own thread does everything else,
 /// and `wakeUp` is all that `TransferMailbox` shows to other threads.
 final class CurlMulti: @unchecked Sendable {
     private let handle: UnsafeMutableRawPointer
+    /// A `CURLSH` that keeps TLS sessions (RFC 8446 2.2). Without it libcurl keeps them with each handle, and requests that run
+    /// at once have handles of their own: each would make a whole handshake. libcurl looks sessions up by host, port and
+    /// everything that decides about trust. nil when memory is out or libcurl has no TLS; then handshakes are whole.
+    fileprivate let sessions: UnsafeMutableRawPointer?
 
     /// The library's own state, set up once, on first use; before 7.84 `curl_global_init` must not run twice at the same time.
     static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
@@ -156,10 +161,17 @@ final class CurlMulti: @unchecked Sendable {
     init?(idleConnections: Int) {
         guard Self.isLibraryReady, let handle = curl_multi_init() else { return nil }
         self.handle = handle
+        let sessions = curl_share_init()
+        let isKept = sessions.map { inlet_curl_share_sessions($0) == CURLSHE_OK } ?? false
+        if let sessions, !isKept { curl_share_cleanup(sessions) }
+        self.sessions = isKept ? sessions : nil
         _ = inlet_curl_multi_set_long(handle, CURLMOPT_MAXCONNECTS, idleConnections)
     }
 
-    deinit { curl_multi_cleanup(handle) }
+    deinit {
+        curl_multi_cleanup(handle)
+        if let sessions { curl_share_cleanup(sessions) }
+    }
 
     /// Ends the current or the next `wait`. From any thread.
     func wakeUp() { curl_multi_wakeup(handle) }
@@ -187,24 +199,4 @@ final class CurlMulti: @unchecked Sendable {
         guard inlet_curl_multi_next_ended(handle, &easy, &code), let easy else { return nil }
         return (easy, code)
     }
-}
-
-/// Owner of a `CURLSH` that keeps TLS sessions (RFC 8446 2.2) for the handles of one thread. Without it libcurl keeps them
-/// with each handle, and requests that run at once have handles of their own: each would make a whole handshake.
-///
-/// libcurl looks sessions up by host, port and everything that decides about trust.
-final class CurlSessions {
-    let handle: UnsafeMutableRawPointer
-
-    /// nil when memory is out or libcurl has no TLS; then handshakes are whole.
-    init?() {
-        guard CurlMulti.isLibraryReady, let handle = curl_share_init() else { return nil }
-        guard inlet_curl_share_sessions(handle) == CURLSHE_OK else {
-            curl_share_cleanup(handle)
-            return nil
-        }
-        self.handle = handle
-    }
-
-    deinit { curl_share_cleanup(handle) }
 }

@@ -60,8 +60,8 @@ extension Transfer {
 
     /// Lets a new connection resume a session, which saves a round trip and the server's signature. A certificate that is
     /// to be read is only shown in a whole handshake.
-    func resume(_ sessions: CurlSessions) {
-        if request.url.scheme == "https", !request.readsCertificate { easy.share(sessions) }
+    func shareSessions(of multi: CurlMulti) {
+        if request.url.scheme == "https", !request.readsCertificate { easy.shareSessions(of: multi) }
     }
 
     private func setTarget() {
@@ -178,9 +178,28 @@ extension Transfer {
     /// The failure that is the proxy's own doing; nil when the destination, or the way behind the proxy, is to blame.
     func proxyFailure(_ code: CURLcode) -> TransferError? {
         guard let proxy = submission.proxy, SystemError.shortage() == nil else { return nil }
-        return ProxyFault(
-            code, connectStatus: easy.connectStatus, hasTunnel: request.url.scheme == "https", proxy
-        ).map { $0.error(request.label, proxy, detail: easy.detail(code), code) }
+        let connectStatus = easy.connectStatus
+        let fault: ProxyFault
+        switch code {
+        case _ where request.url.scheme == "https" && !proxy.isSOCKS && connectStatus >= 300:
+            fault =
+                switch connectStatus {
+                // A tunnel that was never made has carried nothing.
+                case 500...: cannotReach(connectStatus, .connectFailed)
+                case 407: loginNeeded(proxy)
+                default: refused(": it answered \(connectStatus)")
+                }
+        case CURLE_COULDNT_RESOLVE_PROXY:
+            let remedy = "check its spelling in 'proxy' or the environment"
+            fault = (.nameNotFound, "has a name that was not found", remedy)
+        // Only the proxy is connected to; what it cannot reach itself it says in its own words.
+        case CURLE_COULDNT_CONNECT:
+            let remedy = "check that it runs, or set 'proxy: off' where none is needed"
+            fault = (.connectFailed, "does not answer", remedy)
+        case CURLE_PROXY, CURLE_LOGIN_DENIED: fault = refused("")
+        default: return nil
+        }
+        return error(fault, proxy, "\(DisplayText.escape(easy.detail(code))), curl \(code.rawValue)")
     }
 
     /// What a plain request's status means that the proxy has answered itself; nil for the destination's answers.
@@ -188,81 +207,38 @@ extension Transfer {
     /// 502 and 504 come of gateways only. Through a tunnel all that is read is the destination's.
     func proxyRefusal(_ status: Int) -> TransferError? {
         guard let proxy = submission.proxy, request.url.scheme == "http", !proxy.isSOCKS else { return nil }
-        return ProxyFault(answer: status).map { $0.error(request.label, proxy, detail: "status \(status)", CURLE_OK) }
+        switch status {
+        case 407: return error(loginNeeded(proxy), proxy, "status \(status)")
+        // The request may have arrived.
+        case 502, 504: return error(cannotReach(status, .serverError), proxy, "status \(status)")
+        default: return nil
+        }
+    }
+
+    private typealias ProxyFault = (code: ErrorCode, what: String, remedy: String)
+
+    private func loginNeeded(_ proxy: ProxyServer) -> ProxyFault {
+        let what = proxy.user == nil ? "wants a login" : "does not take our login"
+        return (.proxyRefused, what, "correct 'user' and 'password' of 'proxy'")
+    }
+
+    private func refused(_ answer: String) -> ProxyFault {
+        let remedy = "ask who runs it to allow this host, or name the host in no_proxy"
+        return (.proxyRefused, "does not let us through" + answer, remedy)
+    }
+
+    private func cannotReach(_ status: Int, _ code: ErrorCode) -> ProxyFault {
+        let remedy = "check that the server runs and that the proxy may reach it, or name its host in no_proxy"
+        return (code, "answered \(status): it cannot reach the server", remedy)
+    }
+
+    /// Each is an outage: every request would fare the same.
+    private func error(_ fault: ProxyFault, _ proxy: ProxyServer, _ cause: String) -> TransferError {
+        let text = "\(request.label): the proxy \(proxy) \(fault.what) (\(cause)); \(fault.remedy)"
+        return TransferError(fault.code, text, isOutage: true)
     }
 }
 
 extension ProxyServer {
     var isSOCKS: Bool { scheme == .socks5 || scheme == .socks5h }
-}
-
-/// What went wrong at a proxy. Each is an outage: every request would fare the same.
-enum ProxyFault: Equatable {
-    case nameNotFound
-    case unreachable
-    case loginNeeded
-    /// With the proxy's status, 0 where it has none to say.
-    case refused(Int)
-    case cannotReach(Int)
-
-    /// By curl's result for a request through a proxy.
-    ///
-    /// - Parameters:
-    ///   - connectStatus: what the proxy has answered to CONNECT; 0 = nothing.
-    ///   - hasTunnel: whether it was to be asked for a tunnel.
-    init?(_ code: CURLcode, connectStatus: Int, hasTunnel: Bool, _ proxy: ProxyServer) {
-        if hasTunnel, !proxy.isSOCKS, connectStatus >= 300 {
-            self =
-                connectStatus >= 500
-                ? .cannotReach(connectStatus) : ProxyFault(answer: connectStatus) ?? .refused(connectStatus)
-            return
-        }
-        switch code {
-        case CURLE_COULDNT_RESOLVE_PROXY: self = .nameNotFound
-        // Only the proxy is connected to; what it cannot reach itself it says in its own words.
-        case CURLE_COULDNT_CONNECT: self = .unreachable
-        case CURLE_PROXY, CURLE_LOGIN_DENIED: self = .refused(0)
-        default: return nil
-        }
-    }
-
-    /// By the status of an answer that only proxies give; nil for others.
-    init?(answer status: Int) {
-        switch status {
-        case 407: self = .loginNeeded
-        case 502, 504: self = .cannotReach(status)
-        default: return nil
-        }
-    }
-
-    func error(_ label: String, _ proxy: ProxyServer, detail: String, _ code: CURLcode) -> TransferError {
-        let (kind, what, remedy) = said(proxy, isPlain: code == CURLE_OK)
-        let cause = DisplayText.escape(detail) + (code == CURLE_OK ? "" : ", curl \(code.rawValue)")
-        return TransferError(kind, "\(label): the proxy \(proxy) \(what) (\(cause)); \(remedy)", isOutage: true)
-    }
-
-    private func said(_ proxy: ProxyServer, isPlain: Bool) -> (ErrorCode, String, String) {
-        switch self {
-        case .nameNotFound:
-            (.nameNotFound, "has a name that was not found", "check its spelling in 'proxy' or the environment")
-        case .unreachable:
-            (.connectFailed, "does not answer", "check that it runs, or set 'proxy: off' where none is needed")
-        case .loginNeeded:
-            (
-                .proxyRefused, proxy.user == nil ? "wants a login" : "does not take our login",
-                "correct 'user' and 'password' of 'proxy'"
-            )
-        case .refused(let status):
-            (
-                .proxyRefused, "does not let us through" + (status == 0 ? "" : ": it answered \(status)"),
-                "ask who runs it to allow this host, or name the host in no_proxy"
-            )
-        case .cannotReach(let status):
-            (
-                // A tunnel that was never made has carried nothing; a plain request may have arrived.
-                isPlain ? .serverError : .connectFailed, "answered \(status): it cannot reach the server",
-                "check that the server runs and that the proxy may reach it, or name its host in no_proxy"
-            )
-        }
-    }
 }

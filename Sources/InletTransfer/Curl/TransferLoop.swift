@@ -5,7 +5,6 @@ import InletCore
 final class TransferLoop {
     private let mailbox: TransferMailbox
     private let multi: CurlMulti
-    private let sessions = CurlSessions()
     private let options: ClientOptions
     private let connectionsPerHost: Int
     private var handles: CurlHandles
@@ -128,7 +127,7 @@ final class TransferLoop {
         }
         let transfer = Transfer(submission, place: pending.place, easy: easy, now: clock.now)
         transfer.configure(options)
-        if let sessions { transfer.resume(sessions) }
+        transfer.shareSessions(of: multi)
         guard easy.setUp == CURLE_OK, multi.add(easy) else {
             let code = easy.setUp == CURLE_OK ? CURLE_FAILED_INIT : easy.setUp
             let label = submission.request.label
@@ -230,9 +229,9 @@ final class ThrottledRequest {
             return left
         }
         if credit > 0 { return min(credit, left) }
-        let flow = self.flow ?? lane.limits.join(waking: wake)
+        let flow = self.flow ?? lane.throttle.join(waking: wake)
         self.flow = flow
-        credit = lane.limits.ask(flow, of: lane.destination, wanted: left, isSmall: isSmall, at: now)
+        credit = lane.throttle.ask(flow, of: lane.destination, wanted: left, isSmall: isSmall, at: now)
         wait(credit == 0)
         return min(credit, left)
     }
@@ -241,16 +240,16 @@ final class ThrottledRequest {
     func use(_ count: Int64) { credit = max(0, credit - count) }
 
     /// When it is worth asking again; nil when only a limit that is raised can help, which wakes the loop.
-    func next(at now: Instant) -> Instant? { lane.limits.next(at: now) }
+    func next(at now: Instant) -> Instant? { lane.throttle.next(at: now) }
 
     /// Whether `next` says the same for both.
-    func sharesLimits(with other: ThrottledRequest?) -> Bool { lane.limits === other?.lane.limits }
+    func sharesLimits(with other: ThrottledRequest?) -> Bool { lane.throttle === other?.lane.throttle }
 
     /// The request has nothing to send any more.
     func leave() {
         wait(false)
         guard let flow else { return }
-        lane.limits.leave(flow, unused: credit)
+        lane.throttle.leave(flow, unused: credit)
         self.flow = nil
         credit = 0
     }

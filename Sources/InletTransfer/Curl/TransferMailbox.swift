@@ -62,8 +62,8 @@ struct Submission: Sendable {
     let meter: TransferMeter?
     /// Where its body's bytes are asked for; nil = they need not be.
     let lane: ThrottleLane?
-    /// Told while it waits for them.
-    let note: ThrottleWaits?
+    /// Of the task that sends it: told while it waits for them.
+    let note = ThrottleWaits.current
     /// Where the body of the answer goes; nil keeps it in memory.
     let sink: (any ResponseSink)?
     let ticket: CancellationToken
@@ -71,23 +71,7 @@ struct Submission: Sendable {
     let proxy: ProxyServer?
     let continuation: CheckedContinuation<Result<HTTPResponse, TransferError>, Never>
     /// The same for requests that can share connections.
-    let destination: String
-
-    init(
-        request: HTTPRequest, meter: TransferMeter?, lane: ThrottleLane?, sink: (any ResponseSink)?,
-        ticket: CancellationToken,
-        proxy: ProxyServer?, continuation: CheckedContinuation<Result<HTTPResponse, TransferError>, Never>
-    ) {
-        self.request = request
-        self.meter = meter
-        self.lane = lane
-        note = lane == nil ? nil : ThrottleWaits.current
-        self.sink = sink
-        self.ticket = ticket
-        self.proxy = proxy
-        self.continuation = continuation
-        destination = request.unixSocket.map { "unix:\($0.display)" } ?? request.url.origin
-    }
+    var destination: String { request.unixSocket.map { "unix:\($0.display)" } ?? request.url.origin }
 
     /// The request and, where there is one, the proxy, for error texts.
     var label: String { proxy.map { "\(request.label) through the proxy \($0)" } ?? request.label }

@@ -125,7 +125,7 @@ struct Init: AsyncParsableCommand {
     private static var terminal: InitDialog.Prompt {
         InitDialog.Prompt(
             ask: { question, isHidden in
-                let line = TerminalInput.line(isHidden: isHidden) { Console.draw(question) }
+                let line = ProcessSetup.typedLine(isHidden: isHidden) { Console.draw(question) }
                 // The end of a line that is not shown is not shown either.
                 if isHidden || line == nil { Console.draw("\n") }
                 return line

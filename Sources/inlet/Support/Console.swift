@@ -16,15 +16,15 @@ enum Console {
     static func print(_ text: String) { _ = offer(text) }
 
     /// Prints. - Returns: false when nobody reads any more.
-    static func offer(_ text: String) -> Bool { ProcessSetup.writeStandardOutput(line(text)) }
-    static func printError(_ text: String) { _ = ProcessSetup.writeStandardError(line(text)) }
+    static func offer(_ text: String) -> Bool { StandardStream.output.write(line(text)).error == nil }
+    static func printError(_ text: String) { _ = StandardStream.errors.write(line(text)) }
 
     private static func line(_ text: String) -> [UInt8] {
         Array((DisplayText.masked(text, keepsColours: hasColour) + "\n").utf8)
     }
 
     /// Writes as it is, for a bar that is drawn again: it holds our own controls, and only escaped texts.
-    static func draw(_ text: String) { _ = ProcessSetup.writeStandardOutput(Array(text.utf8)) }
+    static func draw(_ text: String) { _ = StandardStream.output.write(Array(text.utf8)) }
 
     /// A word in colour; lines that are cut by their width are `StyledText`.
     static func tint(_ text: String, _ tint: TextStyle) -> String { hasColour ? tint.paint(text) : text }

@@ -101,7 +101,7 @@ import Testing
             ([0x4D, 0x4D, 0, 0x2A], nil, "tif", false, true),
         ]
         for row in rows {
-            let head = DownloadHead(bytes: row.bytes, type: row.type, isProved: row.isProved)
+            let head: DownloadHead = (row.bytes, row.type, row.isProved)
             #expect((MediaFormat.objection(to: head, ending: row.ending) == nil) == row.isTaken, "\(row)")
         }
     }
