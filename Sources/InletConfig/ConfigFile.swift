@@ -136,7 +136,7 @@ package struct ConfigFile {
             return defaults.stateDirectory
         }
         var values = ConfigFile(path: path, types: types, environment: environment, defaults: defaults)
-            .values(.filled, SourceText(bytes))
+            .values(SourceText(bytes))
         let key = ConfigKeys.all.stateDirectory
         return key.value(in: values.section(node, [key.spec], label: "")) ?? defaults.stateDirectory
     }
@@ -155,7 +155,7 @@ extension ConfigFile {
         } catch {
             throw ErrorReport(file: path.display, source: source, mask: mask).errors([error])
         }
-        var reader = SettingsReader(root: root, values: values(.filled, source), defaults: defaults)
+        var reader = SettingsReader(root: root, values: values(source), defaults: defaults)
         let settings = reader.read()
         for node in reader.values.secrets { mask.hide(node) }
         let report = ErrorReport(
@@ -208,10 +208,10 @@ extension ConfigFile {
     }
 
     /// A reader whose relative paths start at the configuration file's folder.
-    private func values(_ mode: ValueReader.Mode, _ source: SourceText) -> ValueReader {
+    private func values(_ source: SourceText, isVerbatim: Bool = false) -> ValueReader {
         let folder = defaults.workingDirectory.pushing(path).removingLastComponent().lexicallyNormalized()
         return ValueReader(
-            mode: mode, types: types,
+            isVerbatim: isVerbatim, types: types,
             interpolation: Interpolation(environment: environment, folder: folder, home: defaults.home), source: source)
     }
 
@@ -222,7 +222,7 @@ extension ConfigFile {
     /// A second reading that fills nothing in, so that nothing filled in can be shown. The first one found no problem,
     /// so its own are not looked at.
     private func effective(_ root: YAMLNode, _ source: SourceText) -> ConfigSection {
-        var reader = values(.verbatim, source)
+        var reader = values(source, isVerbatim: true)
         return withStateDirectory(reader.section(root, ConfigKeys.all.specs, label: ""))
     }
 

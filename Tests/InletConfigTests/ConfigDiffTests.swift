@@ -129,8 +129,8 @@ import Testing
             from: try Self.load(Self.plain),
             to: try Self.load(Self.plain + "workers: 8\nlog: { keep: 9 }\nproxy: { url: \"off\" }\n"),
             types: Self.types)
-        #expect(changes.filter { $0.effect == .restart }.map(\.path) == ["workers", "proxy.url"])
-        #expect(changes.filter { $0.effect == .now }.map(\.path) == ["log.keep"])
+        #expect(changes.filter(\.needsRestart).map(\.path) == ["workers", "proxy.url"])
+        #expect(changes.filter { !$0.needsRestart }.map(\.path) == ["log.keep"])
     }
 
     @Test(arguments: [

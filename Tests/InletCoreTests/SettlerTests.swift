@@ -1,7 +1,8 @@
-import InletCore
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletCore
 
 /// Seconds by both clocks, and files as they are at them.
 protocol SettlerTimes {}

@@ -39,7 +39,7 @@ package struct DryRun {
         package var size: Int64
         package var verdict: Verdict
         /// The routes before the one that decided, and why they did not.
-        package var passed: [RouteTrace] = []
+        package var passed: [(route: String, mismatch: String?)] = []
         /// How long it would have to be quiet yet.
         package var quiet: Duration?
         /// The folder that is delivered with it as one.
@@ -157,7 +157,7 @@ package struct DryRun {
             }
             var facts = FileProperties()
             try await hashing.learnFirst(of: arrival, by: routes, at: arrival.place, &facts)
-            finding.passed = routes.trace(arrival, mediaType: facts.mediaType).filter { !$0.isMatch }
+            finding.passed = routes.trace(arrival, mediaType: facts.mediaType).filter { $0.mismatch != nil }
             guard
                 let route = routes.route(for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType)
             else { return }
@@ -217,7 +217,7 @@ package struct RouteDryRun: Sendable {
 
     package let place: RoutePlace
     /// Each route tried, up to and including the one that takes it.
-    package let traces: [RouteTrace]
+    package let traces: [(route: String, mismatch: String?)]
     package let outcome: Outcome
     /// What was taken for granted, in sentences.
     package let assumed: [String]

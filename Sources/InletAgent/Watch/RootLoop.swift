@@ -196,12 +196,8 @@ struct RootLoop: ~Copyable {
     /// - Parameter isAsked: whether somebody wants it looked at, whatever its name is.
     private mutating func notice(_ path: FilePath, isAsked: Bool = false) {
         if !isAsked, ignore.ignores(path, isDirectory: false) { return }
-        var path = path
-        switch routes.marked(by: path) {
-        case .unit(let unit): return units.markerSeen(in: unit, at: .now)
-        case .file(let main): path = main
-        case nil: break
-        }
+        if let unit = routes.unitMarked(by: path) { return units.markerSeen(in: unit, at: .now) }
+        let path = routes.fileMarked(by: path) ?? path
         if !settler.observe(path, settle: settle(for: path), at: .now) {
             listing.add(path.removingLastComponent())
         }

@@ -5,14 +5,9 @@ import SystemPackage
 ///
 /// A value that cannot be read is reported and replaced by its default, so that the rest is checked too.
 struct ValueReader {
-    enum Mode {
-        /// Texts and paths are filled in and resolved: what the agent works with.
-        case filled
-        /// Texts with `${…}` stay as written: what may be shown.
-        case verbatim
-    }
-
-    let mode: Mode
+    /// Whether texts with `${…}` stay as written, which may be shown; otherwise they are filled in, and paths resolved: what the
+    /// agent works with.
+    let isVerbatim: Bool
     let types: [DestinationType]
     let interpolation: Interpolation
     let source: SourceText

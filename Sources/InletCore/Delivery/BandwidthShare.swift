@@ -1,11 +1,5 @@
 /// One request that sends a body; smaller numbers came first.
-package struct BandwidthFlow: Sendable, Hashable, Comparable {
-    package let number: UInt64
-
-    package init(_ number: UInt64) { self.number = number }
-
-    package static func < (left: BandwidthFlow, right: BandwidthFlow) -> Bool { left.number < right.number }
-}
+package typealias BandwidthFlow = UInt64
 
 /// Shares out the bytes that may be sent: by all destinations together, and by each.
 ///

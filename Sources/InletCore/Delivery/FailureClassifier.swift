@@ -117,9 +117,9 @@ package enum FailureClassifier {
         case .stranger: return .stranger(file: attempt.file)
         case .refusal: return .refused(file: attempt.file, code: error.code, ends: true)
         case .outage: return error.mayBeOfFile ? .brokenOff(file: attempt.file) : .outage(after: error.asked)
-        case .retry where error.code == .serverError: return .serverFault(file: attempt.file)
         case .retry:
-            guard let word = error.heard?.word, word == .refusal || word == .credentials else { return nil }
+            let word = error.heard?.word
+            guard error.code == .serverError || word == .refusal || word == .credentials else { return nil }
             return .refused(file: attempt.file, code: error.code, ends: false)
         }
     }

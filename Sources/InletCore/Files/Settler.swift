@@ -328,16 +328,6 @@ extension Settler {
         package var why: String?
         /// How many times it was seen to have become another than it was.
         package var changes: Int
-
-        package init(
-            path: FilePath, since: ContinuousClock.Instant, isBusy: Bool, why: String? = nil, changes: Int = 0
-        ) {
-            self.path = path
-            self.since = since
-            self.isBusy = isBusy
-            self.why = why
-            self.changes = changes
-        }
     }
 
     /// The files that have been waiting longest, oldest first; before them those that somebody holds or goes on changing, which

@@ -225,11 +225,6 @@ package struct ProxyRules: Sendable, Hashable {
         self.takesLoopback = takesLoopback
     }
 
-    /// Whether any request goes through a proxy, or fails because its proxy cannot be used.
-    package var areSet: Bool {
-        [plain, secure].contains { if case .direct = $0 { false } else { true } }
-    }
-
     /// The way to a host.
     ///
     /// - Parameters:

@@ -92,7 +92,7 @@ enum KeyField: Sendable, Hashable {
             throw PatternError(offset: 0, message: "'{\(name)}' needs a format, as in '{\(name):yyyy-MM-dd}'")
         }
         let (format, zone) = DatePattern.splitZone(argument)
-        if let zone, !LocalClock.exists(zone) {
+        if let zone, !LocalTime.exists(zone) {
             throw PatternError(
                 offset: offset + format.utf8.count + 1,
                 message: "unknown time zone '\(DisplayText.escape(zone))'; use a name like 'Europe/Berlin' or 'UTC'")
@@ -122,18 +122,18 @@ extension KeyField {
         case .epochMilliseconds: String(fields.admitted.milliseconds)
         case .sequence: fields.sequence.map { String($0) } ?? ""
         case .modified(let pattern, let zone): pattern.text(Self.modified(fields, zone))
-        case .now(let pattern, let zone): pattern.text(LocalClock.local(fields.admitted, zone: zone ?? fields.zone))
+        case .now(let pattern, let zone): pattern.text(LocalTime.local(fields.admitted, zone: zone ?? fields.zone))
         case .captured(let pattern, let zone): pattern.text(Self.captured(fields, zone))
         }
     }
 
     private static func modified(_ fields: KeyFields, _ zone: String?) -> LocalTime {
-        LocalClock.local(WallTime(nanoseconds: fields.modified), zone: zone ?? fields.zone)
+        LocalTime.local(WallTime(nanoseconds: fields.modified), zone: zone ?? fields.zone)
     }
 
     private static func captured(_ fields: KeyFields, _ zone: String?) -> LocalTime {
         guard case .at(let time, _) = fields.captured else { return modified(fields, zone) }
-        return LocalClock.local(time, zone: zone ?? fields.zone)
+        return LocalTime.local(time, zone: zone ?? fields.zone)
     }
 
     /// Labels such as ext4's may hold a slash, which is no folder.
