@@ -85,21 +85,13 @@ package struct ConfigFile {
             .parse(bytes, trust)
     }
 
-    /// Reads and checks a text as if it stood in `file`.
+    /// Reads and checks a text as if it stood in `file`; it need not be text at all.
     package static func parse(
-        text: String, file: FilePath, types: [DestinationType], environment: [String: String],
+        text: some Sequence<UInt8>, file: FilePath, types: [DestinationType], environment: [String: String],
         defaults: ConfigDefaults
     ) throws(ConfigErrors) -> LoadedConfig {
-        try parse(
-            bytes: Array(text.utf8), file: file, types: types, environment: environment, defaults: defaults)
-    }
-
-    /// The same for bytes, which need not be text at all.
-    package static func parse(
-        bytes: [UInt8], file: FilePath, types: [DestinationType], environment: [String: String],
-        defaults: ConfigDefaults
-    ) throws(ConfigErrors) -> LoadedConfig {
-        try ConfigFile(path: file, types: types, environment: environment, defaults: defaults).parse(bytes, nil)
+        try ConfigFile(path: file, types: types, environment: environment, defaults: defaults)
+            .parse(Array(text), nil)
     }
 
     /// Reads what `inlet config show` printed: nothing is filled in or checked but that it is YAML, and secrets are `***`.
@@ -159,7 +151,7 @@ extension ConfigFile {
         let settings = reader.read()
         for node in reader.values.secrets { mask.hide(node) }
         let report = ErrorReport(
-            file: path.display, source: source, mask: mask, filledIn: reader.values.filledIn)
+            file: path.display, source: source, mask: mask, redactor: Redactor(Array(reader.values.filledIn)))
         if !reader.values.problems.isEmpty { throw report.errors(reader.values.problems) }
         let rule = reader.file.permissions
         let found = rule == .off ? [] : objections(reader.values, trust)

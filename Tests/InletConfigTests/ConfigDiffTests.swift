@@ -17,7 +17,7 @@ import Testing
 
     private static func load(_ text: String, _ environment: [String: String] = [:]) throws -> LoadedConfig {
         try ConfigFile.parse(
-            text: text, file: "/etc/inlet.yaml", types: types, environment: environment,
+            text: text.utf8, file: "/etc/inlet.yaml", types: types, environment: environment,
             defaults: ConfigDefaults(stateDirectory: "/state", home: nil, workingDirectory: "/"))
     }
 

@@ -169,11 +169,11 @@ struct SettingsTests {
         let defaults = ConfigDefaults(stateDirectory: "/state", home: nil, workingDirectory: "/")
         #expect(throws: Never.self) {
             _ = try ConfigFile.parse(
-                text: "workers: 1", file: "a.yaml", types: standInTypes, environment: [:], defaults: defaults)
+                text: "workers: 1".utf8, file: "a.yaml", types: standInTypes, environment: [:], defaults: defaults)
         }
         let error = #expect(throws: ConfigErrors.self) {
             _ = try ConfigFile.parse(
-                text: "state_dir: ~/x", file: "a.yaml", types: standInTypes, environment: [:], defaults: defaults)
+                text: "state_dir: ~/x".utf8, file: "a.yaml", types: standInTypes, environment: [:], defaults: defaults)
         }
         #expect(error?.description.hasPrefix("a.yaml:1:12: '~' needs HOME") == true)
     }

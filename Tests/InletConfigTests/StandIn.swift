@@ -113,7 +113,7 @@ func small(_ below: String = "", path: String = "/srv/drop", watch: String = "",
 
 func parse(_ text: String, file: FilePath = "inlet.yaml") throws(ConfigErrors) -> LoadedConfig {
     try ConfigFile.parse(
-        text: text, file: file, types: standInTypes, environment: standInEnvironment, defaults: standInDefaults)
+        text: text.utf8, file: file, types: standInTypes, environment: standInEnvironment, defaults: standInDefaults)
 }
 
 /// What is wrong with `text`, as printed; an empty text when nothing is.
@@ -122,7 +122,7 @@ func complaints(_ text: String) -> String { complaints(Array(text.utf8), file: "
 func complaints(_ bytes: [UInt8], file: FilePath) -> String {
     do throws(ConfigErrors) {
         _ = try ConfigFile.parse(
-            bytes: bytes, file: file, types: standInTypes, environment: standInEnvironment, defaults: standInDefaults)
+            text: bytes, file: file, types: standInTypes, environment: standInEnvironment, defaults: standInDefaults)
         return ""
     } catch {
         return error.description

@@ -263,8 +263,8 @@ package struct RouteDryRun: Sendable {
     /// - Returns: what was assumed.
     private static func assume(_ fact: FileProperty, of path: FilePath, in facts: inout FileProperties) -> String {
         switch fact {
-        case .sha256:
-            facts.sha256 = Digest(.sha256, [UInt8](repeating: 0, count: 32))
+        case .digest(.sha256):
+            facts.digests[.sha256] = Digest(.sha256, [UInt8](repeating: 0, count: 32))
             return "its checksum is not computed here: zeros stand for it"
         case .digest(let algorithm):
             facts.digests[algorithm] = Digest(algorithm, [UInt8](repeating: 0, count: 8))

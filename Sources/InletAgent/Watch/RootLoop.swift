@@ -33,7 +33,6 @@ struct RootLoop: ~Copyable {
     /// When the status was shown, and what is remembered for it.
     var lastShown: ContinuousClock.Instant?
     var holders = WriterLookup()
-    var unsettled: SettleWarnings
     var isLost = false
     /// When to look whether the root is still there, and since when the folder of its lock is gone.
     private var lockCheck: (due: ContinuousClock.Instant, since: ContinuousClock.Instant)?
@@ -47,7 +46,6 @@ struct RootLoop: ~Copyable {
         watch = try RootWatch(settings, ignore: ignore, log: shared.log)
         listing = Listing(root: settings.path, isRecursive: settings.recursive, pause: settings.rescan)
         settler = Settler(settle: settings.settle, places: places)
-        unsettled = SettleWarnings(after: settings.unsettledAfter)
         volume = (nil, VolumeReportTimer(), VolumeDeliveryCheck(before: .now, shared.destinations))
         place = FolderPlace(settings.path)
         for batch in openUnits { if let joined = stage.rule(batch) { join(joined) } }

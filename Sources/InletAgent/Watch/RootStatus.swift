@@ -83,7 +83,7 @@ extension RootLoop {
     mutating func unsettledFiles(at now: ContinuousClock.Instant) -> [RootStatus.Unsettled] {
         let waiting = settler.oldest(Self.told)
         let writers = holders.holders(of: waiting, below: settings.path, at: now)
-        for file in unsettled.overdue(waiting, at: now) {
+        for file in settler.overdue(waiting, after: settings.unsettledAfter, at: now) {
             var reason = file.reason ?? "it has changed since it was seen"
             if let holder = writers[file.path] { reason += holder.words }
             log.emit(

@@ -4,7 +4,7 @@ import SystemPackage
 extension ValueReader {
     /// Reads a single value of `kind`; nil after a report. Errors quote the text as written, and never a secret's.
     mutating func scalar(_ node: YAMLNode, _ kind: ValueKind, key: String) -> ConfigValue? {
-        let key = Quotation.isHarmless(key) ? DisplayText.escape(key) : "this value"
+        let key = SecretMask.isHarmless(key) ? DisplayText.escape(key) : "this value"
         guard case .scalar(let text, _) = node.content else {
             report(node.position, "'\(key)' is a single value, not \(node.kindName)")
             return nil
@@ -31,7 +31,7 @@ extension ValueReader {
 
     /// What is wrong with `text`, and how a value of `kind` is written.
     private static func refusal(of text: String, _ kind: ValueKind, key: String) -> String {
-        let shown = Quotation.of(text)
+        let shown = SecretMask.quoted(text)
         switch kind {
         case .boolean:
             return "\(shown) is neither true nor false"
@@ -121,16 +121,5 @@ extension ValueReader {
             report(source.position(of: node, offset: error.offset), error.message)
         }
         return nil
-    }
-}
-
-/// Words of the file inside an error's sentence.
-enum Quotation {
-    /// `text` in quotes, or `this text` where it has a login in it, or a quote that closes too late may have swallowed a credential.
-    static func of(_ text: String) -> String { isHarmless(text) ? "'\(DisplayText.escape(text))'" : "this text" }
-
-    static func isHarmless(_ text: String) -> Bool {
-        SecretMask.login(in: text.unicodeScalars) == nil && text.unicodeScalars.count <= 40
-            && ![": ", "\":", "':", "\n"].contains { text.contains($0) }
     }
 }

@@ -60,7 +60,7 @@ struct ValueReader {
 
     private mutating func reportUnknown(_ entry: YAMLNode.Entry, _ keys: [KeySpec], label: String) {
         if label.isEmpty, entry.key.hasPrefix(ConfigKeys.extensionPrefix) { return }
-        let name = Quotation.of(entry.key)
+        let name = SecretMask.quoted(entry.key)
         let names = keys.map(\.name)
         let hint =
             Suggestion.nearest(to: entry.key, in: names).map { "did you mean '\($0)'?" }
@@ -171,7 +171,7 @@ struct ValueReader {
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-".utf8)
 
     private mutating func destination(_ entry: YAMLNode.Entry) -> ConfigSection? {
-        let label = "destination \(Quotation.of(entry.key))"
+        let label = "destination \(SecretMask.quoted(entry.key))"
         guard case .mapping = entry.value.content else {
             report(entry.keyPosition, "\(label) is a mapping with a 'type', not \(entry.value.kindName)")
             return nil

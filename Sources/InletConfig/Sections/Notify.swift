@@ -56,7 +56,7 @@ extension SettingsReader {
         }
         for (text, node) in texts(section, \.routes) where !routes.contains(text) {
             let hint = Suggestion.nearest(to: text, in: Array(routes)).map { "; did you mean '\($0)'?" } ?? ""
-            report(node.position, "no route is called \(Quotation.of(text))\(hint)")
+            report(node.position, "no route is called \(SecretMask.quoted(text))\(hint)")
         }
         return settings
     }

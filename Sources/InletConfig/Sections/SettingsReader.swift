@@ -116,13 +116,12 @@ struct SettingsReader {
         }
     }
 
-    /// Patterns under `key`.
-    mutating func patterns<Table>(
-        _ section: Section<Table>, _ key: KeyPath<Table, Key<[String]?>>
-    ) -> [GlobPattern] {
-        texts(section, key).compactMap { text, node in
-            parse(text, at: node) { text throws(PatternError) in try GlobPattern(text) }
-        }
+    /// Patterns, or what else `make` makes of the texts under `key`.
+    mutating func parsed<Table, Result>(
+        _ section: Section<Table>, _ key: KeyPath<Table, Key<[String]?>>,
+        _ make: (String) throws(PatternError) -> Result
+    ) -> [Result] {
+        texts(section, key).compactMap { parse($0.text, at: $0.node, make) }
     }
 
     func type(named name: String) -> DestinationType? { values.types.first { $0.name == name } }

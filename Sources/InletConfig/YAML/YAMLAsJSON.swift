@@ -69,7 +69,8 @@ package struct YAMLAsJSON {
                 throw ConfigIssue(key.start, "merge keys ('<<') are not supported here")
             }
             if let line = lines[name] {
-                throw ConfigIssue(key.start, "key \(Quotation.of(name)) is given twice; it is already on line \(line)")
+                throw ConfigIssue(
+                    key.start, "key \(SecretMask.quoted(name)) is given twice; it is already on line \(line)")
             }
             if !lines.isEmpty { json.append(UInt8(ascii: ",")) }
             lines[name] = key.start.line

@@ -25,34 +25,29 @@ package struct WallTime: Hashable, Comparable, Sendable, Codable {
         let day = milliseconds.flooredDivision(by: 86_400_000)
         let rest = milliseconds - day * 86_400_000
         let date = CalendarDate(daysSinceEpoch: day)
-        var text: [UInt8] = []
-        text.reserveCapacity(24)
-        Self.append(date.year, 4, "-", to: &text)
-        Self.append(Int64(date.month), 2, "-", to: &text)
-        Self.append(Int64(date.day), 2, "T", to: &text)
-        Self.append(rest / 3_600_000, 2, ":", to: &text)
-        Self.append(rest / 60_000 % 60, 2, ":", to: &text)
-        Self.append(rest / 1000 % 60, 2, ".", to: &text)
-        Self.append(rest % 1000, 3, "Z", to: &text)
-        return String(decoding: text, as: UTF8.self)
-    }
-
-    private static func append(_ number: Int64, _ width: Int, _ end: Unicode.Scalar, to text: inout [UInt8]) {
-        var place: Int64 = 1
-        for _ in 1..<width { place *= 10 }
-        if number >= 0, number / place < 10 {
-            // Receipts have several times each, and every file has a receipt: nothing is allocated here.
-            while place > 0 {
-                text.append(UInt8(ascii: "0") + UInt8(number / place % 10))
-                place /= 10
+        // Receipts have several times each, and every file has a receipt: nothing else is allocated.
+        var text = Array("0000-00-00T00:00:00.000Z".utf8)
+        func put(_ number: Int64, _ digits: ClosedRange<Int>) {
+            var rest = number
+            for place in digits.reversed() {
+                text[place] = UInt8(ascii: "0") + UInt8(rest % 10)
+                rest /= 10
             }
-        } else {
-            // A year before 0 or after 9999.
-            let digits = Array(String(number).utf8)
-            for _ in digits.count..<max(width, digits.count) { text.append(UInt8(ascii: "0")) }
-            text += digits
         }
-        text.append(UInt8(ascii: end))
+        put(Int64(date.month), 5...6)
+        put(Int64(date.day), 8...9)
+        put(rest / 3_600_000, 11...12)
+        put(rest / 60_000 % 60, 14...15)
+        put(rest / 1000 % 60, 17...18)
+        put(rest % 1000, 20...22)
+        if (0...9999).contains(date.year) {
+            put(date.year, 0...3)
+        } else {
+            let digits = Array(String(date.year).utf8)
+            text.replaceSubrange(
+                0..<4, with: repeatElement(UInt8(ascii: "0"), count: max(0, 4 - digits.count)) + digits)
+        }
+        return String(decoding: text, as: UTF8.self)
     }
 }
 

@@ -29,7 +29,7 @@ package struct GlobPattern: Sendable, Hashable {
 
     /// Parses `text`; throws on what git would silently never match (an open `[`, a lone backslash, `..`).
     package init(_ text: String) throws(PatternError) {
-        var parser = GlobParser(text)
+        var parser = GlobParser(bytes: Array(text.utf8))
         (segments, directoriesOnly) = try parser.parse()
         self.text = text
     }
@@ -138,10 +138,8 @@ struct GlobParser {
     /// States of the matcher are bits of one word.
     private static let mostSegments = 60
 
-    private let bytes: [UInt8]
-    private var index = 0
-
-    init(_ text: String) { bytes = Array(text.utf8) }
+    fileprivate let bytes: [UInt8]
+    fileprivate var index = 0
 
     /// The segments, the first anchored to the root, and whether only folders match.
     mutating func parse() throws(PatternError) -> ([[GlobToken]], directoriesOnly: Bool) {

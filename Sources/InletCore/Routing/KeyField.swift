@@ -163,25 +163,19 @@ extension KeyField {
 
 /// Something a template needs that costs more than a `stat`.
 package enum FileProperty: Hashable, Sendable {
-    /// One read of the file.
-    case sha256
     /// A number from the journal's counter.
     case sequence
     /// The file's own date: a few reads of its head, of a video's index too.
     case captured
-    /// One read of the file, for the unit's manifest.
+    /// One read of the file: for its key, to know its content again, or for the unit's manifest.
     case digest(Digest.Algorithm)
     /// What the file is by its content: one read of its head.
     case mediaType
 
+    package static let sha256 = Self.digest(.sha256)
+
     /// The checksum that it is; nil for what is no checksum.
-    package var algorithm: Digest.Algorithm? {
-        switch self {
-        case .sha256: .sha256
-        case .digest(let algorithm): algorithm
-        case .sequence, .captured, .mediaType: nil
-        }
-    }
+    package var algorithm: Digest.Algorithm? { if case .digest(let algorithm) = self { algorithm } else { nil } }
 }
 
 /// What is known of one file when its key is made.

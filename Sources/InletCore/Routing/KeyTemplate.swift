@@ -24,66 +24,6 @@ package struct KeyTemplate: Sendable, Hashable {
     package let text: String
     private let parts: [Part]
 
-    private init(text: String, parts: [Part]) {
-        self.text = text
-        self.parts = parts
-    }
-
-    /// Parses `text`; unknown fields, dates that cannot be formatted and unknown zones are refused.
-    package init(_ text: String) throws(PatternError) {
-        self.init(text: text, parts: try Self.parse(Array(text.utf8)))
-    }
-
-    /// The parts of a template's text; offsets in errors are those of the whole text.
-    private static func parse(_ bytes: [UInt8]) throws(PatternError) -> [Part] {
-        var (parts, literal, index): ([Part], [UInt8], Int) = ([], [], 0)
-        func finishLiteral() {
-            if !literal.isEmpty { parts.append(.literal(String(decoding: literal, as: UTF8.self))) }
-            literal = []
-        }
-        while index < bytes.count {
-            let rest = bytes[index...]
-            switch bytes[index] {
-            case _ where rest.starts(with: "{{".utf8) || rest.starts(with: "}}".utf8):
-                literal.append(bytes[index])
-                index += 2
-            case UInt8(ascii: "{"):
-                finishLiteral()
-                let end = try appendField(rest, to: &parts)
-                index = end + 1
-            case UInt8(ascii: "}"):
-                throw PatternError(
-                    offset: index, message: "'}' without a '{' before it; for a brace itself write '}}'")
-            case UInt8(ascii: "/"):
-                finishLiteral()
-                parts.append(.separator)
-                index += 1
-            default:
-                literal.append(bytes[index])
-                index += 1
-            }
-        }
-        finishLiteral()
-        if parts.isEmpty { throw PatternError(offset: 0, message: "the template is empty; the usual one is '{name}'") }
-        return parts
-    }
-
-    /// Reads the field that `rest` begins with. - Returns: the place of its closing brace.
-    private static func appendField(
-        _ rest: ArraySlice<UInt8>, to parts: inout [Part]
-    ) throws(PatternError) -> Int {
-        let start = rest.startIndex
-        guard let end = rest.firstIndex(of: UInt8(ascii: "}")) else {
-            throw PatternError(offset: start, message: "'{' is not closed by '}'; for a brace itself write '{{'")
-        }
-        do throws(PatternError) {
-            parts.append(.field(try KeyField(String(decoding: rest[(start + 1)..<end], as: UTF8.self))))
-        } catch {
-            throw PatternError(offset: start + 1 + error.offset, message: error.message)
-        }
-        return end
-    }
-
     /// What has to be found out before `key(_:)`.
     package var facts: Set<FileProperty> {
         Set(parts.compactMap { if case .field(let field) = $0 { field.fact } else { nil } })
@@ -137,6 +77,63 @@ package struct KeyTemplate: Sendable, Hashable {
             }
         }
         return hasField && !hasValue ? nil : result
+    }
+}
+
+extension KeyTemplate {
+    /// Parses `text`; unknown fields, dates that cannot be formatted and unknown zones are refused.
+    package init(_ text: String) throws(PatternError) {
+        self.init(text: text, parts: try Self.parse(Array(text.utf8)))
+    }
+
+    /// The parts of a template's text; offsets in errors are those of the whole text.
+    private static func parse(_ bytes: [UInt8]) throws(PatternError) -> [Part] {
+        var (parts, literal, index): ([Part], [UInt8], Int) = ([], [], 0)
+        func finishLiteral() {
+            if !literal.isEmpty { parts.append(.literal(String(decoding: literal, as: UTF8.self))) }
+            literal = []
+        }
+        while index < bytes.count {
+            let rest = bytes[index...]
+            switch bytes[index] {
+            case _ where rest.starts(with: "{{".utf8) || rest.starts(with: "}}".utf8):
+                literal.append(bytes[index])
+                index += 2
+            case UInt8(ascii: "{"):
+                finishLiteral()
+                let end = try appendField(rest, to: &parts)
+                index = end + 1
+            case UInt8(ascii: "}"):
+                throw PatternError(
+                    offset: index, message: "'}' without a '{' before it; for a brace itself write '}}'")
+            case UInt8(ascii: "/"):
+                finishLiteral()
+                parts.append(.separator)
+                index += 1
+            default:
+                literal.append(bytes[index])
+                index += 1
+            }
+        }
+        finishLiteral()
+        if parts.isEmpty { throw PatternError(offset: 0, message: "the template is empty; the usual one is '{name}'") }
+        return parts
+    }
+
+    /// Reads the field that `rest` begins with. - Returns: the place of its closing brace.
+    private static func appendField(
+        _ rest: ArraySlice<UInt8>, to parts: inout [Part]
+    ) throws(PatternError) -> Int {
+        let start = rest.startIndex
+        guard let end = rest.firstIndex(of: UInt8(ascii: "}")) else {
+            throw PatternError(offset: start, message: "'{' is not closed by '}'; for a brace itself write '{{'")
+        }
+        do throws(PatternError) {
+            parts.append(.field(try KeyField(String(decoding: rest[(start + 1)..<end], as: UTF8.self))))
+        } catch {
+            throw PatternError(offset: start + 1 + error.offset, message: error.message)
+        }
+        return end
     }
 }
 

@@ -20,13 +20,13 @@ package struct CompleteFile: Sendable, Hashable {
 
 /// What has been found out about a file beyond its identity; see `FileProperty`.
 package struct FileProperties: Sendable, Hashable {
-    package var sha256: Digest?
     package var sequence: Int64?
     package var captured: Captured?
     /// By the file's content, in lower case; `application/octet-stream` when that is of no known kind.
     package var mediaType: String?
-    /// Checksums for the unit's manifest, by their algorithm.
+    /// Checksums of the whole file, by their algorithm.
     package var digests: [Digest.Algorithm: Digest] = [:]
+    package var sha256: Digest? { digests[.sha256] }
     /// What the file's sidecar says, by field of the destination; no template asks for it, so it has no `FileProperty`.
     package var metadata: [String: String]
     /// The labels that it gives the file.
@@ -35,7 +35,7 @@ package struct FileProperties: Sendable, Hashable {
     package init(
         sha256: Digest? = nil, sequence: Int64? = nil, captured: Captured? = nil, metadata: [String: String] = [:]
     ) {
-        self.sha256 = sha256
+        digests[.sha256] = sha256
         self.sequence = sequence
         self.captured = captured
         self.metadata = metadata
@@ -46,16 +46,13 @@ package struct FileProperties: Sendable, Hashable {
 
     /// Takes checksums of the whole file in.
     package mutating func add(_ found: [Digest]) {
-        for digest in found {
-            if digest.algorithm == .sha256 { sha256 = digest } else { digests[digest.algorithm] = digest }
-        }
+        for digest in found { digests[digest.algorithm] = digest }
     }
 
     /// Those of `wanted` that are not known yet.
     package func missing(of wanted: Set<FileProperty>) -> Set<FileProperty> {
         wanted.filter { fact in
             switch fact {
-            case .sha256: sha256 == nil
             case .sequence: sequence == nil
             case .captured: captured == nil
             case .digest(let algorithm): digests[algorithm] == nil

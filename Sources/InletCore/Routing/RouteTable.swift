@@ -143,7 +143,7 @@ extension Route {
     package var facts: Set<FileProperty> {
         var facts = (Array(with.values) + Array(labels.values)).reduce(into: key.facts) { $0.formUnion($1.facts) }
         if dedupe != .off { facts.insert(.sha256) }
-        if let manifest { facts.insert(manifest.algorithm == .sha256 ? .sha256 : .digest(manifest.algorithm)) }
+        if let manifest { facts.insert(.digest(manifest.algorithm)) }
         return facts
     }
 
@@ -189,9 +189,7 @@ extension Route {
         plan.labels = labels.mapValues { $0.text(fields) }.merging(facts.labels.mapValues(Self.line)) { $1 }
             .filter { !$0.value.isEmpty }
         plan.ownLabels = Set(facts.labels.keys)
-        plan.digests = ([facts.sha256].compactMap(\.self) + facts.digests.values).sorted {
-            $0.description < $1.description
-        }
+        plan.digests = facts.digests.values.sorted { $0.description < $1.description }
         return plan
     }
 

@@ -179,12 +179,7 @@ package indirect enum JSONValue: Sendable {
         bytes += brackets.utf8.suffix(1)
     }
 
-    private var isScalar: Bool {
-        switch self {
-        case .array, .object: false
-        default: true
-        }
-    }
+    private var isScalar: Bool { array == nil && object == nil }
 }
 
 /// Numbers are equal when they are worth the same: servers write `3` as `3.0`.
