@@ -84,7 +84,11 @@ package enum FailureClassifier {
         }
         switch error.verdict {
         case .retry(let asked):
-            if attempt.isLast { return givenUp(error, attempt) }
+            if attempt.isLast {
+                let spent = attempt.number == 1 ? "1 attempt" : "\(attempt.number) attempts"
+                let reason = "\(error.reason) (given up after \(spent))"
+                return FailureAction(end: .ended(.failed), error: DeliveryError(.giveUp, error.code, reason))
+            }
             let wait = attempt.policy.delay(afterAttempt: attempt.number, asked: asked, using: &random)
             return again(wait, countsAttempt: true)
         case .outage where error.isLocal: return again(LocalFaults.wait(after: attempt.localFaults, error.code))
@@ -98,13 +102,6 @@ package enum FailureClassifier {
         case .cancelled:
             return attempt.isStopping ? again(.zero) : FailureAction(end: .ended(.cancelled), error: error)
         }
-    }
-
-    private static func givenUp(_ error: DeliveryError, _ attempt: FailedAttempt) -> FailureAction {
-        let spent = attempt.number == 1 ? "1 attempt" : "\(attempt.number) attempts"
-        return FailureAction(
-            end: .ended(.failed),
-            error: DeliveryError(.giveUp, error.code, "\(error.reason) (given up after \(spent))"))
     }
 
     /// What the error says about the destination rather than the file.

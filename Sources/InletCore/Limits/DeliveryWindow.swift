@@ -66,7 +66,7 @@ package struct DeliveryWindow: Sendable, Hashable, Codable {
 }
 
 /// Days as the configuration names them; Monday is 1.
-package enum Weekday: Int, Sendable, Hashable, Codable, CaseIterable, Comparable {
+package enum Weekday: Int, Sendable, Hashable, Codable, CaseIterable {
     case mon = 1
     case tue, wed, thu, fri, sat, sun
 
@@ -76,8 +76,6 @@ package enum Weekday: Int, Sendable, Hashable, Codable, CaseIterable, Comparable
         guard let day = Self.allCases.first(where: { $0.name == name }) else { return nil }
         self = day
     }
-
-    package static func < (one: Weekday, other: Weekday) -> Bool { one.rawValue < other.rawValue }
 
     var before: Weekday { Weekday(rawValue: rawValue == 1 ? 7 : rawValue - 1) ?? self }
 }
@@ -96,7 +94,7 @@ package struct DaySpan: Sendable, Hashable, Codable {
     package init(from: Int, to: Int, days: [Weekday] = []) {
         self.from = from
         self.to = to
-        self.days = Set(days).sorted()
+        self.days = Weekday.allCases.filter(days.contains)
     }
 
     /// `08:00` as minutes since midnight, up to `24:00`; nil for everything else.
