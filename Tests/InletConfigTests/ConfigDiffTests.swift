@@ -10,7 +10,7 @@ import Testing
             name: "box", summary: "A box.",
             keys: [
                 KeySpec("path", .path, required: true, "Where."),
-                KeySpec("part_size", .bytes, default: "8MiB", "Size."),
+                KeySpec("part_size", .bytes(orWord: nil), default: "8MiB", "Size."),
                 KeySpec("key", .secret, "Key."),
             ])
     ]
