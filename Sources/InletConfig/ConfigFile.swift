@@ -85,21 +85,13 @@ package struct ConfigFile {
             .parse(bytes, trust)
     }
 
-    /// Reads and checks a text as if it stood in `file`.
+    /// Reads and checks a text as if it stood in `file`; it need not be text at all.
     package static func parse(
-        text: String, file: FilePath, types: [DestinationType], environment: [String: String],
+        text: some Sequence<UInt8>, file: FilePath, types: [DestinationType], environment: [String: String],
         defaults: ConfigDefaults
     ) throws(ConfigErrors) -> LoadedConfig {
-        try parse(
-            bytes: Array(text.utf8), file: file, types: types, environment: environment, defaults: defaults)
-    }
-
-    /// The same for bytes, which need not be text at all.
-    package static func parse(
-        bytes: [UInt8], file: FilePath, types: [DestinationType], environment: [String: String],
-        defaults: ConfigDefaults
-    ) throws(ConfigErrors) -> LoadedConfig {
-        try ConfigFile(path: file, types: types, environment: environment, defaults: defaults).parse(bytes, nil)
+        try ConfigFile(path: file, types: types, environment: environment, defaults: defaults)
+            .parse(Array(text), nil)
     }
 
     /// Reads what `inlet config show` printed: nothing is filled in or checked but that it is YAML, and secrets are `***`.
@@ -136,7 +128,7 @@ package struct ConfigFile {
             return defaults.stateDirectory
         }
         var values = ConfigFile(path: path, types: types, environment: environment, defaults: defaults)
-            .values(.filled, SourceText(bytes))
+            .values(SourceText(bytes))
         let key = ConfigKeys.all.stateDirectory
         return key.value(in: values.section(node, [key.spec], label: "")) ?? defaults.stateDirectory
     }
@@ -155,11 +147,11 @@ extension ConfigFile {
         } catch {
             throw ErrorReport(file: path.display, source: source, mask: mask).errors([error])
         }
-        var reader = SettingsReader(root: root, values: values(.filled, source), defaults: defaults)
+        var reader = SettingsReader(root: root, values: values(source), defaults: defaults)
         let settings = reader.read()
         for node in reader.values.secrets { mask.hide(node) }
         let report = ErrorReport(
-            file: path.display, source: source, mask: mask, filledIn: reader.values.filledIn)
+            file: path.display, source: source, mask: mask, redactor: Redactor(Array(reader.values.filledIn)))
         if !reader.values.problems.isEmpty { throw report.errors(reader.values.problems) }
         let rule = reader.file.permissions
         let found = rule == .off ? [] : objections(reader.values, trust)
@@ -208,10 +200,10 @@ extension ConfigFile {
     }
 
     /// A reader whose relative paths start at the configuration file's folder.
-    private func values(_ mode: ValueReader.Mode, _ source: SourceText) -> ValueReader {
+    private func values(_ source: SourceText, isVerbatim: Bool = false) -> ValueReader {
         let folder = defaults.workingDirectory.pushing(path).removingLastComponent().lexicallyNormalized()
         return ValueReader(
-            mode: mode, types: types,
+            isVerbatim: isVerbatim, types: types,
             interpolation: Interpolation(environment: environment, folder: folder, home: defaults.home), source: source)
     }
 
@@ -222,7 +214,7 @@ extension ConfigFile {
     /// A second reading that fills nothing in, so that nothing filled in can be shown. The first one found no problem,
     /// so its own are not looked at.
     private func effective(_ root: YAMLNode, _ source: SourceText) -> ConfigSection {
-        var reader = values(.verbatim, source)
+        var reader = values(source, isVerbatim: true)
         return withStateDirectory(reader.section(root, ConfigKeys.all.specs, label: ""))
     }
 

@@ -107,10 +107,11 @@ package struct SidecarMetadata {
             problems.append(
                 ConfigIssue(
                     key.start,
-                    "\(Quotation.of(name)) is no field's name: letters, digits, '_' and '-', at most \(limit)"))
+                    "\(SecretMask.quoted(name)) is no field's name: letters, digits, '_' and '-', at most \(limit)"))
         } else if let line = lines[name] {
             problems.append(
-                ConfigIssue(key.start, "field \(Quotation.of(name)) is given twice; it is already on line \(line)"))
+                ConfigIssue(key.start, "field \(SecretMask.quoted(name)) is given twice; it is already on line \(line)")
+            )
         } else {
             lines[name] = key.start.line
             return name

@@ -32,7 +32,7 @@ package struct CrashedDelivery: Sendable, Equatable {
         DeliveryError(
             .giveUp, .agentCrashed,
             """
-            the agent ended \(CrashRule.most) times while it was sending this file; 'inlet queue retry' tries it again
+            the agent ended \(RetryPolicy.mostCrashes) times while it was sending this file; 'inlet queue retry' tries it again
             """)
     }
 }
@@ -145,14 +145,14 @@ extension Journal {
         for claim in claims {
             let isCounted = countsCrashes && (claim.crashes == 0 || claim.hasBegun)
             let crashes = claim.crashes + (isCounted ? 1 : 0)
-            let next = now + (isCounted ? CrashRule.delay(after: crashes, of: claim.id) : .zero)
+            let next = now + (isCounted ? RetryPolicy.delay(afterCrashes: crashes, of: claim.id) : .zero)
             try database.change(
                 """
                 UPDATE delivery SET state = 'ready', owner = NULL, until = NULL, attempts = max(attempts - 1, 0),
                     interrupted = interrupted + 1, crashes = ?, next_at = ?
                 WHERE id = ?
                 """, crashes, next.milliseconds, claim.id)
-            if crashes >= CrashRule.most { crashed.append(try giveUp(claim.id, now, database)) }
+            if crashes >= RetryPolicy.mostCrashes { crashed.append(try giveUp(claim.id, now, database)) }
         }
         return (claims.count, crashed)
     }

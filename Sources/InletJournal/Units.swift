@@ -348,7 +348,7 @@ extension Journal {
         }
         guard var batch = unit else { return nil }
         guard delivery.closes != nil else { return batch }
-        batch.role = .closing
+        batch.isClosing = true
         let states = try database.rows(
             """
             SELECT delivery.state = 'delivered', count(*), min(modified), max(modified)

@@ -30,7 +30,7 @@ import Testing
         _ text: String, former: FormerRoots.Former = ([], [])
     ) throws -> AccessPlan {
         let config = try ConfigFile.parse(
-            text: text, file: "/etc/inlet/inlet.yaml", types: DestinationKinds.types, environment: [:],
+            text: text.utf8, file: "/etc/inlet/inlet.yaml", types: DestinationKinds.types, environment: [:],
             defaults: ConfigDefaults(stateDirectory: "/var/lib/inlet", home: nil, workingDirectory: "/"))
         return AccessPlan(config, former: former, home: "/people/ada") { _ in nil }
     }

@@ -109,7 +109,7 @@ import Testing
         (.dashboardRefused(address: hostile, wait: .seconds(60)), "dashboard.refused"),
         (.logLevel(.debug, by: "uid 0"), "log.level"), (.logError(reason: hostile), "log.error"),
         (.logLost(lines: 3), "log.lost"),
-        (.logSuppressed(LogLimit.SuppressedLines(event: "file.error", lines: 3)), "log.suppressed"),
+        (.logSuppressed((event: "file.error", lines: 3)), "log.suppressed"),
     ]
 
     /// Events about a unit, whose lines are held against units by other tests.

@@ -176,7 +176,7 @@ struct RefusingJournalTests {
         throws
     {
         defer { journal.close() }
-        let job = try #require(BackupJob(journal, BackupRule(every: .seconds(86_400)), try EventLog(nil)))
+        let job = try #require(BackupJob(journal, (every: .seconds(86_400), keep: 7), try EventLog(nil)))
         let now = WallTime.now
         let last = age.map { WallTime(milliseconds: now.milliseconds - $0 * 1000) }
         #expect(job.untilDue(after: last, now: now) == .seconds(wait))

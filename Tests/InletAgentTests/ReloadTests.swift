@@ -277,7 +277,7 @@ final class ReloadSite: Sendable {
     /// What may come no oftener than every few seconds comes at once.
     func load() throws(ConfigErrors) -> LoadedConfig {
         var config = try ConfigFile.parse(
-            text: content.withLock(\.self), file: directory.path.appending("inlet.yaml"), types: [Self.type],
+            text: content.withLock(\.self).utf8, file: directory.path.appending("inlet.yaml"), types: [Self.type],
             environment: [:],
             defaults: ConfigDefaults(
                 stateDirectory: directory.path.appending("state"), home: nil, workingDirectory: directory.path))

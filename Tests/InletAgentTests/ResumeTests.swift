@@ -154,11 +154,11 @@ import Testing
         try await journal.setPaused("here", false)
         let wish = ClaimRequest(
             lane: .small, room: ClaimCapacity(destination: "here", limits: [.small: 1]), most: 1)
-        for crash in 1...CrashRule.most {
+        for crash in 1...RetryPolicy.mostCrashes {
             let later = WallTime.now + .seconds(100 * crash)
             let claim = try #require(try await journal.exchange([], for: wish, at: later).claims.first)
             try await journal.begin(claim.delivery.id)
-            if crash < CrashRule.most { _ = try await journal.recover(destinations: ["here"], at: .now) }
+            if crash < RetryPolicy.mostCrashes { _ = try await journal.recover(destinations: ["here"], at: .now) }
         }
         journal.close()
         try await scene.run { stage in

@@ -258,11 +258,9 @@ struct SourceRuleTests {
     @Test func `each folder is said once, however many files come`() {
         var refused = RefusedFiles(fileLimit: 10, groupLimit: 2)
         for name in ["a/1", "a/2", "b/1", "c/1"] as [FilePath] { refused.note(name, .links) }
-        #expect(
-            refused.takeNews() == [
-                RefusedFiles.News(path: "a/1", files: 2, refusal: .links),
-                RefusedFiles.News(path: "b/1", files: 1, refusal: .links),
-            ])
+        let news = refused.takeNews()
+        #expect(news.map(\.path) == ["a/1", "b/1"] && news.map(\.files) == [2, 1])
+        #expect(news.allSatisfy { $0.refusal == .links })
         for number in 0..<100 { refused.note(FilePath("a/\(number)"), .links) }
         #expect(refused.takeNews().isEmpty && refused.total == 10 && refused.takeLinked().count == 2)
         refused.forget("a/1")

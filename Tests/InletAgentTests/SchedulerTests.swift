@@ -121,13 +121,13 @@ import Testing
         try await scene.run { stage in
             for name in ["a", "b", "c", "DONE"] { try scene.drop(FilePath("gigs/X/\(name)")) }
             try await eventually("all but one are there") { scene.here.record.stored.count == 2 }
-            #expect(scene.here.record.orders.allSatisfy { $0.batch?.role == .member })
+            #expect(scene.here.record.orders.allSatisfy { $0.batch?.isClosing == false })
             gate.open()
             for name in ["a", "b", "c"] { try await stage.finished(FilePath("gigs/X/\(name)")) }
             let last = try #require(scene.here.record.orders.last?.batch)
-            #expect(last.role == .closing && last.files == 3 && last.failed == 0)
+            #expect(last.isClosing && last.files == 3 && last.failed == 0)
             #expect(last.folder == "gigs/X" && last.firstCaptured != nil)
-            #expect(scene.here.record.orders.count { $0.batch?.role == .closing } == 1)
+            #expect(scene.here.record.orders.count { $0.batch?.isClosing == true } == 1)
             #expect(Set(scene.here.record.orders.map(\.batch?.id)) == [last.id])
             try await eventually("its end is said") { stage.events.count("batch.ended") == 1 }
         }
@@ -147,7 +147,7 @@ import Testing
             try remove(stage.root.pushing("gigs/X/a"))
             gate.open()
             for name in ["a", "b"] { try await stage.finished(FilePath("gigs/X/\(name)")) }
-            #expect(scene.here.record.concluded.map(\.batch?.role) == [.closing])
+            #expect(scene.here.record.concluded.map(\.batch?.isClosing) == [true])
         }
     }
 }

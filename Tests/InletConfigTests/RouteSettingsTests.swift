@@ -146,7 +146,7 @@ struct LimitSettingsTests {
             """
         do throws(ConfigErrors) {
             _ = try ConfigFile.parse(
-                text: text, file: "inlet.yaml", types: Self.types, environment: [:], defaults: standInDefaults)
+                text: text.utf8, file: "inlet.yaml", types: Self.types, environment: [:], defaults: standInDefaults)
             return ""
         } catch {
             return error.list.map { "\($0.line):\($0.column): \($0.message)" }.joined(separator: "\n")

@@ -12,7 +12,7 @@ let standInTypes = [
             KeySpec("api", .string, required: true, "Address of the API."),
             KeySpec("dialect", .choice(["seed", "r2", "v1"]), default: "v1", "Generation of the API."),
             KeySpec("api_key", .secret, "The credential."),
-            KeySpec("part_size", .bytesOrAuto, default: "auto", "Size of a part."),
+            KeySpec("part_size", .bytes(orWord: "auto"), default: "auto", "Size of a part."),
             KeySpec("parallel_parts", .integer(1...64), default: "4", "Parts at once."),
             KeySpec("public_url", .string, "Where objects can be read."),
             KeySpec("verify", .choice(["md5", "size"]), default: "md5", "What is compared."),
@@ -37,10 +37,10 @@ let standInTypes = [
             KeySpec("session_token", .secret, "Session token."),
             KeySpec("profile", .string, "Profile."),
             KeySpec("credentials_file", .path, "Credentials file."),
-            KeySpec("multipart_threshold", .bytes, default: "16MiB", "One request up to here."),
-            KeySpec("part_size", .bytesOrAuto, default: "auto", "Size of a part."),
+            KeySpec("multipart_threshold", .bytes(orWord: nil), default: "16MiB", "One request up to here."),
+            KeySpec("part_size", .bytes(orWord: "auto"), default: "auto", "Size of a part."),
             KeySpec("parallel_parts", .integer(1...64), default: "4", "Parts at once."),
-            KeySpec("max_object_size", .bytes, default: "5TiB", "The store's limit."),
+            KeySpec("max_object_size", .bytes(orWord: nil), default: "5TiB", "The store's limit."),
             KeySpec("verify", .choice(["md5", "crc32c", "sha256", "size"]), default: "md5", "What is compared."),
             KeySpec(
                 "if_exists", .choice(["overwrite", "skip-same", "version", "fail"]), default: "overwrite",
@@ -60,7 +60,7 @@ let standInTypes = [
         keys: [
             KeySpec("path", .path, required: true, "The folder."),
             KeySpec("verify", .choice(["read-back", "size"]), default: "read-back", "What is compared."),
-            KeySpec("min_free", .bytes, default: "0", "Space that must stay free."),
+            KeySpec("min_free", .bytes(orWord: nil), default: "0", "Space that must stay free."),
         ], folderKey: "path"),
     gigHiveStandIn, vopiStandIn, roboscopeStandIn,
 ]
@@ -76,9 +76,9 @@ private let gigHiveStandIn = DestinationType(
         KeySpec("tos_accepted", .boolean, default: "false", "Accept the terms."),
         KeySpec("display_name", .string, "The guest's name."),
         KeySpec("transport", .choice(["auto", "multipart", "tus"]), default: "auto", "The way."),
-        KeySpec("chunk_size", .bytes, default: "8MiB", "A request."),
-        KeySpec("multipart_limit", .bytes, default: "64MiB", "The largest form."),
-        KeySpec("max_upload_bytes", .bytes, default: "6442450944", "The server's limit."),
+        KeySpec("chunk_size", .bytes(orWord: nil), default: "8MiB", "A request."),
+        KeySpec("multipart_limit", .bytes(orWord: nil), default: "64MiB", "The largest form."),
+        KeySpec("max_upload_bytes", .bytes(orWord: nil), default: "6442450944", "The server's limit."),
         KeySpec("max_in_flight", .integer(1...16), default: "2", "Files at once."),
         KeySpec("finalize_for", .duration(offAllowed: false), default: "15m", "How long to ask."),
         KeySpec("pin", .string, "The server's key."), KeySpec("ca_file", .path, "Certificates to trust."),
@@ -113,7 +113,7 @@ func small(_ below: String = "", path: String = "/srv/drop", watch: String = "",
 
 func parse(_ text: String, file: FilePath = "inlet.yaml") throws(ConfigErrors) -> LoadedConfig {
     try ConfigFile.parse(
-        text: text, file: file, types: standInTypes, environment: standInEnvironment, defaults: standInDefaults)
+        text: text.utf8, file: file, types: standInTypes, environment: standInEnvironment, defaults: standInDefaults)
 }
 
 /// What is wrong with `text`, as printed; an empty text when nothing is.
@@ -122,7 +122,7 @@ func complaints(_ text: String) -> String { complaints(Array(text.utf8), file: "
 func complaints(_ bytes: [UInt8], file: FilePath) -> String {
     do throws(ConfigErrors) {
         _ = try ConfigFile.parse(
-            bytes: bytes, file: file, types: standInTypes, environment: standInEnvironment, defaults: standInDefaults)
+            text: bytes, file: file, types: standInTypes, environment: standInEnvironment, defaults: standInDefaults)
         return ""
     } catch {
         return error.description

@@ -145,7 +145,7 @@ struct MutationTests {
             for _ in 0..<Int.random(in: 1...6, using: &random) { Self.damage(&bytes, &random) }
             do throws(ConfigErrors) {
                 let config = try ConfigFile.parse(
-                    bytes: bytes, file: "a.yaml", types: standInTypes, environment: standInEnvironment,
+                    text: bytes, file: "a.yaml", types: standInTypes, environment: standInEnvironment,
                     defaults: standInDefaults)
                 _ = ConfigPrinter.show(config, types: standInTypes)
             } catch {

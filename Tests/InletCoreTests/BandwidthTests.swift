@@ -1,6 +1,7 @@
-import InletCore
 import InletTestSupport
 import Testing
+
+@testable import InletCore
 
 /// Rates as people write them, and which limit holds why.
 struct BandwidthPolicyTests {

@@ -31,7 +31,7 @@ struct CircuitBreakerTests {
         _ = breaker.event(.outage(after: nil), at: time(0))
         #expect(breaker.event(.probeSucceeded, at: time(5)) == .resume)
         #expect(breaker.state == .trial)
-        #expect(breaker.event(.serverFault(file: 1), at: time(6)) == .none)
+        #expect(breaker.event(.refused(file: 1, code: .serverError, ends: false), at: time(6)) == .none)
         #expect(breaker.state == .trial)
         #expect(breaker.event(.delivered(file: 2), at: time(7)) == .none)
         #expect(breaker.state == .up)
@@ -50,7 +50,7 @@ struct CircuitBreakerTests {
         var breaker = CircuitBreaker()
         _ = breaker.event(.outage(after: nil), at: time(0))
         #expect(breaker.event(.outage(after: nil), at: time(0)) == .none)
-        #expect(breaker.event(.serverFault(file: 1), at: time(0)) == .none)
+        #expect(breaker.event(.refused(file: 1, code: .serverError, ends: false), at: time(0)) == .none)
         #expect(breaker.event(.brokenOff(file: 1), at: time(0)) == .none)
         #expect(breaker.event(.throttled(after: .seconds(9), file: 1), at: time(0)) == .none)
         #expect(breaker.event(.outage(after: .seconds(90)), at: time(0)) == .pause(until: time(90)))
@@ -59,11 +59,12 @@ struct CircuitBreakerTests {
 
     @Test func `a server fault pauses only when two files in a row get it`() {
         var breaker = CircuitBreaker()
-        #expect(breaker.event(.serverFault(file: 1), at: time(0)) == .none)
-        #expect(breaker.event(.serverFault(file: 1), at: time(1)) == .none)
+        #expect(breaker.event(.refused(file: 1, code: .serverError, ends: false), at: time(0)) == .none)
+        #expect(breaker.event(.refused(file: 1, code: .serverError, ends: false), at: time(1)) == .none)
         #expect(breaker.event(.delivered(file: 1), at: time(2)) == .none)
-        #expect(breaker.event(.serverFault(file: 2), at: time(3)) == .none)
-        #expect(breaker.event(.serverFault(file: 3), at: time(4)) == .pause(until: time(9)))
+        #expect(breaker.event(.refused(file: 2, code: .serverError, ends: false), at: time(3)) == .none)
+        #expect(
+            breaker.event(.refused(file: 3, code: .serverError, ends: false), at: time(4)) == .pause(until: time(9)))
     }
 
     @Test func `a probe that answers while deliveries fail is asked once a minute all the same`() {
@@ -201,7 +202,8 @@ struct CircuitBreakerTests {
             let file = Int64.random(in: 0...3, using: &generator)
             let asked = Duration.seconds(Int64.random(in: 0...100_000, using: &generator))
             let events: [CircuitBreaker.Event] = [
-                .delivered(file: file), .answered, .serverFault(file: file), .credentials, .probeSucceeded,
+                .delivered(file: file), .answered, .refused(file: file, code: .serverError, ends: false), .credentials,
+                .probeSucceeded,
                 .brokenOff(file: file), .throttled(after: asked, file: file), .outage(after: asked),
                 .outage(after: nil), .probeFailed(credentials: Bool.random(using: &generator)), .secretsChanged,
                 .timePassed, .stranger(file: file), .refused(file: file, code: .badRequest, ends: true),
@@ -305,14 +307,14 @@ struct FileSuspicionTests {
 
     @Test func `deliveries that crash wait at different times, a minute at most`() {
         for id in 1...50 as ClosedRange<Int64> {
-            #expect((0...2).allSatisfy { CrashRule.delay(after: $0, of: id) == .zero })
+            #expect((0...2).allSatisfy { RetryPolicy.delay(afterCrashes: $0, of: id) == .zero })
             for crashes in 3...20 {
-                let delay = CrashRule.delay(after: crashes, of: id)
+                let delay = RetryPolicy.delay(afterCrashes: crashes, of: id)
                 let span = Duration.seconds(min(60, 1 << (crashes - 3)))
                 #expect(delay >= span / 2 && delay <= span)
             }
         }
-        #expect(Set((1...50).map { CrashRule.delay(after: 9, of: $0) }).count > 40)
+        #expect(Set((1...50).map { RetryPolicy.delay(afterCrashes: 9, of: $0) }).count > 40)
     }
 }
 

@@ -80,7 +80,6 @@ struct ProxyRulesTests {
         #expect(
             off.choice(scheme: "https", host: "a.example", port: 443)
                 == .direct(why: "'proxy' of the destination is off"))
-        #expect(!off.areSet && !ProxyRules.none.areSet && Self.rules(["ALL_PROXY": "http://p:1"]).areSet)
         let on = ProxyRules(try Self.settings("http://p:1", noProxy: ["b.example"]), isOwn: false)
         #expect(
             on.choice(scheme: "https", host: "a.example", port: 443)

@@ -1,7 +1,8 @@
-import InletCore
 import InletTestSupport
 import SystemPackage
 import Testing
+
+@testable import InletCore
 
 /// Seconds by both clocks, and files as they are at them.
 protocol SettlerTimes {}
@@ -316,25 +317,25 @@ struct UnsettledWatchTests: SettlerTimes {
     }
 
     @Test func `a file is told of once, when it has waited long enough`() {
-        var watch = SettleWarnings(after: .seconds(900))
+        var settler = Settler(settle: .seconds(5))
         let waiting = [file("a", busy: true), file("b", since: 600, changes: 3)]
-        #expect(watch.overdue(waiting, at: at(899)).isEmpty)
-        #expect(watch.overdue(waiting, at: at(900)).map(\.path) == ["a"])
-        #expect(watch.overdue(waiting, at: at(1500)).map(\.path) == ["b"])
-        #expect(watch.overdue(waiting, at: at(90_000)).isEmpty)
+        #expect(settler.overdue(waiting, after: .seconds(900), at: at(899)).isEmpty)
+        #expect(settler.overdue(waiting, after: .seconds(900), at: at(900)).map(\.path) == ["a"])
+        #expect(settler.overdue(waiting, after: .seconds(900), at: at(1500)).map(\.path) == ["b"])
+        #expect(settler.overdue(waiting, after: .seconds(900), at: at(90_000)).isEmpty)
     }
 
     @Test func `one that is done and comes again is told of again`() {
-        var watch = SettleWarnings(after: .seconds(10))
-        #expect(watch.overdue([file("a", busy: true)], at: at(10)).count == 1)
-        #expect(watch.overdue([], at: at(20)).isEmpty)
-        #expect(watch.overdue([file("a", since: 30, busy: true)], at: at(40)).count == 1)
+        var settler = Settler(settle: .seconds(5))
+        #expect(settler.overdue([file("a", busy: true)], after: .seconds(10), at: at(10)).count == 1)
+        #expect(settler.overdue([], after: .seconds(10), at: at(20)).isEmpty)
+        #expect(settler.overdue([file("a", since: 30, busy: true)], after: .seconds(10), at: at(40)).count == 1)
     }
 
     @Test func `what waits for others, or for room in the queue, is not told of`() {
-        var watch = SettleWarnings(after: .zero)
+        var settler = Settler(settle: .seconds(5))
         let waiting = [file("a", why: "waiting for its file", changes: 2), file("b")]
-        #expect(watch.overdue(waiting, at: at(1)).isEmpty)
+        #expect(settler.overdue(waiting, after: .zero, at: at(1)).isEmpty)
     }
 
     @Test func `the reason says what keeps a file`() {

@@ -71,8 +71,7 @@ struct SettlerWriterTests: SettlerTimes {
             #expect(settler.due(at: at(Double(turn) * 3 + 2.9)).isEmpty)
         }
         #expect(settler.oldest().map(\.changes) == [399])
-        var watch = SettleWarnings(after: .seconds(900))
-        #expect(watch.overdue(settler.oldest(), at: at(1200)).map(\.path) == ["log"])
+        #expect(settler.overdue(settler.oldest(), after: .seconds(900), at: at(1200)).map(\.path) == ["log"])
         #expect(settler.oldest().map(\.reason) == ["it keeps changing: 399 times since it was seen"])
     }
 

@@ -244,7 +244,7 @@ extension Sequence {
         #expect(try await sendClosing() == nil)
         let context = try await bench.journal.context(of: closing, in: bench.job(first).file)
         let wanted = OrderBatch(
-            id: batch.id, name: "gigs/X", folder: "gigs/X", role: .closing, files: 2, failed: 1,
+            id: batch.id, name: "gigs/X", folder: "gigs/X", isClosing: true, files: 2, failed: 1,
             firstCaptured: WallTime(milliseconds: 1000), lastCaptured: WallTime(milliseconds: 3000))
         #expect(context.batch == wanted && context.upstream.isEmpty)
         try await bench.finishAll()

@@ -155,7 +155,7 @@ struct RecoveryTests {
 
     @Test func `a start frees claims uncounted, and delays those that are interrupted again and again`() async throws {
         let id = try await bench.admit("a")
-        for crash in 1..<CrashRule.most {
+        for crash in 1..<RetryPolicy.mostCrashes {
             let now = Bench.start + .seconds(100 * crash)
             try await bench.hold(at: now) { claim in
                 // An upload that is made anew each time is no progress.
@@ -164,7 +164,7 @@ struct RecoveryTests {
                 #expect(recovery.freedClaims == 1 && recovery.crashed.isEmpty)
                 let delivery = try await bench.job(id).deliveries[0]
                 #expect(delivery.state == .ready && delivery.attempts == 0 && delivery.crashes == crash)
-                #expect(delivery.nextAt == now + CrashRule.delay(after: crash, of: delivery.id))
+                #expect(delivery.nextAt == now + RetryPolicy.delay(afterCrashes: crash, of: delivery.id))
                 return .again()
             }
         }
@@ -175,7 +175,7 @@ struct RecoveryTests {
     func `one that has ended the process time and again fails, with its checkpoint left to be let go`() async throws {
         let id = try await bench.admit("a")
         var last: Recovery?
-        for crash in 1...CrashRule.most {
+        for crash in 1...RetryPolicy.mostCrashes {
             let now = Bench.start + .seconds(100 * crash)
             try await bench.hold(at: now) { claim in
                 try await bench.journal.checkpoint(claim.delivery.id, ["upload": [1]])
@@ -186,7 +186,7 @@ struct RecoveryTests {
         let job = try await bench.job(id)
         #expect(last?.crashed.map(\.job) == [id] && last?.crashed.first?.destination == "r2")
         #expect(job.file.state == .failed && job.deliveries[0].code == .agentCrashed)
-        #expect(job.deliveries[0].reason?.contains("\(CrashRule.most) times") == true)
+        #expect(job.deliveries[0].reason?.contains("\(RetryPolicy.mostCrashes) times") == true)
         #expect(try await bench.journal.nextLeftover() != nil)
         try await bench.finishAll()
         #expect(try await bench.retry(id))
@@ -196,7 +196,7 @@ struct RecoveryTests {
 
     @Test func `what only waited at hand is counted once, and again only when it was begun`() async throws {
         for name in ["a", "b", "c"] { try await bench.admit(name, lane: .small) }
-        for crash in 1...CrashRule.most {
+        for crash in 1...RetryPolicy.mostCrashes {
             let now = Bench.start + .seconds(100 * crash)
             let held = try await claims(at: now)
             #expect(held.count == 3)
@@ -205,7 +205,7 @@ struct RecoveryTests {
                 try await bench.journal.begin(first.delivery.id)
             }
             let recovery = try await bench.recover(["r2"], at: now)
-            #expect(recovery.freedClaims == 3 && recovery.crashed.count == (crash == CrashRule.most ? 1 : 0))
+            #expect(recovery.freedClaims == 3 && recovery.crashed.count == (crash == RetryPolicy.mostCrashes ? 1 : 0))
         }
         let left = try await claims(at: Bench.start + .seconds(100_000))
         #expect(left.map(\.delivery.crashes) == [1, 1])
@@ -240,7 +240,7 @@ struct RecoveryTests {
     @Test(arguments: ["part:7", "offset"])
     func `bytes that have arrived take its crashes back`(_ note: String) async throws {
         let id = try await bench.admit("a")
-        for crash in 1...3 * CrashRule.most {
+        for crash in 1...3 * RetryPolicy.mostCrashes {
             let now = Bench.start + .seconds(100 * crash)
             try await bench.hold(at: now) { claim in
                 if crash % 3 == 0 { try await bench.journal.checkpoint(claim.delivery.id, [note: [UInt8(crash)]]) }
@@ -262,7 +262,7 @@ struct RecoveryTests {
                 return .again()
             }
             let counted = run / 2 + run % 2
-            if counted >= CrashRule.most { break }
+            if counted >= RetryPolicy.mostCrashes { break }
             let delivery = try await bench.job(id).deliveries[0]
             #expect(delivery.crashes == counted && delivery.attempts == 0, "run \(run)")
         }

@@ -307,7 +307,7 @@ private struct HeldRun {
             try #require(counted <= begun || row.state == .cancelled, "\(place): attempts of \(row.id)")
             let own = ownCrashes[row.id, default: 0]
             try #require(row.crashes <= own + 1, "\(place): crashes of \(row.id)")
-            try #require(row.code != .agentCrashed || own + 1 >= CrashRule.most, "\(place): \(row.id)")
+            try #require(row.code != .agentCrashed || own + 1 >= RetryPolicy.mostCrashes, "\(place): \(row.id)")
         }
         let keys = rows.compactMap { row in row.key.map { "\(row.destination) \($0)" } }
         try #require(Set(keys).count == keys.count, "\(place): keys")

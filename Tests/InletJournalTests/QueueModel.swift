@@ -309,8 +309,8 @@ extension QueueModel {
         delivery.crashes += isCounted ? 1 : 0
         delivery.state = .ready
         delivery.attempts -= 1
-        delivery.nextAt = now + (isCounted ? CrashRule.delay(after: delivery.crashes, of: delivery.id) : .zero)
-        if delivery.crashes >= CrashRule.most { end(&delivery, .failed) }
+        delivery.nextAt = now + (isCounted ? RetryPolicy.delay(afterCrashes: delivery.crashes, of: delivery.id) : .zero)
+        if delivery.crashes >= RetryPolicy.mostCrashes { end(&delivery, .failed) }
     }
 }
 

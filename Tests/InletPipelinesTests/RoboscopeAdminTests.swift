@@ -277,7 +277,7 @@ import Testing
 /// A whole unit through a bad line: whatever request is lost, each thing is there once in the end.
 @Suite(.timeLimit(.minutes(8))) struct RoboscopeFaultTests {
     private static let member = OrderBatch(id: 9, name: "card", folder: "card")
-    private static let closing = OrderBatch(id: 9, name: "card", folder: "card", role: .closing, files: 6)
+    private static let closing = OrderBatch(id: 9, name: "card", folder: "card", isClosing: true, files: 6)
 
     /// Every fourth request goes wrong in one of four ways.
     private static let line: [RoboscopeFault] = [

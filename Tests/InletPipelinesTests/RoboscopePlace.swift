@@ -38,7 +38,8 @@ final class RoboscopePlace: Sendable {
         if fields["space"] == nil { fields["space"] = name.components.first?.string }
         var order = DeliveryOrder(
             id: 1, destination: "spaces", key: "models/\(name)", mediaType: "application/octet-stream", fields: fields,
-            source: try SourceFile(opening: file).opened, path: name, root: root.path, batch: batch)
+            source: try SourceFile(opening: file).opened, path: name, root: root.path)
+        order.batch = batch
         let proofs = (url.map { [(name, $0)] } ?? []) + companions
         order.upstream = proofs.map { path, url in
             let proof = Proof(key: "k/\(path)", size: 5, method: .md5Parts, url: url)

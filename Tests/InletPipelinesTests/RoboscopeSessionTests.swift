@@ -14,7 +14,8 @@ import Testing
     private static let last = WallTime(milliseconds: 1_760_958_000_000)
     private static let member = OrderBatch(id: 3, name: "card/one", folder: "card/one")
     private static let closing = OrderBatch(
-        id: 3, name: "card/one", folder: "card/one", role: .closing, files: 2, firstCaptured: first, lastCaptured: last)
+        id: 3, name: "card/one", folder: "card/one", isClosing: true, files: 2, firstCaptured: first, lastCaptured: last
+    )
 
     private static func clip(
         _ place: RoboscopePlace, _ name: String = "a.mp4", _ batch: OrderBatch? = member
@@ -254,7 +255,7 @@ struct RoboscopeSessionRuleTests {
     private static let first = WallTime(milliseconds: 1_760_954_400_000)
     private static let last = WallTime(milliseconds: 1_760_958_000_000)
     private static let batch = OrderBatch(
-        id: 7, name: "card", role: .closing, files: 3, firstCaptured: first, lastCaptured: last)
+        id: 7, name: "card", isClosing: true, files: 3, firstCaptured: first, lastCaptured: last)
 
     private static func end(_ file: SessionFile? = nil, status: String? = nil, failed: Int = 0) -> SessionEnd {
         var batch = batch

@@ -187,9 +187,9 @@ struct FactoryClientTests {
         }
         let proxy = try ForwardProxy(to: origin.port)
         try await withFactory(self.proxy(proxy.address)) { factory in
-            let settings = NotifySettings(
-                name: "ops", receiver: .webhook(Secret("http://hooks.test/x")), secret: nil, timeout: .seconds(20),
-                allowsHTTP: true)
+            var settings = NotifySettings(
+                name: "ops", receiver: .webhook(Secret("http://hooks.test/x")), timeout: .seconds(20))
+            settings.allowsHTTP = true
             let webhook = try #require(try factory.webhook(settings))
             #expect(await webhook.post(Array("{}".utf8), id: "msg_1", at: .now) == .taken)
             _ = try? await factory.make(store("http://store.test")).pipeline.probe()

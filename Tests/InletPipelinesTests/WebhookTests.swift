@@ -180,7 +180,9 @@ import Testing
         defer { factory.shutdown() }
         let (url, file) = (Secret("https://127.0.0.1:\(server.port)/id"), FilePath("/nowhere/ca.pem"))
         // It is read once there is a connection.
-        let hook = try factory.webhook(NotifySettings(name: "ops", receiver: .webhook(url), caFile: file))
+        var settings = NotifySettings(name: "ops", receiver: .webhook(url))
+        settings.caFile = file
+        let hook = try factory.webhook(settings)
         let outcome = try await #require(hook).post([], id: "1", at: WallTime(milliseconds: 0))
         guard case .unanswered(_, let reason) = outcome else {
             Issue.record("\(outcome)")

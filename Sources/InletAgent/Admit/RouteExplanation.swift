@@ -39,7 +39,7 @@ package struct DryRun {
         package var size: Int64
         package var verdict: Verdict
         /// The routes before the one that decided, and why they did not.
-        package var passed: [RouteTrace] = []
+        package var passed: [(route: String, mismatch: String?)] = []
         /// How long it would have to be quiet yet.
         package var quiet: Duration?
         /// The folder that is delivered with it as one.
@@ -157,7 +157,7 @@ package struct DryRun {
             }
             var facts = FileProperties()
             try await hashing.learnFirst(of: arrival, by: routes, at: arrival.place, &facts)
-            finding.passed = routes.trace(arrival, mediaType: facts.mediaType).filter { !$0.isMatch }
+            finding.passed = routes.trace(arrival, mediaType: facts.mediaType).filter { $0.mismatch != nil }
             guard
                 let route = routes.route(for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType)
             else { return }
@@ -205,7 +205,7 @@ package struct DryRun {
 package struct RouteDryRun: Sendable {
     package let place: RoutePlace
     /// Each route tried, up to and including the one that takes it.
-    package let traces: [RouteTrace]
+    package let traces: [(route: String, mismatch: String?)]
     /// What would be done with it; nil where no route takes it, or the one that does rejects it.
     package let planned: (plan: Plan, steps: DeliverySteps)?
     package let rejection: (route: String, reason: String)?
@@ -254,8 +254,8 @@ package struct RouteDryRun: Sendable {
     /// - Returns: what was assumed.
     private static func assume(_ fact: FileProperty, of path: FilePath, in facts: inout FileProperties) -> String {
         switch fact {
-        case .sha256:
-            facts.sha256 = Digest(.sha256, [UInt8](repeating: 0, count: 32))
+        case .digest(.sha256):
+            facts.digests[.sha256] = Digest(.sha256, [UInt8](repeating: 0, count: 32))
             return "its checksum is not computed here: zeros stand for it"
         case .digest(let algorithm):
             facts.digests[algorithm] = Digest(algorithm, [UInt8](repeating: 0, count: 8))

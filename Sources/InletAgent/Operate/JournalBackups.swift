@@ -150,7 +150,7 @@ package struct JournalBackups: Sendable {
 /// Backs the journal up every so often, as `journal_backup` says. Reads and writes nothing while nothing changes.
 struct BackupJob: ScheduledJob {
     private let backups: JournalBackups
-    private let rule: BackupRule
+    private let rule: (every: Duration, keep: Int)
     private let log: EventLog
     /// When the journal was last changed before the newest backup.
     private var last: WallTime?
@@ -159,7 +159,7 @@ struct BackupJob: ScheduledJob {
     private static let soon = Duration.seconds(3600)
 
     /// nil where none are wanted.
-    init?(_ journal: Journal, _ rule: BackupRule?, _ log: EventLog) {
+    init?(_ journal: Journal, _ rule: (every: Duration, keep: Int)?, _ log: EventLog) {
         guard let rule else { return nil }
         (backups, self.rule, self.log) = (JournalBackups(journal), rule, log)
     }

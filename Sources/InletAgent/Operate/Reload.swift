@@ -101,7 +101,7 @@ package final class Reload: Service {
         let file = state.withLock(\.config.file)
         switch outcome {
         case .done(let changes, let parked, let warnings):
-            let restart = changes.filter { $0.effect == .restart }.map(\.path)
+            let restart = changes.filter(\.needsRestart).map(\.path)
             shared.log.emit(
                 .configReloaded(
                     file: file, changes: changes.map(\.path), parked: parked, restart: restart,

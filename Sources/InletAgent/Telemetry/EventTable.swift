@@ -430,7 +430,9 @@ extension AgentEvent {
     /// Lines are lost, or go elsewhere; said once, until it is over.
     static func logError(reason: String) -> Self { say(rows.logError, reason) }
     static func logLost(lines: Int) -> Self { say(rows.logLost, lines) }
-    static func logSuppressed(_ gap: LogLimit.SuppressedLines) -> Self { say(rows.logSuppressed, gap.event, gap.lines) }
+    static func logSuppressed(_ gap: (event: String, lines: Int)) -> Self {
+        say(rows.logSuppressed, gap.event, gap.lines)
+    }
 
     private static func say(_ event: EventSpec, _ values: (any LoggedValue)?...) -> Self {
         .said(event.line(values))

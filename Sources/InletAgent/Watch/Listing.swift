@@ -395,8 +395,8 @@ extension RootLoop {
 
     /// Markers are found with what they mark.
     private mutating func isMarker(_ path: FilePath) -> Bool {
-        let marked = routes.marked(by: path)
-        if case .unit(let unit) = marked { units.markerSeen(in: unit, at: .now) }
-        return marked != nil
+        guard let unit = routes.unitMarked(by: path) else { return routes.fileMarked(by: path) != nil }
+        units.markerSeen(in: unit, at: .now)
+        return true
     }
 }

@@ -21,7 +21,7 @@ struct PollPass: ~Copyable {
     /// The folder that is being listed. `isComparing`: only to see whether the names are those of the last time.
     private typealias ListedFolder = (
         directory: FilePath, modified: Int64, start: ContinuousClock.Instant, isComparing: Bool,
-        names: PollState.NameSum
+        names: UInt64
     )
 
     /// Files that settle for hours must not hold up the next pass.
@@ -91,7 +91,7 @@ struct PollPass: ~Copyable {
         guard let current = listing else { return nextDirectory(modes, now) }
         do throws(SystemError) {
             guard let entry = try stream?.next() else { return try ended(current, modes, now) }
-            listing?.names.add(FilePath(root: nil, [entry.name]).bytes)
+            listing?.names &+= PollState.sum(of: entry.name.bytes)
             return current.isComparing ? .nothing : consider(entry, in: current.directory, ignore)
         } catch {
             return trouble(current.directory, error)
@@ -130,7 +130,7 @@ struct PollPass: ~Copyable {
     ) throws(SystemError) {
         book.begin(directory, modified: modified, at: start)
         stream = try turn.folder(directory).list()
-        listing = (directory, modified, start, isComparing, PollState.NameSum())
+        listing = (directory, modified, start, isComparing, 0)
     }
 
     private mutating func ended(
@@ -139,14 +139,14 @@ struct PollPass: ~Copyable {
         listing = nil
         stream = nil
         troubled.remove(last.directory)
-        if last.isComparing, book.names(in: last.directory) != last.names.value {
+        if last.isComparing, book.names(in: last.directory) != last.names {
             try open(last.directory, last.modified, now, isComparing: false)
             return .nothing
         }
         let place = modes.way(for: last.directory).place
-        switch book.listed(last.directory, modified: last.modified, names: last.names.value, from: last.start) {
-        case .changesTime: if times[place] == nil { times[place] = .always }
-        case .keepsTime: times[place] = .never
+        switch book.listed(last.directory, modified: last.modified, names: last.names, from: last.start) {
+        case true?: if times[place] == nil { times[place] = .always }
+        case false?: times[place] = .never
         case nil: break
         }
         return .nothing

@@ -38,7 +38,6 @@ struct RootLoop: ~Copyable {
     var lastShown: ContinuousClock.Instant?
     /// Who holds files that wait for their writers, and when that is looked for again.
     var writers: (known: [FilePath: OpenWriters.WriterProcess], next: ContinuousClock.Instant?) = ([:], nil)
-    var unsettled: SettleWarnings
     var isLost = false
     /// When to look whether the root is still there, and since when the folder of its lock is gone.
     private var lockCheck: (due: ContinuousClock.Instant, since: ContinuousClock.Instant)?
@@ -52,7 +51,6 @@ struct RootLoop: ~Copyable {
         watch = try RootWatch(settings, ignore: ignore, log: shared.log)
         listing = Listing(root: settings.path, isRecursive: settings.recursive, pause: settings.rescan)
         settler = Settler(settle: settings.settle, places: places)
-        unsettled = SettleWarnings(after: settings.unsettledAfter)
         volume = (nil, VolumeReportTimer(), VolumeDeliveryCheck(before: .now, shared.destinations))
         place = FolderPlace(settings.path)
         for batch in openUnits { if let joined = stage.rule(batch) { join(joined) } }
@@ -202,12 +200,8 @@ struct RootLoop: ~Copyable {
     /// - Parameter isAsked: whether somebody wants it looked at, whatever its name is.
     private mutating func notice(_ path: FilePath, isAsked: Bool = false) {
         if !isAsked, ignore.ignores(path, isDirectory: false) { return }
-        var path = path
-        switch routes.marked(by: path) {
-        case .unit(let unit): return units.markerSeen(in: unit, at: .now)
-        case .file(let main): path = main
-        case nil: break
-        }
+        if let unit = routes.unitMarked(by: path) { return units.markerSeen(in: unit, at: .now) }
+        let path = routes.fileMarked(by: path) ?? path
         if !settler.observe(path, settle: settle(for: path), at: .now) {
             listing.add(path.removingLastComponent())
         }

@@ -76,7 +76,7 @@ extension RootLoop {
     mutating func unsettledFiles(at now: ContinuousClock.Instant) -> [RootStatus.Unsettled] {
         let waiting = settler.oldest(Self.told)
         let writers = findWriters(of: waiting, at: now)
-        for file in unsettled.overdue(waiting, at: now) {
+        for file in settler.overdue(waiting, after: settings.unsettledAfter, at: now) {
             var reason = file.reason ?? "it has changed since it was seen"
             if let holder = writers[file.path] { reason += holder.words }
             log.emit(

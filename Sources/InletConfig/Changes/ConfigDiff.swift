@@ -34,8 +34,8 @@ package struct ConfigDiff: Sendable {
     private let types: [DestinationType]
     /// Whether what is shown is all that is known.
     private let isOfTexts: Bool
-    /// Of the key of the file that is being compared.
-    private var effect = ReloadPolicy.now
+    /// Whether the key of the file that is being compared does.
+    private var needsRestart = false
     private var changes: [ConfigChange] = []
 
     /// - Parameter types: those with which both were loaded.
@@ -44,7 +44,8 @@ package struct ConfigDiff: Sendable {
     ) -> [ConfigChange] {
         run(
             ComparedValue(.section(old.filled), shown: .section(old.effective)),
-            ComparedValue(.section(new.filled), shown: .section(new.effective)), ConfigDiff(types: types))
+            ComparedValue(.section(new.filled), shown: .section(new.effective)),
+            ConfigDiff(types: types, isOfTexts: false))
     }
 
     /// The same for what `ConfigFile.shown` reads: secrets are not told apart.
@@ -59,15 +60,10 @@ package struct ConfigDiff: Sendable {
     private static func run(_ old: ComparedValue, _ new: ComparedValue, _ comparison: ConfigDiff) -> [ConfigChange] {
         var comparison = comparison
         for spec in ConfigKeys.all.specs {
-            comparison.effect = spec.untilRestart == nil ? .now : .restart
+            comparison.needsRestart = spec.untilRestart != nil
             comparison.compare(old[spec.name], new[spec.name], spec.kind, [spec.name])
         }
         return comparison.changes
-    }
-
-    private init(types: [DestinationType], isOfTexts: Bool = false) {
-        self.types = types
-        self.isOfTexts = isOfTexts
     }
 
     private mutating func compare(_ old: ComparedValue, _ new: ComparedValue, _ kind: ValueKind, _ keys: [String]) {
@@ -128,7 +124,7 @@ package struct ConfigDiff: Sendable {
     }
 
     private mutating func add(_ keys: [String], _ from: String?, _ to: String?) {
-        changes.append(ConfigChange(keys: keys, from: from, to: to, effect: effect))
+        changes.append(ConfigChange(keys: keys, from: from, to: to, needsRestart: needsRestart))
     }
 }
 

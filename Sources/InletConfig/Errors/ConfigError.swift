@@ -40,18 +40,11 @@ package struct ConfigErrors: Error, Sendable, Equatable, CustomStringConvertible
 
 /// Joins problems with the file they were found in, keeping credentials out of the excerpts.
 struct ErrorReport: Sendable {
-    private let file: String
-    private let source: SourceText
-    private let mask: SecretMask
-    private let redactor: Redactor
-
-    /// - Parameter filledIn: what `${…}` stands for: no message quotes it.
-    init(file: String, source: SourceText, mask: SecretMask, filledIn: Set<Secret> = []) {
-        self.file = file
-        self.source = source
-        self.mask = mask
-        redactor = Redactor(Array(filledIn))
-    }
+    let file: String
+    let source: SourceText
+    let mask: SecretMask
+    /// Takes out what `${…}` stands for: no message quotes it.
+    var redactor = Redactor.none
 
     func error(_ problem: ConfigIssue) -> ConfigError {
         let place = source.clamped(problem.position)

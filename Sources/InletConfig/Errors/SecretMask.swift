@@ -144,4 +144,12 @@ extension SecretMask {
     static func withoutLogin(_ text: String) -> String {
         login(in: text.unicodeScalars).map { "\(text[..<$0.lowerBound])***\(text[$0.upperBound...])" } ?? text
     }
+    /// `text` in quotes, for an error's sentence, or `this text` where it has a login in it, or a quote that closes too late may
+    /// have swallowed a credential.
+    static func quoted(_ text: String) -> String { isHarmless(text) ? "'\(DisplayText.escape(text))'" : "this text" }
+
+    static func isHarmless(_ text: String) -> Bool {
+        login(in: text.unicodeScalars) == nil && text.unicodeScalars.count <= 40
+            && ![": ", "\":", "':", "\n"].contains { text.contains($0) }
+    }
 }

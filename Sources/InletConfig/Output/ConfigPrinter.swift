@@ -14,8 +14,6 @@ package struct ConfigPrinter {
         return printer.output
     }
 
-    private init(types: [DestinationType]) { self.types = types }
-
     /// - Parameter isEntry: of a list: a dash stands before its first key.
     private mutating func write(_ section: ConfigSection, _ keys: [KeySpec], depth: Int, isEntry: Bool = false) {
         var hasDash = isEntry

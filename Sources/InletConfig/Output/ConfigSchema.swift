@@ -6,23 +6,21 @@ package enum ConfigSchema {
     package static func json(types: [DestinationType]) -> String {
         var root = object(ConfigKeys.all.specs, types)
         root.insert(contentsOf: head, at: 0)
-        root.append(("patternProperties", .object([("^\(ConfigKeys.extensionPrefix)", .object([]))])))
+        root.append(("patternProperties", .object([("^\(ConfigKeys.extensionPrefix)", [:])])))
         return JSONText.object(root).text() + "\n"
     }
 
     private static let head: [(String, JSONText)] = [
-        ("$schema", .string("https://json-schema.org/draft/2020-12/schema")),
-        ("title", .string("Inlet configuration")),
+        ("$schema", "https://json-schema.org/draft/2020-12/schema"),
+        ("title", "Inlet configuration"),
     ]
-
-    private static let text = JSONText.object([("type", .string("string"))])
 
     /// A mapping with exactly these keys.
     private static func object(_ keys: [KeySpec], _ types: [DestinationType]) -> [(String, JSONText)] {
         var fields: [(String, JSONText)] = [
-            ("type", .string("object")),
+            ("type", "object"),
             ("properties", .object(keys.map { ($0.name, property($0, types)) })),
-            ("additionalProperties", .boolean(false)),
+            ("additionalProperties", false),
         ]
         let required = keys.filter(\.isRequired).map { JSONText.string($0.name) }
         if !required.isEmpty { fields.append(("required", .array(required))) }
@@ -47,70 +45,57 @@ package enum ConfigSchema {
 
     private static func schema(_ kind: ValueKind, _ types: [DestinationType]) -> [(String, JSONText)] {
         switch kind {
-        case .string, .secret, .url, .path: [("type", .string("string"))]
-        case .boolean: [("type", .string("boolean"))]
+        case .string, .secret, .url, .path: [("type", "string")]
+        case .boolean: [("type", "boolean")]
         case .integer(let range):
             [
-                ("type", .string("integer")), ("minimum", .integer(Int64(range.lowerBound))),
+                ("type", "integer"), ("minimum", .integer(Int64(range.lowerBound))),
                 ("maximum", .integer(Int64(range.upperBound))),
             ]
-        case .bytesOrAuto: size(.string("auto"))
-        case .bytes: size(.integer(512))
-        // YAML 1.1 readers take a bare `off` for false.
-        case .bytesOrOff:
-            [("anyOf", .array([.object(size(.string("off"))), .object([("enum", .array([.boolean(false)]))])]))]
-        case .duration(let offAllowed):
-            // YAML 1.1 readers take a bare `off` for false.
-            [
-                (
-                    "anyOf",
-                    .array([text, .object([("enum", .array([.integer(0)] + (offAllowed ? [.boolean(false)] : [])))])])
-                ),
-                ("examples", .array((["250ms", "5s", "24h"] + (offAllowed ? ["off"] : [])).map { .string($0) })),
-            ]
-        case .rate: rate
+        case .bytes(orWord: "off"): [("anyOf", [.object(size("off")), bareOff])]
+        case .bytes(let word): size(word.map { .string($0) } ?? 512)
+        case .duration(offAllowed: true):
+            [("anyOf", [text, ["enum": [0, false]]]), ("examples", ["250ms", "5s", "24h", "off"])]
+        case .duration: [("anyOf", [text, ["enum": [0]]]), ("examples", ["250ms", "5s", "24h"])]
+        case .rate: [("anyOf", [text, ["enum": [0, false]]]), ("examples", ["5MiB/s", "20Mbit/s", "0", "off"])]
         case .time:
             [
-                ("type", .string("string")), ("pattern", .string("^([01]?[0-9]|2[0-3]):[0-5][0-9]$|^24:00$")),
-                ("examples", .array([.string("08:00"), .string("24:00")])),
+                ("type", "string"), ("pattern", "^([01]?[0-9]|2[0-3]):[0-5][0-9]$|^24:00$"),
+                ("examples", ["08:00", "24:00"]),
             ]
         case .choice(let choices): [("enum", .array(choices.map { .string($0) }))]
         case .list(let item): list(item, types)
         case .section(let keys): object(keys, types)
-        case .brief(let single, let keys): brief(keys.first { $0.name == single }?.kind ?? .string, keys, types)
+        case .brief(let single, let keys):
+            // A mapping, or the one value that stands for it.
+            [
+                (
+                    "anyOf",
+                    [
+                        .object(schema(keys.first { $0.name == single }?.kind ?? .string, types)), bareOff,
+                        .object(object(keys, types)),
+                    ]
+                )
+            ]
         case .destinations: named(types)
-        case .map(let value):
-            [("type", .string("object")), ("additionalProperties", .object(schema(value, types)))]
+        case .map(let value): [("type", "object"), ("additionalProperties", .object(schema(value, types)))]
         }
     }
 
+    private static let text: JSONText = ["type": "string"]
+    /// YAML 1.1 readers take a bare `off` for false.
+    private static let bareOff: JSONText = ["enum": [false]]
+
     /// - Parameter special: an example besides sizes with units.
     private static func size(_ special: JSONText) -> [(String, JSONText)] {
-        [
-            ("type", .array([.string("integer"), .string("string")])), ("minimum", .integer(0)),
-            ("examples", .array([special, .string("8MiB"), .string("6GB")])),
-        ]
+        [("type", ["integer", "string"]), ("minimum", 0), ("examples", [special, "8MiB", "6GB"])]
     }
-
-    /// YAML 1.1 readers take a bare `off` for false.
-    private static let rate: [(String, JSONText)] = [
-        ("anyOf", .array([text, .object([("enum", .array([.integer(0), .boolean(false)]))])])),
-        ("examples", .array(["5MiB/s", "20Mbit/s", "0", "off"].map { .string($0) })),
-    ]
 
     /// A list; of single values, one alone is a list too.
     private static func list(_ item: ValueKind, _ types: [DestinationType]) -> [(String, JSONText)] {
         let element = JSONText.object(schema(item, types))
-        let array: [(String, JSONText)] = [("type", .string("array")), ("items", element)]
-        return item.isScalar ? [("oneOf", .array([element, .object(array)]))] : array
-    }
-
-    /// A mapping, or the one value that stands for it; a bare `off` is false to YAML 1.1 readers.
-    private static func brief(_ single: ValueKind, _ keys: [KeySpec], _ types: [DestinationType]) -> [(
-        String, JSONText
-    )] {
-        let alone: [JSONText] = [.object(schema(single, types)), .object([("enum", .array([.boolean(false)]))])]
-        return [("anyOf", .array(alone + [.object(object(keys, types))]))]
+        let array: [(String, JSONText)] = [("type", "array"), ("items", element)]
+        return item.isScalar ? [("oneOf", [element, .object(array)])] : array
     }
 
     /// A mapping of names to sections whose keys follow from their `type`.
@@ -121,9 +106,8 @@ package enum ConfigSchema {
             return JSONText.object(object([only] + type.keys, types))
         }
         return [
-            ("type", .string("object")),
-            ("propertyNames", .object([("pattern", .string(ValueReader.namePattern))])),
-            ("additionalProperties", .object([("oneOf", .array(choices))])),
+            ("type", "object"), ("propertyNames", ["pattern": .string(ValueReader.namePattern)]),
+            ("additionalProperties", ["oneOf": .array(choices)]),
         ]
     }
 }
@@ -166,4 +150,15 @@ private indirect enum JSONText: Sendable {
         let margin = String(repeating: "  ", count: depth)
         return open + "\n" + lines.map { "\(margin)  \($0)" }.joined(separator: ",\n") + "\n\(margin)\(close)"
     }
+}
+
+extension JSONText: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral {
+    init(stringLiteral text: String) { self = .string(text) }
+    init(integerLiteral number: Int64) { self = .integer(number) }
+    init(booleanLiteral flag: Bool) { self = .boolean(flag) }
+}
+
+extension JSONText: ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral {
+    init(arrayLiteral items: JSONText...) { self = .array(items) }
+    init(dictionaryLiteral fields: (String, JSONText)...) { self = .object(fields) }
 }

@@ -26,12 +26,6 @@ package struct FileTrust: Sendable {
     package var owner: UInt32
     package var group: UInt32
 
-    package init(permissions: FilePermissions, owner: UInt32, group: UInt32) {
-        self.permissions = permissions
-        self.owner = owner
-        self.group = group
-    }
-
     /// Whether somebody may read it who is none of ours. Of root's choice of a group nothing is known: it is taken as meant.
     package func isReadableByStrangers(for reader: Reader) -> Bool {
         if permissions.contains(.otherRead) { return true }

@@ -4,7 +4,7 @@ import SystemPackage
 extension ValueReader {
     /// Reads a single value of `kind`; nil after a report. Errors quote the text as written, and never a secret's.
     mutating func scalar(_ node: YAMLNode, _ kind: ValueKind, key: String) -> ConfigValue? {
-        let key = Quotation.isHarmless(key) ? DisplayText.escape(key) : "this value"
+        let key = SecretMask.isHarmless(key) ? DisplayText.escape(key) : "this value"
         guard case .scalar(let text, _) = node.content else {
             report(node.position, "'\(key)' is a single value, not \(node.kindName)")
             return nil
@@ -14,7 +14,7 @@ extension ValueReader {
             return nil
         }
         switch kind {
-        case .string where mode == .verbatim: return .string(SecretMask.withoutLogin(text))
+        case .string where isVerbatim: return .string(SecretMask.withoutLogin(text))
         case .string: return filled(text, node).map { .string($0) }
         case .secret: return secret(text, node, key: key)
         case .url: return url(text, node, key: key)
@@ -31,7 +31,7 @@ extension ValueReader {
 
     /// What is wrong with `text`, and how a value of `kind` is written.
     private static func refusal(of text: String, _ kind: ValueKind, key: String) -> String {
-        let shown = Quotation.of(text)
+        let shown = SecretMask.quoted(text)
         switch kind {
         case .boolean:
             return "\(shown) is neither true nor false"
@@ -39,12 +39,9 @@ extension ValueReader {
             return "'\(key)' is \(text); it must be from \(range.lowerBound) to \(range.upperBound)"
         case .integer(let range):
             return "\(shown) is not a whole number from \(range.lowerBound) to \(range.upperBound)"
-        case .bytes:
-            return "\(shown) is not a size; write for example 512, 8MiB, 6GB"
-        case .bytesOrAuto:
-            return "\(shown) is not a size; write for example 8MiB, 6GB, or auto"
-        case .bytesOrOff:
-            return "\(shown) is not a size; write for example 8MiB, 6GB, or off"
+        case .bytes(let word):
+            let forms = word.map { "8MiB, 6GB, or \($0)" } ?? "512, 8MiB, 6GB"
+            return "\(shown) is not a size; write for example \(forms)"
         case .duration(let offAllowed):
             return "\(shown) is not a duration; write for example 5s, 2m, 24h" + (offAllowed ? ", or off" : "")
         case .rate:
@@ -62,7 +59,7 @@ extension ValueReader {
     private mutating func secret(_ text: String, _ node: YAMLNode, key: String) -> ConfigValue? {
         secrets.append(node)
         guard let secret = filled(text, node) else { return nil }
-        if mode == .filled, secret.isEmpty {
+        if !isVerbatim, secret.isEmpty {
             report(node.position, "'\(key)' is empty")
             return nil
         }
@@ -79,7 +76,7 @@ extension ValueReader {
         let marks = text.firstRange(of: "://")
         let rest = text[(marks?.upperBound ?? text.startIndex)...]
         let login = rest.lastIndex(of: "@").map { rest[..<$0] }
-        guard mode == .filled else {
+        guard !isVerbatim else {
             guard let login else { return .string(text) }
             return .string("\(text[..<login.startIndex])***\(text[login.endIndex...])")
         }
@@ -88,13 +85,13 @@ extension ValueReader {
     }
 
     private mutating func path(_ text: String, _ node: YAMLNode, key: String) -> ConfigValue? {
-        if mode == .verbatim, Interpolation.isNeeded(in: text) { return .string(text) }
+        if isVerbatim, Interpolation.isNeeded(in: text) { return .string(text) }
         guard let filled = filled(text, node) else { return nil }
         guard let path = interpolation.resolve(filled) else {
             report(node.position, Self.refusal(ofPath: filled, key: key))
             return nil
         }
-        if mode == .filled, Self.credentialFiles.contains(key), let trust = FileTrust(of: path) {
+        if !isVerbatim, Self.credentialFiles.contains(key), let trust = FileTrust(of: path) {
             files.append((path, trust, node.position))
         }
         return .string(path.string)
@@ -113,7 +110,7 @@ extension ValueReader {
 
     /// The text with `${…}` filled in; nil after a report at the `${` itself.
     private mutating func filled(_ text: String, _ node: YAMLNode) -> String? {
-        if mode == .verbatim { return text }
+        if isVerbatim { return text }
         do {
             let result = try interpolation.fill(text)
             filledIn.formUnion(result.parts.map { Secret($0) })
@@ -124,16 +121,5 @@ extension ValueReader {
             report(source.position(of: node, offset: error.offset), error.message)
         }
         return nil
-    }
-}
-
-/// Words of the file inside an error's sentence.
-enum Quotation {
-    /// `text` in quotes, or `this text` where it has a login in it, or a quote that closes too late may have swallowed a credential.
-    static func of(_ text: String) -> String { isHarmless(text) ? "'\(DisplayText.escape(text))'" : "this text" }
-
-    static func isHarmless(_ text: String) -> Bool {
-        SecretMask.login(in: text.unicodeScalars) == nil && text.unicodeScalars.count <= 40
-            && ![": ", "\":", "':", "\n"].contains { text.contains($0) }
     }
 }

@@ -5,14 +5,9 @@ import SystemPackage
 ///
 /// A value that cannot be read is reported and replaced by its default, so that the rest is checked too.
 struct ValueReader {
-    enum Mode {
-        /// Texts and paths are filled in and resolved: what the agent works with.
-        case filled
-        /// Texts with `${…}` stay as written: what may be shown.
-        case verbatim
-    }
-
-    let mode: Mode
+    /// Whether texts with `${…}` stay as written, which may be shown; otherwise they are filled in, and paths resolved: what the
+    /// agent works with.
+    let isVerbatim: Bool
     let types: [DestinationType]
     let interpolation: Interpolation
     let source: SourceText
@@ -65,7 +60,7 @@ struct ValueReader {
 
     private mutating func reportUnknown(_ entry: YAMLNode.Entry, _ keys: [KeySpec], label: String) {
         if label.isEmpty, entry.key.hasPrefix(ConfigKeys.extensionPrefix) { return }
-        let name = Quotation.of(entry.key)
+        let name = SecretMask.quoted(entry.key)
         let names = keys.map(\.name)
         let hint =
             Suggestion.nearest(to: entry.key, in: names).map { "did you mean '\($0)'?" }
@@ -176,7 +171,7 @@ struct ValueReader {
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-".utf8)
 
     private mutating func destination(_ entry: YAMLNode.Entry) -> ConfigSection? {
-        let label = "destination \(Quotation.of(entry.key))"
+        let label = "destination \(SecretMask.quoted(entry.key))"
         guard case .mapping = entry.value.content else {
             report(entry.keyPosition, "\(label) is a mapping with a 'type', not \(entry.value.kindName)")
             return nil

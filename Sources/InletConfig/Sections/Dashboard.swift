@@ -24,7 +24,8 @@ extension SettingsReader {
         for host in settings.hosts where host.isEmpty || host.contains("/") || host.contains(" ") {
             report(
                 file.position(\.dashboardHosts),
-                "\(Quotation.of(host)) is no name of a host: write it without http:// and path, as in inlet.example")
+                "\(SecretMask.quoted(host)) is no name of a host: write it without http:// and path, as in inlet.example"
+            )
         }
         return settings
     }

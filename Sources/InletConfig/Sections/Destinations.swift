@@ -63,9 +63,9 @@ extension SettingsReader {
             } else if let name = Suggestion.nearest(to: written, in: known) {
                 "did you mean '\(name)'?"
             } else {
-                "defined are: \(known.filter(Quotation.isHarmless).map { DisplayText.escape($0) }.joined(separator: ", "))"
+                "defined are: \(known.filter(SecretMask.isHarmless).map { DisplayText.escape($0) }.joined(separator: ", "))"
             }
-        report(node.position, "unknown destination \(Quotation.of(written)); \(hint)")
+        report(node.position, "unknown destination \(SecretMask.quoted(written)); \(hint)")
     }
 
     // MARK: - Proxies
@@ -94,7 +94,7 @@ extension SettingsReader {
         if let zone, !Timetable.knows(zone: zone) {
             report(
                 file.limits.position(\.zone),
-                "unknown time zone \(Quotation.of(zone)); write for example Europe/Berlin")
+                "unknown time zone \(SecretMask.quoted(zone)); write for example Europe/Berlin")
         }
         var limits = BandwidthLimits(all: timetable(file.limits.bandwidth))
         for destination in destinations {

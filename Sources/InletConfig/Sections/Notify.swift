@@ -34,9 +34,10 @@ extension SettingsReader {
         values.checkName(name, at: section.position(\.name), of: "a receiver")
         guard let receiver = receiver(section) else { return nil }
         var settings = NotifySettings(
-            name: name, receiver: receiver, secret: section.secret, routes: section.routes ?? [],
-            timeout: section.timeout, allowsHTTP: section.allowHTTP, caFile: section.caFile,
-            positions: section.values.positions, position: section.values.position)
+            name: name, receiver: receiver, secret: section.secret, timeout: section.timeout)
+        settings.routes = section.routes ?? []
+        (settings.allowsHTTP, settings.caFile) = (section.allowHTTP, section.caFile)
+        (settings.positions, settings.position) = (section.values.positions, section.values.position)
         if case .exec = receiver, settings.secret != nil {
             report(section.position(\.secret), "'secret' signs what a webhook gets; a program needs none")
         }
@@ -55,7 +56,7 @@ extension SettingsReader {
         }
         for (text, node) in texts(section, \.routes) where !routes.contains(text) {
             let hint = Suggestion.nearest(to: text, in: Array(routes)).map { "; did you mean '\($0)'?" } ?? ""
-            report(node.position, "no route is called \(Quotation.of(text))\(hint)")
+            report(node.position, "no route is called \(SecretMask.quoted(text))\(hint)")
         }
         return settings
     }

@@ -41,9 +41,10 @@ extension SettingsReader {
     private mutating func match(_ section: Section<RouteKeys>) -> RouteMatch {
         checkBounds(section, \.matchMinSize, \.matchMaxSize)
         var match = RouteMatch(
-            paths: patterns(section, \.matchPath), extensions: Set(extensions(section, \.matchExtensions)),
+            paths: parsed(section, \.matchPath, GlobPattern.init),
+            extensions: Set(extensions(section, \.matchExtensions)),
             minSize: section.matchMinSize, maxSize: section.matchMaxSize)
-        match.mediaTypes = mediaTypes(section, \.matchMediaType)
+        match.mediaTypes = parsed(section, \.matchMediaType, MediaTypePattern.init)
         return match
     }
 
@@ -52,16 +53,8 @@ extension SettingsReader {
         var validation = Validation(
             minSize: section.validateMinSize, maxSize: section.validateMaxSize,
             extensions: section.validateExtensions.map { _ in extensions(section, \.validateExtensions) })
-        validation.mediaTypes = mediaTypes(section, \.validateMediaType)
+        validation.mediaTypes = parsed(section, \.validateMediaType, MediaTypePattern.init)
         return validation
-    }
-
-    private mutating func mediaTypes(
-        _ section: Section<RouteKeys>, _ key: KeyPath<RouteKeys, Key<[String]?>>
-    ) -> [MediaTypePattern] {
-        texts(section, key).compactMap { text, node in
-            parse(text, at: node) { text throws(PatternError) in try MediaTypePattern(text) }
-        }
     }
 
     /// Reports a smallest size above the largest.
@@ -116,7 +109,7 @@ extension SettingsReader {
     }
 
     private mutating func template(_ text: String, at node: YAMLNode) -> KeyTemplate? {
-        parse(text, at: node) { text throws(PatternError) in try KeyTemplate(text) }
+        parse(text, at: node, KeyTemplate.init(_:))
     }
 
     /// A text that may be left out but not left empty: an empty one would silently drop a part of the key.
@@ -180,7 +173,8 @@ extension SettingsReader {
         let hint = Suggestion.nearest(to: text, in: choices).map { "; did you mean '\($0)'?" } ?? ""
         report(
             entry.value.position,
-            "\(Quotation.of(entry.key)) is one of \(choices.joined(separator: ", ")), not \(Quotation.of(text))\(hint)")
+            "\(SecretMask.quoted(entry.key)) is one of \(choices.joined(separator: ", ")), not \(SecretMask.quoted(text))\(hint)"
+        )
     }
 
     private mutating func reportUnknownField(_ entry: YAMLNode.Entry, _ known: [FieldSpec], _ targets: [String]) {
@@ -194,7 +188,7 @@ extension SettingsReader {
             } else {
                 "known fields: \(names.joined(separator: ", "))"
             }
-        report(entry.keyPosition, "unknown field \(Quotation.of(entry.key)) in with; \(hint)")
+        report(entry.keyPosition, "unknown field \(SecretMask.quoted(entry.key)) in with; \(hint)")
     }
 
     // MARK: - What belongs together

@@ -8,26 +8,21 @@ struct SettingsReader {
     var values: ValueReader
     let defaults: ConfigDefaults
     /// Every value that was read.
-    private(set) var file: Section<ConfigKeys>
+    private(set) var file = Section(ConfigKeys.all)
     /// The type of each destination that could be read.
     private(set) var destinationTypes: [String: String] = [:]
     /// `limits.zone`.
     var zone: String?
-
-    init(root: YAMLNode, values: ValueReader, defaults: ConfigDefaults) {
-        self.root = root
-        self.values = values
-        self.defaults = defaults
-        file = Section(.all)
-    }
 
     /// All problems are in `values.problems` afterwards; with any, the settings are not to be used.
     mutating func read() -> Settings {
         file = Section(.all, values.section(root, ConfigKeys.all.specs, label: ""))
         var settings = Settings(
             stateDirectory: file.stateDirectory ?? defaults.stateDirectory, workers: file.workers,
-            shutdownGrace: file.shutdownTimeout, log: log(), queueWarning: file.limits.queueWarning,
-            destinations: destinations())
+            shutdownGrace: file.shutdownTimeout)
+        settings.log = log()
+        settings.queueWarning = file.limits.queueWarning
+        settings.destinations = destinations()
         settings.landlock = file.landlock
         settings.tlsKeyLog = file.tlsKeyLog
         settings.queueLimit = QueueLimit(files: file.limits.queueMaxFiles, bytes: file.limits.queueMaxBytes)
@@ -61,12 +56,12 @@ struct SettingsReader {
 
     private static let smallestLog: Int64 = 64 << 10
 
-    private mutating func journalBackup() -> BackupRule? {
+    private mutating func journalBackup() -> (every: Duration, keep: Int)? {
         guard let every = file.journalBackupEvery else { return nil }
         if every < .seconds(60) {
             report(file.position(\.journalBackupEvery), "a backup reads the whole journal: every minute (1m) at most")
         }
-        return BackupRule(every: every, keep: file.journalBackupKeep)
+        return (every, file.journalBackupKeep)
     }
 
     private mutating func historyAfter() -> Duration? {
@@ -121,13 +116,12 @@ struct SettingsReader {
         }
     }
 
-    /// Patterns under `key`.
-    mutating func patterns<Table>(
-        _ section: Section<Table>, _ key: KeyPath<Table, Key<[String]?>>
-    ) -> [GlobPattern] {
-        texts(section, key).compactMap { text, node in
-            parse(text, at: node) { text throws(PatternError) in try GlobPattern(text) }
-        }
+    /// Patterns, or what else `make` makes of the texts under `key`.
+    mutating func parsed<Table, Result>(
+        _ section: Section<Table>, _ key: KeyPath<Table, Key<[String]?>>,
+        _ make: (String) throws(PatternError) -> Result
+    ) -> [Result] {
+        texts(section, key).compactMap { parse($0.text, at: $0.node, make) }
     }
 
     func type(named name: String) -> DestinationType? { values.types.first { $0.name == name } }

@@ -6,7 +6,7 @@ extension SettingsReader {
     mutating func watch(_ section: Section<WatchKeys>) -> WatchSettings {
         var watch = WatchSettings(
             path: section.path ?? "", mode: section.mode, recursive: section.recursive, settle: section.settle,
-            rescan: section.rescan, existing: section.existing, ignore: patterns(section, \.ignore),
+            rescan: section.rescan, existing: section.existing, ignore: parsed(section, \.ignore, GlobPattern.init),
             archiveDirectory: FilePath(section.archiveDirectory).lexicallyNormalized(),
             quarantineDirectory: FilePath(section.quarantineDirectory).lexicallyNormalized(), hold: section.hold)
         watch.isShared = section.shared ?? false
@@ -50,7 +50,7 @@ extension SettingsReader {
 
     /// What was filled in is nobody's to see.
     private func quoted(_ text: String, _ node: YAMLNode) -> String {
-        if case .scalar(let written, _) = node.content, written == text { return Quotation.of(text) }
+        if case .scalar(let written, _) = node.content, written == text { return SecretMask.quoted(text) }
         return "that ${…} gives"
     }
 

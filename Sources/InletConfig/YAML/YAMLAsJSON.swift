@@ -69,7 +69,8 @@ package struct YAMLAsJSON {
                 throw ConfigIssue(key.start, "merge keys ('<<') are not supported here")
             }
             if let line = lines[name] {
-                throw ConfigIssue(key.start, "key \(Quotation.of(name)) is given twice; it is already on line \(line)")
+                throw ConfigIssue(
+                    key.start, "key \(SecretMask.quoted(name)) is given twice; it is already on line \(line)")
             }
             if !lines.isEmpty { json.append(UInt8(ascii: ",")) }
             lines[name] = key.start.line
@@ -98,33 +99,9 @@ package struct YAMLAsJSON {
             guard digits.allSatisfy(\.isHexDigit) else { return nil }
             return UInt64(digits, radix: radix).map { String($0) }
         }
-        let bytes = Array(text.utf8)
-        var rest = bytes[...]
-        func digits() -> Int {
-            let count = rest.prefix { (0x30...0x39).contains($0) }.count
-            rest = rest.dropFirst(count)
-            return count
-        }
-        if let sign = rest.first, "+-".utf8.contains(sign) { rest = rest.dropFirst() }
-        let (first, whole) = (rest.first, digits())
-        let isWhole = rest.isEmpty && whole > 0
-        var fraction = 0
-        if rest.first == UInt8(ascii: ".") {
-            rest = rest.dropFirst()
-            fraction = digits()
-        }
-        guard whole + fraction > 0 else { return nil }
-        if let letter = rest.first, "eE".utf8.contains(letter) {
-            rest = rest.dropFirst()
-            if let sign = rest.first, "+-".utf8.contains(sign) { rest = rest.dropFirst() }
-            guard digits() > 0 else { return nil }
-        }
-        guard rest.isEmpty else { return nil }
-        let isJSON =
-            bytes.first != UInt8(ascii: "+") && whole > 0 && (whole == 1 || first != UInt8(ascii: "0"))
-            && (isWhole || fraction > 0 || !bytes.contains(UInt8(ascii: ".")))
-        if isJSON { return text }
-        if isWhole, let value = Int64(text) { return String(value) }
+        if case .number(text)? = JSON.value(text.utf8) { return text }
+        guard text.utf8.allSatisfy({ "+-.0123456789eE".utf8.contains($0) }) else { return nil }
+        if let value = Int64(text) { return String(value) }
         guard let value = Double(text), value.isFinite else { return nil }
         return String(value)
     }

@@ -20,8 +20,6 @@ struct YAMLDocument {
         return try document.read()
     }
 
-    private init(events: YAMLEvents) { self.events = events }
-
     private mutating func read() throws(ConfigIssue) -> YAMLNode {
         guard let first = try events.begin() else { throw Self.empty }
         let root = try node(from: first, depth: 1)
@@ -100,7 +98,7 @@ struct YAMLDocument {
             if name == "<<", style == .plain {
                 merged += try Self.merged(value)
             } else if let line = lines[name] {
-                let shown = Quotation.of(name)
+                let shown = SecretMask.quoted(name)
                 throw ConfigIssue(key.position, "key \(shown) is given twice; it is already on line \(line)")
             } else {
                 lines[name] = key.position.line

@@ -1,11 +1,5 @@
 /// One request that sends a body; smaller numbers came first.
-package struct BandwidthFlow: Sendable, Hashable, Comparable {
-    package let number: UInt64
-
-    package init(_ number: UInt64) { self.number = number }
-
-    package static func < (left: BandwidthFlow, right: BandwidthFlow) -> Bool { left.number < right.number }
-}
+package typealias BandwidthFlow = UInt64
 
 /// Shares out the bytes that may be sent: by all destinations together, and by each.
 ///
@@ -127,17 +121,13 @@ struct BandwidthLane: Sendable {
         static func < (left: Kind, right: Kind) -> Bool { left.rawValue < right.rawValue }
     }
 
-    /// The requests of one kind.
-    private struct Line: Sendable {
-        var order = FairQueue<BandwidthFlow>()
-        /// Those who wait, with what is left of their bodies.
-        var waiting: [BandwidthFlow: Int64] = [:]
-    }
-
     /// nil = no limit of its own.
     var bucket: TokenBucket?
     private var order = FairQueue<Kind>()
-    private var lines: [Kind: Line] = [.small: Line(), .large: Line()]
+    /// The requests of each kind; of those who wait, what is left of their bodies.
+    private var lines: [Kind: (order: FairQueue<BandwidthFlow>, waiting: [BandwidthFlow: Int64])] = [
+        .small: (FairQueue(), [:]), .large: (FairQueue(), [:]),
+    ]
     private var kinds: [BandwidthFlow: Kind] = [:]
     /// Given, and not asked for yet.
     private var given: [BandwidthFlow: Int64] = [:]

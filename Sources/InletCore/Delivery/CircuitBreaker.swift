@@ -95,10 +95,9 @@ package struct CircuitBreaker: Sendable, Equatable {
         case .answered:
             slowings = 0
             if state == .trial { state = .up }
-        case .serverFault(let file): return refused(file, .serverError, false, time)
         case .outage(let after): return outage(after, time)
-        case .brokenOff(let file): return brokenOff(file, time)
-        case .stranger(let file): return stranger(file, time)
+        case .brokenOff(let file): return brokenOff(file, isForeign: false, time)
+        case .stranger(let file): return brokenOff(file, isForeign: true, time)
         case .refused(let file, let code, let ends): return refused(file, code, ends, time)
         case .throttled(let after, let file): return throttled(after, file, time)
         case .credentials: return refuse(time)
@@ -157,12 +156,12 @@ package struct CircuitBreaker: Sendable, Equatable {
             if ends { refusals.wait(file) }
             return .none
         }
-        guard ends else { return refusals.isShared(file, code) ? goDown(since: time, asked: nil, time) : .none }
-        switch refusals.judge(file, code) {
-        case .files: return .blameFile
-        case .shared: return goDown(since: time, asked: nil, time)
-        case .first: return .askFirst(until: ask(time))
+        if ends {
+            if refusals.isBlamed(file) { return .blameFile }
+            refusals.wait(file)
         }
+        if refusals.isShared(file, code) { return goDown(since: time, asked: nil, time) }
+        return ends ? .askFirst(until: ask(time)) : .none
     }
 
     /// Has it probed while it stays up. - Returns: when the answer should be there.
@@ -174,22 +173,15 @@ package struct CircuitBreaker: Sendable, Equatable {
         return probeAt + Self.patience
     }
 
-    private mutating func brokenOff(_ file: Int64, _ time: WallTime) -> Action {
+    /// - Parameter isForeign: not the service's own answer. A good probe says little of it then: a host can answer one question
+    ///   itself, and pass on the next.
+    private mutating func brokenOff(_ file: Int64, isForeign: Bool, _ time: WallTime) -> Action {
         if isDown {
             suspicion.shared(by: file)
             return .none
         }
-        return suspicion.blames(file) ? .blameFile : goDown(since: time, asked: nil, time)
-    }
-
-    /// A good probe says little of it: a host can answer one question itself, and pass on the next.
-    private mutating func stranger(_ file: Int64, _ time: WallTime) -> Action {
-        if isDown {
-            suspicion.shared(by: file)
-            return .none
-        }
-        let isAlone = suspicion.blames(file, byDeliveriesOnly: true)
-        return isAlone ? .blameFile : goDown(since: time, asked: nil, time)
+        return suspicion.blames(file, byDeliveriesOnly: isForeign)
+            ? .blameFile : goDown(since: time, asked: nil, time)
     }
 
     private mutating func throttled(_ asked: Duration, _ file: Int64, _ time: WallTime) -> Action {
@@ -275,15 +267,14 @@ extension CircuitBreaker {
         case delivered(file: Int64)
         /// It has taken a delivery and works on it.
         case answered
-        /// A 5xx other than 502 to 504 for this file: its own fault, or the server's. Two files in a row decide.
-        case serverFault(file: Int64)
         /// Refused, unknown name, no connection: nothing that a file could cause. `after` is the server's Retry-After.
         case outage(after: Duration?)
         /// 502 to 504, a stall or a lost connection while it was about this file: an outage, unless it is the file's doing.
         case brokenOff(file: Int64)
         /// An answer for this file that is not the service's own: an outage for as long as nothing is delivered.
         case stranger(file: Int64)
-        /// A refusal of this file that may be meant for all. `ends` = the file would fail of it; else its attempt counts.
+        /// A refusal of this file that may be meant for all, or a 5xx other than 502 to 504: two files in a row decide.
+        /// `ends` = the file would fail of it; else its attempt counts.
         case refused(file: Int64, code: ErrorCode, ends: Bool)
         /// 429 with a Retry-After, for this file: it asks everybody for time.
         case throttled(after: Duration, file: Int64)
@@ -315,55 +306,34 @@ extension CircuitBreaker {
 ///
 /// Two files in a row with the same one: it is the destination's. A file is to blame for one only when it hears it again after
 /// the destination has shown that it is well, because another file was delivered, or a probe was good.
-package struct Refusals: Sendable, Equatable {
-    package enum RefusalScope: Sendable, Equatable {
-        /// The first of its kind: the destination is to be asked.
-        case first
-        /// Another file has just heard the same.
-        case shared
-        /// This file alone, while the destination is well.
-        case files
-    }
-
-    /// Who was refused last.
-    private struct Last: Equatable {
-        var file: Int64
-        var code: ErrorCode
-    }
-
+struct Refusals: Sendable, Equatable {
     /// Refused, and nothing good was heard since.
     private var waiting: Set<Int64> = []
     /// Refused once, before the destination has shown that it is well.
     private var warned: Set<Int64> = []
-    private var last: Last?
+    /// Who was refused last, and with what.
+    private var (lastFile, lastCode): (Int64?, ErrorCode?)
 
     /// More files than this begin anew.
     private static let most = 1000
 
-    package init() {}
+    /// Whether it is a file that hears its refusal again, while the destination is well.
+    func isBlamed(_ file: Int64) -> Bool { warned.contains(file) }
 
-    /// Takes note of a refusal that would end `file`.
-    package mutating func judge(_ file: Int64, _ code: ErrorCode) -> RefusalScope {
-        if warned.contains(file) { return .files }
-        wait(file)
-        return isShared(file, code) ? .shared : .first
-    }
-
-    /// Takes note of a refusal that ends nothing yet. - Returns: whether another file has just heard the same.
-    package mutating func isShared(_ file: Int64, _ code: ErrorCode) -> Bool {
-        defer { last = Last(file: file, code: code) }
-        guard let last else { return false }
-        return last.file != file && last.code == code
+    /// Takes note of a refusal. - Returns: whether another file has just heard the same.
+    mutating func isShared(_ file: Int64, _ code: ErrorCode) -> Bool {
+        defer { (lastFile, lastCode) = (file, code) }
+        return lastCode == code && lastFile != file
     }
 
     /// A delivery that was under way when the destination went down was refused too.
-    package mutating func wait(_ file: Int64) {
+    mutating func wait(_ file: Int64) {
         if waiting.count + warned.count >= Self.most { clear() }
         waiting.insert(file)
     }
 
-    package mutating func delivered(_ file: Int64) {
-        last = nil
+    mutating func delivered(_ file: Int64) {
+        (lastFile, lastCode) = (nil, nil)
         if waiting.isEmpty, warned.isEmpty { return }
         waiting.remove(file)
         warned.remove(file)
@@ -371,21 +341,21 @@ package struct Refusals: Sendable, Equatable {
     }
 
     /// A probe was good, or a delivery.
-    package mutating func isWell() {
-        last = nil
+    mutating func isWell() {
+        (lastFile, lastCode) = (nil, nil)
         warned.formUnion(waiting)
         waiting = []
     }
 
     /// The destination itself was away: what the files heard says nothing about them.
-    package mutating func clear() { self = Refusals() }
+    mutating func clear() { self = Refusals() }
 }
 
 /// Which files may be the cause of what looks like an outage: answers that came to their deliveries and to nobody else's.
 ///
 /// The first such answer is the destination's. When the same file gets one again, and in between either another file was
 /// delivered, or a probe was good and no other file got such an answer, then it is that file's.
-package struct OutageCauses: Sendable, Equatable {
+struct OutageCauses: Sendable, Equatable {
     private var files: Set<Int64> = []
     /// Another file was delivered since the last answer that was held against the destination.
     private var othersWereDelivered = false
@@ -397,12 +367,10 @@ package struct OutageCauses: Sendable, Equatable {
     /// More suspects than this begin anew.
     private static let most = 1000
 
-    package init() {}
-
     /// Takes note of an answer to `file` that could be its own fault or the destination's. - Returns: whether it is its own.
     ///
     /// - Parameter byDeliveriesOnly: a probe does not speak for the destination.
-    package mutating func blames(_ file: Int64, byDeliveriesOnly: Bool = false) -> Bool {
+    mutating func blames(_ file: Int64, byDeliveriesOnly: Bool = false) -> Bool {
         if files.contains(file), othersWereDelivered || probed == file && !byDeliveriesOnly { return true }
         if files.count >= Self.most { files = [] }
         files.insert(file)
@@ -411,16 +379,16 @@ package struct OutageCauses: Sendable, Equatable {
     }
 
     /// A delivery that was under way got such an answer too.
-    package mutating func shared(by file: Int64) { if file != last { last = nil } }
+    mutating func shared(by file: Int64) { if file != last { last = nil } }
 
-    package mutating func delivered(_ file: Int64) {
+    mutating func delivered(_ file: Int64) {
         if files.isEmpty { return }
         files.remove(file)
         othersWereDelivered = true
     }
 
-    package mutating func probeSucceeded() { probed = last }
+    mutating func probeSucceeded() { probed = last }
 
     /// The destination itself was away: what the files got says nothing about them.
-    package mutating func clear() { self = OutageCauses() }
+    mutating func clear() { self = OutageCauses() }
 }

@@ -24,7 +24,7 @@ package struct DeliveryOrder: Sendable, Equatable {
 
     package init(
         id: Int64, destination: String, key: String, mediaType: String, fields: [String: String], source: FileIdentity,
-        path: FilePath = "", root: FilePath = "", upstream: [UpstreamDelivery] = [], batch: OrderBatch? = nil
+        path: FilePath = "", root: FilePath = ""
     ) {
         self.id = id
         self.destination = destination
@@ -34,8 +34,6 @@ package struct DeliveryOrder: Sendable, Equatable {
         self.source = source
         self.path = path
         self.root = root
-        self.upstream = upstream
-        self.batch = batch
     }
 }
 
@@ -57,20 +55,15 @@ package struct UpstreamDelivery: Sendable, Equatable {
 
 /// The unit (a folder whose files are delivered as one) that a delivery belongs to.
 package struct OrderBatch: Sendable, Equatable {
-    package enum Role: Sendable, Equatable {
-        /// One of the unit's files.
-        case member
-        /// Comes once, after every member's delivery to the same destination has ended; it carries no bytes of its own.
-        case closing
-    }
-
     /// The journal's id; stable for ever, and never given to another unit.
     package var id: Int64
     /// The unit's folder below its root; stable for ever, but a later unit may have it too.
     package var name: String
     /// The folder itself, below its root.
     package var folder: FilePath
-    package var role: Role
+    /// Comes once, after every member's delivery to the same destination has ended, and carries no bytes of its own; otherwise it
+    /// is one of the unit's files.
+    package var isClosing: Bool
     /// Of a closing delivery: the members whose deliveries to the destination ended with a proof, and the others.
     package var files: Int
     package var failed: Int
@@ -79,13 +72,13 @@ package struct OrderBatch: Sendable, Equatable {
     package var lastCaptured: WallTime?
 
     package init(
-        id: Int64, name: String, folder: FilePath = "", role: Role = .member, files: Int = 0, failed: Int = 0,
+        id: Int64, name: String, folder: FilePath = "", isClosing: Bool = false, files: Int = 0, failed: Int = 0,
         firstCaptured: WallTime? = nil, lastCaptured: WallTime? = nil
     ) {
         self.id = id
         self.name = name
         self.folder = folder
-        self.role = role
+        self.isClosing = isClosing
         self.files = files
         self.failed = failed
         self.firstCaptured = firstCaptured

@@ -84,7 +84,11 @@ package enum FailureClassifier {
         }
         switch error.verdict {
         case .retry(let asked):
-            if attempt.isLast { return givenUp(error, attempt) }
+            if attempt.isLast {
+                let spent = attempt.number == 1 ? "1 attempt" : "\(attempt.number) attempts"
+                let reason = "\(error.reason) (given up after \(spent))"
+                return FailureAction(end: .ended(.failed), error: DeliveryError(.giveUp, error.code, reason))
+            }
             let wait = attempt.policy.delay(afterAttempt: attempt.number, asked: asked, using: &random)
             return again(wait, countsAttempt: true)
         case .outage where error.isLocal: return again(LocalFaults.wait(after: attempt.localFaults, error.code))
@@ -100,13 +104,6 @@ package enum FailureClassifier {
         }
     }
 
-    private static func givenUp(_ error: DeliveryError, _ attempt: FailedAttempt) -> FailureAction {
-        let spent = attempt.number == 1 ? "1 attempt" : "\(attempt.number) attempts"
-        return FailureAction(
-            end: .ended(.failed),
-            error: DeliveryError(.giveUp, error.code, "\(error.reason) (given up after \(spent))"))
-    }
-
     /// What the error says about the destination rather than the file.
     private static func event(_ error: DeliveryError, _ attempt: FailedAttempt) -> CircuitBreaker.Event? {
         if error.code == .sourceGone || error.code == .notConfigured || error.isLocal { return nil }
@@ -117,9 +114,9 @@ package enum FailureClassifier {
         case .stranger: return .stranger(file: attempt.file)
         case .refusal: return .refused(file: attempt.file, code: error.code, ends: true)
         case .outage: return error.mayBeOfFile ? .brokenOff(file: attempt.file) : .outage(after: error.asked)
-        case .retry where error.code == .serverError: return .serverFault(file: attempt.file)
         case .retry:
-            guard let word = error.heard?.word, word == .refusal || word == .credentials else { return nil }
+            let word = error.heard?.word
+            guard error.code == .serverError || word == .refusal || word == .credentials else { return nil }
             return .refused(file: attempt.file, code: error.code, ends: false)
         }
     }

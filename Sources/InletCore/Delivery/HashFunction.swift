@@ -34,6 +34,9 @@ extension [UInt8] {
         }
     }
 
+    /// Their SHA-512 (FIPS 180-4).
+    package var sha512: [UInt8] { [UInt8](count: SHA512_DIGEST_LENGTH) { _ = SHA512(self, count, $0) } }
+
     /// Bytes that nobody can foretell (`getrandom(2)`).
     package static func unforeseeable(_ count: Int) -> [UInt8] {
         var generator = SystemRandomNumberGenerator()
@@ -89,13 +92,6 @@ package struct SHA256: HashFunction {
     package var bytes: [UInt8] {
         var context = context
         return [UInt8](count: SHA256_DIGEST_LENGTH) { SHA256_Final($0, &context) }
-    }
-}
-
-/// SHA-512 (FIPS 180-4).
-package enum SHA512 {
-    package static func bytes(of bytes: [UInt8]) -> [UInt8] {
-        [UInt8](count: SHA512_DIGEST_LENGTH) { _ = CCrypto.SHA512(bytes, bytes.count, $0) }
     }
 }
 

@@ -20,12 +20,9 @@ package enum FileState: String, Sendable, Codable, CaseIterable {
     /// deliveries is pending.
     package static func combined(_ deliveries: [DeliveryState]) -> FileState {
         guard deliveries.allSatisfy(\.isFinal) else { return .pending }
-        let worstFirst: [(DeliveryState, FileState)] = [
-            (.failed, .failed), (.expired, .expired), (.cancelled, .cancelled), (.superseded, .superseded),
-            (.gone, .gone),
-            (.delivered, .delivered),
-        ]
-        return worstFirst.first { deliveries.contains($0.0) }?.1 ?? .pending
+        let worstFirst: [DeliveryState] = [.failed, .expired, .cancelled, .superseded, .gone, .delivered]
+        // A file's state is called as that of its delivery.
+        return worstFirst.first { deliveries.contains($0) }.flatMap { Self(rawValue: $0.rawValue) } ?? .pending
     }
 
     /// The state of files that belong together: the worst, where a file that another content replaced counts only when

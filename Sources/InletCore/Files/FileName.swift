@@ -45,22 +45,34 @@ package enum DisplayText {
         let all = Array(bytes)
         // Most names; thousands a second of them are logged.
         if all.allSatisfy({ (0x20..<0x7F).contains($0) }) { return String(decoding: all, as: UTF8.self) }
-        var result = ""
-        var rest = all[...]
-        while let first = rest.first {
-            let length = sequenceLength(first)
-            let head = rest.prefix(length)
-            if length > 0, head.count == length, let text = String(validating: head, as: UTF8.self) {
-                for scalar in text.unicodeScalars {
-                    result += isPrintable(scalar) ? String(scalar) : head.map(hexEscape).joined()
+        return text(of: all[...], isPlain: isPrintable, escape: { "\\x" + [$0].hex.uppercased() })
+    }
+
+    /// `bytes` as text: scalars that are `isPlain` as they are, the bytes of all others, and those that are no UTF-8, as `escape`
+    /// writes them.
+    static func text(
+        of bytes: ArraySlice<UInt8>, isPlain: (Unicode.Scalar) -> Bool, escape: (UInt8) -> String
+    ) -> String {
+        var result = String.UnicodeScalarView()
+        var (iterator, parser) = (bytes.makeIterator(), Unicode.UTF8.ForwardParser())
+        var rest = bytes
+        while true {
+            let length: Int
+            switch parser.parseScalar(from: &iterator) {
+            case .valid(let encoded):
+                let scalar = Unicode.UTF8.decode(encoded)
+                length = encoded.count
+                if isPlain(scalar) {
+                    result.append(scalar)
+                    rest = rest.dropFirst(length)
+                    continue
                 }
-                rest = rest.dropFirst(length)
-            } else {
-                result += hexEscape(first)
-                rest = rest.dropFirst()
+            case .error(let count): length = count
+            case .emptyInput: return String(result)
             }
+            for byte in rest.prefix(length) { result.append(contentsOf: escape(byte).unicodeScalars) }
+            rest = rest.dropFirst(length)
         }
-        return result
     }
 
     /// Escapes a text the same way.
@@ -91,18 +103,6 @@ package enum DisplayText {
         default: !scalar.isDeceptive
         }
     }
-
-    private static func sequenceLength(_ lead: UInt8) -> Int {
-        switch lead {
-        case 0..<0x80: 1
-        case 0xC2..<0xE0: 2
-        case 0xE0..<0xF0: 3
-        case 0xF0..<0xF5: 4
-        default: 0
-        }
-    }
-
-    private static func hexEscape(_ byte: UInt8) -> String { "\\x" + [byte].hex.uppercased() }
 }
 
 /// The last component of a path, as bytes, split where its extension begins.

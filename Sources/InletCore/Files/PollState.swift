@@ -22,13 +22,6 @@ package struct PollState: Sendable {
         case files
     }
 
-    /// What a listing showed of its file system's times.
-    package enum TimestampUpdate: Sendable, Hashable {
-        case changesTime
-        /// Names changed, the time did not.
-        case keepsTime
-    }
-
     private struct Look: Sendable {
         var modified: Int64?
         /// When this time was first seen.
@@ -95,17 +88,19 @@ package struct PollState: Sendable {
     }
 
     /// A listing that began at `start`, when the folder had the time `modified`, has come to its end.
+    ///
+    /// - Returns: whether names that changed have changed the folder's time; nil when nothing was shown of that.
     package mutating func listed(
         _ directory: FilePath, modified: Int64, names: UInt64, from start: ContinuousClock.Instant
-    ) -> TimestampUpdate? {
+    ) -> Bool? {
         guard var look = looks[directory], look.modified == modified else { return nil }
         if leaving.contains(directory) {
             remove(directory)
             return nil
         }
-        var evidence: TimestampUpdate?
+        var evidence: Bool?
         if let last = look.names, last != names {
-            if look.listedAt != modified { evidence = .changesTime } else if look.isKnown { evidence = .keepsTime }
+            if look.listedAt != modified { evidence = true } else if look.isKnown { evidence = false }
         }
         if look.since.duration(to: start) >= Self.coarsest { look.isKnown = true }
         look.names = names
@@ -114,7 +109,7 @@ package struct PollState: Sendable {
         return evidence
     }
 
-    /// The names of the last listing, as `NameSum` counts them.
+    /// The names of the last listing, as `sum(of:)` counts them.
     package func names(in directory: FilePath) -> UInt64? { looks[directory]?.names }
 
     package mutating func remove(_ directory: FilePath) {
@@ -136,17 +131,11 @@ package struct PollState: Sendable {
 }
 
 extension PollState {
-    /// A number for a set of names, in whatever order they come (FNV-1a of each, added up).
-    package struct NameSum: Sendable, Hashable {
-        package private(set) var value: UInt64 = 0
-
-        package init() {}
-
-        package mutating func add(_ name: some Sequence<UInt8>) {
-            var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-            for byte in name { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }
-            value &+= hash | 1
-        }
+    /// What a name adds, with overflow, to the number of a set of names, which come in any order (FNV-1a).
+    package static func sum(of name: some Sequence<UInt8>) -> UInt64 {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for byte in name { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }
+        return hash | 1
     }
 
     /// The pause after a look at everything that took `cost`: looking takes two hundredths of the time at most, but no pause is

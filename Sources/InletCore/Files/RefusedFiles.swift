@@ -9,24 +9,13 @@ package struct RefusedFiles: Sendable {
         package var refusal: SourceRule.Refusal
     }
 
-    /// What is to be said of a group.
-    package struct News: Sendable, Equatable {
-        /// The first file of it.
-        package var path: FilePath
-        package var files: Int
-        package var refusal: SourceRule.Refusal
-
-        package init(path: FilePath, files: Int, refusal: SourceRule.Refusal) {
-            (self.path, self.files, self.refusal) = (path, files, refusal)
-        }
-    }
-
     /// Files left out now, as far as `fileLimit` reaches.
     package var total: Int { seen.count }
 
     private var seen: Set<Int> = []
     private var said: Set<Group> = []
-    private var news: [Group: News] = [:]
+    /// Of each group that is to be said: the first file, and how many there are.
+    private var news: [Group: (path: FilePath, files: Int)] = [:]
     /// Files that wait for one of their names to go, for who can be told of that.
     private var linked: [FilePath] = []
 
@@ -45,7 +34,7 @@ package struct RefusedFiles: Sendable {
         if news[group] != nil {
             news[group]?.files += 1
         } else if said.count < groupLimit, said.insert(group).inserted {
-            news[group] = News(path: path, files: 1, refusal: refusal)
+            news[group] = (path, 1)
         }
     }
 
@@ -54,11 +43,12 @@ package struct RefusedFiles: Sendable {
         if !seen.isEmpty { seen.remove(path.hashValue) }
     }
 
-    /// What has not been said yet, in the order of the paths.
-    package mutating func takeNews() -> [News] {
+    /// What has not been said yet, each with its first file, in the order of the paths.
+    package mutating func takeNews() -> [(path: FilePath, files: Int, refusal: SourceRule.Refusal)] {
         if news.isEmpty { return [] }
         defer { news = [:] }
-        return news.values.sorted { $0.path.bytes.lexicographicallyPrecedes($1.path.bytes) }
+        return news.map { ($1.path, $1.files, $0.refusal) }
+            .sorted { $0.path.bytes.lexicographicallyPrecedes($1.path.bytes) }
     }
 
     package mutating func takeLinked() -> [FilePath] {

@@ -50,6 +50,8 @@ package struct Settler: Sendable {
     /// Of `entries`, those that have no place.
     var stuck = 0
     package var stuckFolders: IncompleteFolders
+    /// Those that `overdue` named last.
+    private var told: Set<FilePath> = []
     /// Refused before, and complete at the looks of this turn.
     var returning: [FilePath: Entry] = [:]
 
@@ -327,17 +329,7 @@ extension Settler {
         /// What it waits for, when that is neither of the two.
         package var why: String?
         /// How many times it was seen to have become another than it was.
-        package var changes: Int
-
-        package init(
-            path: FilePath, since: ContinuousClock.Instant, isBusy: Bool, why: String? = nil, changes: Int = 0
-        ) {
-            self.path = path
-            self.since = since
-            self.isBusy = isBusy
-            self.why = why
-            self.changes = changes
-        }
+        package var changes = 0
     }
 
     /// The files that have been waiting longest, oldest first; before them those that somebody holds or goes on changing, which
@@ -376,6 +368,18 @@ extension Settler {
         return false
     }
 
+    /// Those of `waiting`, the files that have waited longest, which have been incomplete for so long that a person should know
+    /// why. Each is named once; none is given up. Files that wait for others, or only for room, are not: that is said elsewhere.
+    package mutating func overdue(
+        _ waiting: [Waiting], after limit: Duration, at now: ContinuousClock.Instant
+    ) -> [Waiting] {
+        let late = waiting.filter { file in
+            file.since.duration(to: now) >= limit && (file.isBusy || file.changes > 0 && file.why == nil)
+        }
+        defer { told = Set(late.map(\.path)) }
+        return late.filter { !told.contains($0.path) }
+    }
+
     /// Those of `folders` in which anything is not complete yet. Looks at every entry, once.
     package func tracked(below folders: Set<FilePath>) -> Set<FilePath> {
         var found: Set<FilePath> = []
@@ -399,27 +403,6 @@ extension Settler.Entry {
 
     fileprivate func isBefore(_ other: Self) -> Bool {
         isStirred == other.isStirred ? since < other.since : isStirred
-    }
-}
-
-/// Finds files that have been incomplete for so long that a person should know why. Each is reported once; none is given up.
-package struct SettleWarnings: Sendable {
-    private let after: Duration
-    private var told: Set<FilePath> = []
-
-    /// - Parameter after: how long a file may take without being mentioned.
-    package init(after: Duration) { self.after = after }
-
-    /// Those of `waiting`, the files that have waited longest, that are to be told of now. Files that wait for others, or only
-    /// for room, are not: that is said elsewhere.
-    package mutating func overdue(
-        _ waiting: [Settler.Waiting], at now: ContinuousClock.Instant
-    ) -> [Settler.Waiting] {
-        let late = waiting.filter { file in
-            file.since.duration(to: now) >= after && (file.isBusy || file.changes > 0 && file.why == nil)
-        }
-        defer { told = Set(late.map(\.path)) }
-        return late.filter { !told.contains($0.path) }
     }
 }
 

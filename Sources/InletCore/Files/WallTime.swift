@@ -25,34 +25,29 @@ package struct WallTime: Hashable, Comparable, Sendable, Codable {
         let day = milliseconds.flooredDivision(by: 86_400_000)
         let rest = milliseconds - day * 86_400_000
         let date = CalendarDate(daysSinceEpoch: day)
-        var text: [UInt8] = []
-        text.reserveCapacity(24)
-        Self.append(date.year, 4, "-", to: &text)
-        Self.append(Int64(date.month), 2, "-", to: &text)
-        Self.append(Int64(date.day), 2, "T", to: &text)
-        Self.append(rest / 3_600_000, 2, ":", to: &text)
-        Self.append(rest / 60_000 % 60, 2, ":", to: &text)
-        Self.append(rest / 1000 % 60, 2, ".", to: &text)
-        Self.append(rest % 1000, 3, "Z", to: &text)
-        return String(decoding: text, as: UTF8.self)
-    }
-
-    private static func append(_ number: Int64, _ width: Int, _ end: Unicode.Scalar, to text: inout [UInt8]) {
-        var place: Int64 = 1
-        for _ in 1..<width { place *= 10 }
-        if number >= 0, number / place < 10 {
-            // Receipts have several times each, and every file has a receipt: nothing is allocated here.
-            while place > 0 {
-                text.append(UInt8(ascii: "0") + UInt8(number / place % 10))
-                place /= 10
+        // Receipts have several times each, and every file has a receipt: nothing else is allocated.
+        var text = Array("0000-00-00T00:00:00.000Z".utf8)
+        func put(_ number: Int64, _ digits: ClosedRange<Int>) {
+            var rest = number
+            for place in digits.reversed() {
+                text[place] = UInt8(ascii: "0") + UInt8(rest % 10)
+                rest /= 10
             }
-        } else {
-            // A year before 0 or after 9999.
-            let digits = Array(String(number).utf8)
-            for _ in digits.count..<max(width, digits.count) { text.append(UInt8(ascii: "0")) }
-            text += digits
         }
-        text.append(UInt8(ascii: end))
+        put(Int64(date.month), 5...6)
+        put(Int64(date.day), 8...9)
+        put(rest / 3_600_000, 11...12)
+        put(rest / 60_000 % 60, 14...15)
+        put(rest / 1000 % 60, 17...18)
+        put(rest % 1000, 20...22)
+        if (0...9999).contains(date.year) {
+            put(date.year, 0...3)
+        } else {
+            let digits = Array(String(date.year).utf8)
+            text.replaceSubrange(
+                0..<4, with: repeatElement(UInt8(ascii: "0"), count: max(0, 4 - digits.count)) + digits)
+        }
+        return String(decoding: text, as: UTF8.self)
     }
 }
 
@@ -76,17 +71,16 @@ struct CalendarDate: Equatable {
 
     /// nil when the calendar has no such date; years from 0 to 9999, which is what cameras can write.
     init?(year: Int64, month: Int, day: Int) {
-        guard (0...9999).contains(year), (1...12).contains(month), day >= 1 else { return nil }
-        let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-        let lengths = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-        guard day <= lengths[month - 1] else { return nil }
-        self.year = year
-        self.month = month
-        self.day = day
+        guard (0...9999).contains(year), (1...12).contains(month), (1...31).contains(day) else { return nil }
+        self.init(daysSinceEpoch: Self.days(year, month, day))
+        // What is behind a month's end is a day of another one.
+        if self.month != month { return nil }
     }
 
     /// Days since 1970-01-01.
-    var daysSinceEpoch: Int64 {
+    var daysSinceEpoch: Int64 { Self.days(year, month, day) }
+
+    static func days(_ year: Int64, _ month: Int, _ day: Int) -> Int64 {
         let marchYear = month <= 2 ? year - 1 : year
         let era = marchYear.flooredDivision(by: 400)
         let yearOfEra = marchYear - era * 400
@@ -117,22 +111,25 @@ extension WallTime {
     /// dropped.
     package init?(rfc3339 text: String) {
         let bytes = Array(text.utf8)
-        guard bytes.count >= 19, let date = Self.date(bytes), let clock = Self.clock(bytes),
-            "Tt ".utf8.contains(bytes[10])
+        let marks: [(place: Int, signs: String)] = [(4, "-"), (7, "-"), (10, "Tt "), (13, ":"), (16, ":")]
+        guard bytes.count >= 19, marks.allSatisfy({ $0.signs.utf8.contains(bytes[$0.place]) }),
+            let year = Self.number(bytes[0..<4]), let month = Self.number(bytes[5..<7]),
+            let day = Self.number(bytes[8..<10]), let date = CalendarDate(year: year, month: Int(month), day: Int(day)),
+            let hour = Self.number(bytes[11..<13]), let minute = Self.number(bytes[14..<16]),
+            // The 60th is a leap second.
+            let second = Self.number(bytes[17..<19]), hour < 24, minute < 60, second <= 60
         else { return nil }
         var rest = bytes[19...]
         var milliseconds: Int64 = 0
         if rest.first == UInt8(ascii: ".") || rest.first == UInt8(ascii: ",") {
             let digits = rest.dropFirst().prefix { (0x30...0x39).contains($0) }
             guard !digits.isEmpty else { return nil }
-            for place in 0..<3 {
-                let digit = place < digits.count ? Int64(digits[digits.startIndex + place] - 0x30) : 0
-                milliseconds = milliseconds * 10 + digit
-            }
+            milliseconds = Self.number((digits + "00".utf8).prefix(3)) ?? 0
             rest = rest.dropFirst(1 + digits.count)
         }
         guard let offset = Self.offset(rest) else { return nil }
-        self.init(milliseconds: (date * 86_400 + clock - offset) * 1000 + milliseconds)
+        let clock = hour * 3600 + minute * 60 + second
+        self.init(milliseconds: (date.daysSinceEpoch * 86_400 + clock - offset) * 1000 + milliseconds)
     }
 
     /// RFC 3339 in UTC without a fraction, `2026-11-21T07:20:00Z`: what strict readers of dates take.
@@ -140,25 +137,6 @@ extension WallTime {
 
     private static func number(_ bytes: ArraySlice<UInt8>) -> Int64? {
         bytes.allSatisfy { (0x30...0x39).contains($0) } ? Int64(String(decoding: bytes, as: UTF8.self)) : nil
-    }
-
-    /// Days since the epoch.
-    private static func date(_ bytes: [UInt8]) -> Int64? {
-        let dash = UInt8(ascii: "-")
-        guard bytes[4] == dash, bytes[7] == dash, let year = number(bytes[0..<4]), let month = number(bytes[5..<7]),
-            let day = number(bytes[8..<10])
-        else { return nil }
-        return CalendarDate(year: year, month: Int(month), day: Int(day))?.daysSinceEpoch
-    }
-
-    /// Seconds since midnight; 60 seconds are a leap second.
-    private static func clock(_ bytes: [UInt8]) -> Int64? {
-        let colon = UInt8(ascii: ":")
-        guard bytes[13] == colon, bytes[16] == colon, let hour = number(bytes[11..<13]),
-            let minute = number(bytes[14..<16]), let second = number(bytes[17..<19]), hour < 24, minute < 60,
-            second <= 60
-        else { return nil }
-        return hour * 3600 + minute * 60 + second
     }
 
     /// Seconds east of UTC.
@@ -179,7 +157,7 @@ extension WallTime {
     ///
     /// - Parameter zone: an IANA name; nil = the system's.
     package func rfc3339(in zone: String?) -> String {
-        let offset = LocalClock.local(self, zone: zone).offset
+        let offset = LocalTime.local(self, zone: zone).offset
         let wall = WallTime(milliseconds: milliseconds + offset * 1000).rfc3339.dropLast(5)
         func pad(_ number: Int64) -> String { number < 10 ? "0\(number)" : "\(number)" }
         let minutes = abs(offset) / 60

@@ -27,16 +27,6 @@ package struct BandwidthPolicy: Sendable {
         package var until: WallTime?
         /// By whose clock the schedule goes; nil = the system's.
         package var zone: String?
-
-        package init(
-            destination: String?, rate: Int64?, cause: Cause, until: WallTime? = nil, zone: String? = nil
-        ) {
-            self.zone = zone
-            self.destination = destination
-            self.rate = rate
-            self.cause = cause
-            self.until = until
-        }
     }
 
     private var tables: [String?: Timetable]

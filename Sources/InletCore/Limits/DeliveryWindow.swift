@@ -18,14 +18,14 @@ package struct DeliveryWindow: Sendable, Hashable, Codable {
 
     /// When it opens next; nil while it is open.
     package func opening(at time: WallTime) -> WallTime? {
-        if isOpen(LocalClock.local(time, zone: zone)) { return nil }
+        if isOpen(LocalTime.local(time, zone: zone)) { return nil }
         // One that never opens, of days that a zone has left out, is asked again tomorrow.
         return nextChange(after: time) ?? time + .seconds(86_400)
     }
 
     /// When it opens or closes next.
     package func nextChange(after time: WallTime) -> WallTime? {
-        LocalClock.nextChange(after: time, zone: zone, boundaries: [span.from, span.to]) { isOpen($0) }
+        LocalTime.nextChange(after: time, zone: zone, boundaries: [span.from, span.to]) { isOpen($0) }
     }
 
     /// For how long it has been closed; 0 while it is open. Of a window that opens once a week or more often.
@@ -66,7 +66,7 @@ package struct DeliveryWindow: Sendable, Hashable, Codable {
 }
 
 /// Days as the configuration names them; Monday is 1.
-package enum Weekday: Int, Sendable, Hashable, Codable, CaseIterable, Comparable {
+package enum Weekday: Int, Sendable, Hashable, Codable, CaseIterable {
     case mon = 1
     case tue, wed, thu, fri, sat, sun
 
@@ -76,8 +76,6 @@ package enum Weekday: Int, Sendable, Hashable, Codable, CaseIterable, Comparable
         guard let day = Self.allCases.first(where: { $0.name == name }) else { return nil }
         self = day
     }
-
-    package static func < (one: Weekday, other: Weekday) -> Bool { one.rawValue < other.rawValue }
 
     var before: Weekday { Weekday(rawValue: rawValue == 1 ? 7 : rawValue - 1) ?? self }
 }
@@ -96,7 +94,7 @@ package struct DaySpan: Sendable, Hashable, Codable {
     package init(from: Int, to: Int, days: [Weekday] = []) {
         self.from = from
         self.to = to
-        self.days = Set(days).sorted()
+        self.days = Weekday.allCases.filter(days.contains)
     }
 
     /// `08:00` as minutes since midnight, up to `24:00`; nil for everything else.
@@ -143,7 +141,7 @@ extension LocalTime {
 }
 
 // When something changes that follows the clock on the wall of a zone.
-extension LocalClock {
+extension LocalTime {
     /// Two weeks and a bit: what happens once a week is in it, even where the clocks skip its hour once.
     private static let horizon = Duration.seconds(16 * 86_400)
 

@@ -35,7 +35,7 @@ package struct Timetable: Sendable, Equatable {
         Weekday.allCases.allSatisfy { day in slices(day).allSatisfy { $0.rate == 0 } }
     }
 
-    package static func knows(zone: String) -> Bool { LocalClock.exists(zone) }
+    package static func knows(zone: String) -> Bool { LocalTime.exists(zone) }
 
     package func rate(at time: WallTime) -> Int64? {
         let entry = entry(at: time)
@@ -46,7 +46,7 @@ package struct Timetable: Sendable, Equatable {
     package func entry(at time: WallTime) -> Entry? {
         // Nobody needs to know the zone then: looking it up takes as long as much of the start.
         if entries.isEmpty { return nil }
-        let local = LocalClock.local(time, zone: zone)
+        let local = LocalTime.local(time, zone: zone)
         return entries.first { $0.span.contains(local.day, minute: local.minute) }
     }
 
@@ -54,7 +54,7 @@ package struct Timetable: Sendable, Equatable {
     package func nextChange(after time: WallTime) -> WallTime? {
         if entries.isEmpty { return nil }
         let boundaries = Set(entries.flatMap { [$0.span.from, $0.span.to] })
-        return LocalClock.nextChange(after: time, zone: zone, boundaries: boundaries) { rate($0) }
+        return LocalTime.nextChange(after: time, zone: zone, boundaries: boundaries) { rate($0) }
     }
 
     private func rate(_ local: LocalTime) -> Int64? { rate(local.day, minute: local.minute) }
@@ -64,9 +64,13 @@ package struct Timetable: Sendable, Equatable {
         return entry.rate
     }
 
+    /// When another rate may begin to hold, midnight among them.
+    private var minutes: Set<Int> {
+        Set(entries.flatMap { [$0.span.from, $0.span.to] } + [0]).filter { $0 < DaySpan.minutesOfDay }
+    }
+
     /// Entries that never hold, because one before them does whenever they would.
     package var hidden: [Entry] {
-        let minutes = Set(entries.flatMap { [$0.span.from, $0.span.to] } + [0]).filter { $0 < DaySpan.minutesOfDay }
         let holding = Weekday.allCases.flatMap { day in
             minutes.compactMap { minute in entries.firstIndex { $0.span.contains(day, minute: minute) } }
         }
@@ -74,25 +78,19 @@ package struct Timetable: Sendable, Equatable {
     }
 
     /// From when on which rate holds, from midnight on.
-    private func slices(_ day: Weekday) -> [Slice] {
-        let minutes = Set(entries.flatMap { [$0.span.from, $0.span.to] } + [0]).filter { $0 < DaySpan.minutesOfDay }
-        return minutes.sorted().reduce(into: []) { slices, minute in
+    private func slices(_ day: Weekday) -> [(from: Int, rate: Int64?)] {
+        minutes.sorted().reduce(into: []) { slices, minute in
             let rate = rate(day, minute: minute)
-            if slices.isEmpty || slices.last?.rate != rate { slices.append(Slice(from: minute, rate: rate)) }
+            if slices.isEmpty || slices.last?.rate != rate { slices.append((minute, rate)) }
         }
-    }
-
-    private struct Slice: Equatable {
-        var from: Int
-        var rate: Int64?
     }
 
     /// The whole week in words, a line for each kind of day: `mon to fri: 5 MiB/s, from 18:00 unlimited`.
     package var lines: [String] {
-        var kinds: [(days: [Weekday], slices: [Slice])] = []
+        var kinds: [(days: [Weekday], slices: [(from: Int, rate: Int64?)])] = []
         for day in Weekday.allCases {
             let slices = slices(day)
-            if let index = kinds.firstIndex(where: { $0.slices == slices }) {
+            if let index = kinds.firstIndex(where: { $0.slices.elementsEqual(slices, by: ==) }) {
                 kinds[index].days.append(day)
             } else {
                 kinds.append(([day], slices))

@@ -170,25 +170,47 @@ package enum ProxyChoice: Sendable, Hashable {
 
 /// Which requests go through which proxy: decided here, and not by what libcurl finds in the environment.
 package struct ProxyRules: Sendable, Hashable {
-    private var plain: ProxyChoice
-    private var secure: ProxyChoice
-    private var exceptions: ProxyExceptions
+    private var plain = ProxyChoice.direct(why: "no proxy is set")
+    private var secure = ProxyChoice.direct(why: "no proxy is set")
+    private var exceptions = ProxyExceptions.none
     /// What the exceptions are called where they were found.
-    private var list: String
-    private var takesLoopback: Bool
+    private var list = "no_proxy"
+    private var takesLoopback = false
 
     /// No proxy, whatever the environment says.
-    package static let none = ProxyRules(.direct(why: "no proxy is set"))
+    package static let none = ProxyRules()
 
+    /// The way to a host.
+    ///
+    /// - Parameters:
+    ///   - scheme: of the request: `http` or `https`.
+    ///   - host: lower case; an IPv6 address without brackets.
+    package func choice(scheme: String, host: String, port: UInt16) -> ProxyChoice {
+        let way = scheme == "https" ? secure : plain
+        if case .direct = way { return way }
+        if !takesLoopback, Self.isLoopback(host) { return .direct(why: "this machine's own addresses need no proxy") }
+        if let entry = exceptions.entry(for: host, port: port) { return .direct(why: "'\(entry)' of \(list)") }
+        return way
+    }
+
+    private static func isLoopback(_ host: String) -> Bool {
+        let bare = host.hasSuffix(".") ? String(host.dropLast()) : host
+        if bare == "localhost" || bare.hasSuffix(".localhost") { return true }
+        // Whoever connects to the unspecified address gets to this machine too.
+        return IPAddress(bare).map { $0.isLoopback || $0.isUnspecified } ?? false
+    }
+}
+
+extension ProxyRules {
     /// By the configuration.
     ///
     /// - Parameter isOwn: whether a destination says it of itself: then it is asked for this machine's own addresses too,
     ///   which no other proxy would find.
     package init(_ settings: ProxySettings, isOwn: Bool) {
         let place = isOwn ? "'proxy' of the destination" : "'proxy' of the configuration"
-        self.init(
-            settings.server.map { .by($0, why: "by \(place)") } ?? .direct(why: "\(place) is off"),
-            settings.exceptions, list: "no_proxy", takesLoopback: isOwn)
+        let way: ProxyChoice =
+            settings.server.map { .by($0, why: "by \(place)") } ?? .direct(why: "\(place) is off")
+        self.init(plain: way, secure: way, exceptions: settings.exceptions, takesLoopback: isOwn)
     }
 
     /// By the usual variables, as curl takes them: the small names first, an empty one as if it were not set, and HTTP_PROXY
@@ -209,45 +231,9 @@ package struct ProxyRules: Sendable, Hashable {
         }
         let exceptions = first(["no_proxy", "NO_PROXY"])
         self.init(
-            way(["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]),
-            ProxyExceptions(exceptions.map { [$0.text] } ?? []), list: exceptions?.name ?? "no_proxy")
-        plain = way(["http_proxy", "all_proxy", "ALL_PROXY"])
-    }
-
-    private init(
-        _ way: ProxyChoice, _ exceptions: ProxyExceptions = .none, list: String = "no_proxy",
-        takesLoopback: Bool = false
-    ) {
-        plain = way
-        secure = way
-        self.exceptions = exceptions
-        self.list = list
-        self.takesLoopback = takesLoopback
-    }
-
-    /// Whether any request goes through a proxy, or fails because its proxy cannot be used.
-    package var areSet: Bool {
-        [plain, secure].contains { if case .direct = $0 { false } else { true } }
-    }
-
-    /// The way to a host.
-    ///
-    /// - Parameters:
-    ///   - scheme: of the request: `http` or `https`.
-    ///   - host: lower case; an IPv6 address without brackets.
-    package func choice(scheme: String, host: String, port: UInt16) -> ProxyChoice {
-        let way = scheme == "https" ? secure : plain
-        if case .direct = way { return way }
-        if !takesLoopback, Self.isLoopback(host) { return .direct(why: "this machine's own addresses need no proxy") }
-        if let entry = exceptions.entry(for: host, port: port) { return .direct(why: "'\(entry)' of \(list)") }
-        return way
-    }
-
-    private static func isLoopback(_ host: String) -> Bool {
-        let bare = host.hasSuffix(".") ? String(host.dropLast()) : host
-        if bare == "localhost" || bare.hasSuffix(".localhost") { return true }
-        // Whoever connects to the unspecified address gets to this machine too.
-        return IPAddress(bare).map { $0.isLoopback || $0.isUnspecified } ?? false
+            plain: way(["http_proxy", "all_proxy", "ALL_PROXY"]),
+            secure: way(["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]),
+            exceptions: ProxyExceptions(exceptions.map { [$0.text] } ?? []), list: exceptions?.name ?? "no_proxy")
     }
 }
 

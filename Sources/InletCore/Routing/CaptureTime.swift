@@ -55,7 +55,7 @@ package enum Captured: Hashable, Sendable {
     case unknown
 }
 
-extension LocalClock {
+extension LocalTime {
     /// `time` on the wall clock of `zone`; a reading without an offset is taken as that zone's own, and so shows unchanged.
     static func local(_ time: CaptureTime, zone: String?) -> LocalTime {
         if let offset = time.offset {
@@ -92,21 +92,13 @@ struct LocalTime: Equatable {
         millisecondOfDay = (wall % dayLength + dayLength) % dayLength
         let day = (wall - millisecondOfDay) / dayLength
         date = CalendarDate(daysSinceEpoch: day)
-        weekday = Self.weekday(day)
-        dayOfYear = Self.dayOfYear(date)
+        // Day 0, 1970-01-01, was a Thursday.
+        weekday = Int(((day + 3) % 7 + 7) % 7) + 1
+        dayOfYear = Int(day - CalendarDate.days(date.year, 1, 1)) + 1
         // A week belongs to the year of its Thursday.
-        let thursday = CalendarDate(daysSinceEpoch: day + Int64(4 - weekday))
-        weekYear = thursday.year
-        week = (Self.dayOfYear(thursday) - 1) / 7 + 1
+        let thursday = day + Int64(4 - weekday)
+        weekYear = CalendarDate(daysSinceEpoch: thursday).year
+        week = Int(thursday - CalendarDate.days(weekYear, 1, 1)) / 7 + 1
         self.offset = offset
-    }
-
-    /// Day 0, 1970-01-01, was a Thursday.
-    private static func weekday(_ day: Int64) -> Int { Int(((day + 3) % 7 + 7) % 7) + 1 }
-
-    private static func dayOfYear(_ date: CalendarDate) -> Int {
-        let isLeap = date.year % 4 == 0 && (date.year % 100 != 0 || date.year % 400 == 0)
-        let before = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334][date.month - 1]
-        return before + date.day + (isLeap && date.month > 2 ? 1 : 0)
     }
 }

@@ -23,12 +23,13 @@ package struct PatternError: Error, Equatable, Sendable, CustomStringConvertible
 /// Matching takes time proportional to (pattern × path), whatever the stars.
 package struct GlobPattern: Sendable, Hashable {
     package let text: String
-    private let segments: [GlobSegment]
+    /// What stands between two slashes.
+    private let segments: [[GlobToken]]
     private let directoriesOnly: Bool
 
     /// Parses `text`; throws on what git would silently never match (an open `[`, a lone backslash, `..`).
     package init(_ text: String) throws(PatternError) {
-        var parser = GlobParser(text)
+        var parser = GlobParser(bytes: Array(text.utf8))
         (segments, directoriesOnly) = try parser.parse()
         self.text = text
     }
@@ -37,7 +38,7 @@ package struct GlobPattern: Sendable, Hashable {
     /// wildcards, all of them.
     package var fixedFolders: [[UInt8]] {
         var names: [[UInt8]] = []
-        for case .name(let tokens) in segments.prefix(while: { $0 != .anyDepth }) {
+        for tokens in segments.prefix(while: { $0.first != .anyDepth }) {
             let bytes = tokens.compactMap { if case .byte(let byte) = $0 { byte } else { nil } }
             guard bytes.count == tokens.count else { break }
             names.append(bytes)
@@ -70,9 +71,10 @@ package struct GlobPattern: Sendable, Hashable {
     private func step(_ active: UInt64, over name: ArraySlice<UInt8>) -> UInt64 {
         var next: UInt64 = 0
         for (position, segment) in segments.enumerated() where active & (1 << UInt64(position)) != 0 {
-            switch segment {
-            case .anyDepth: next |= 1 << UInt64(position)
-            case .name(let tokens): if GlobToken.match(tokens, name) { next |= 1 << UInt64(position + 1) }
+            if segment.first == .anyDepth {
+                next |= 1 << UInt64(position)
+            } else if GlobToken.match(segment, name) {
+                next |= 1 << UInt64(position + 1)
             }
         }
         return next
@@ -82,17 +84,10 @@ package struct GlobPattern: Sendable, Hashable {
     private func reachable(from active: UInt64) -> UInt64 {
         var result = active
         for (position, segment) in segments.enumerated() where result & (1 << UInt64(position)) != 0 {
-            if segment == .anyDepth { result |= 1 << UInt64(position + 1) }
+            if segment.first == .anyDepth { result |= 1 << UInt64(position + 1) }
         }
         return result
     }
-}
-
-/// What stands between two slashes of a glob.
-enum GlobSegment: Hashable, Sendable {
-    /// `**`: any number of folders, also none. Never last.
-    case anyDepth
-    case name([GlobToken])
 }
 
 /// One element of a name's pattern.
@@ -101,12 +96,14 @@ enum GlobToken: Hashable, Sendable {
     case anyByte
     case anyBytes
     case oneOf(Set<UInt8>)
+    /// `**`, alone in its segment, which is never the last: any number of folders, also none.
+    case anyDepth
 
     private func accepts(_ candidate: UInt8) -> Bool {
         switch self {
         case .byte(let byte): byte == candidate
         case .anyByte: true
-        case .anyBytes: false
+        case .anyBytes, .anyDepth: false
         case .oneOf(let set): set.contains(candidate)
         }
     }
@@ -141,13 +138,11 @@ struct GlobParser {
     /// States of the matcher are bits of one word.
     private static let mostSegments = 60
 
-    private let bytes: [UInt8]
-    private var index = 0
-
-    init(_ text: String) { bytes = Array(text.utf8) }
+    fileprivate let bytes: [UInt8]
+    fileprivate var index = 0
 
     /// The segments, the first anchored to the root, and whether only folders match.
-    mutating func parse() throws(PatternError) -> ([GlobSegment], directoriesOnly: Bool) {
+    mutating func parse() throws(PatternError) -> ([[GlobToken]], directoriesOnly: Bool) {
         if bytes.first == UInt8(ascii: "!") {
             throw error(0, "'!' cannot negate a pattern here; for a name that begins with '!' write '\\!'")
         }
@@ -156,10 +151,12 @@ struct GlobParser {
             isAnchored = true
             index = 1
         }
-        var segments: [GlobSegment] = []
+        var segments: [[GlobToken]] = []
         var directoriesOnly = false
         while index < bytes.count {
-            try append(parseSegment(), to: &segments)
+            let segment = try parseSegment()
+            // `**/**` is `**`.
+            if segment != [.anyDepth] || segments.last != segment { segments.append(segment) }
             if index < bytes.count {
                 index += 1
                 directoriesOnly = index == bytes.count
@@ -167,8 +164,8 @@ struct GlobParser {
             }
         }
         if segments.isEmpty { throw error(0, "the pattern is empty; '**' matches every file") }
-        if !isAnchored, segments.first != .anyDepth { segments.insert(.anyDepth, at: 0) }
-        if segments.last == .anyDepth { segments.append(.name([.anyBytes])) }
+        if !isAnchored, segments.first != [.anyDepth] { segments.insert([.anyDepth], at: 0) }
+        if segments.last == [.anyDepth] { segments.append([.anyBytes]) }
         if segments.count > Self.mostSegments {
             throw error(0, "the pattern has more than \(Self.mostSegments) folders; use '**'")
         }
@@ -179,23 +176,17 @@ struct GlobParser {
         PatternError(offset: offset, message: message)
     }
 
-    /// `**/**` is `**`.
-    private func append(_ segment: GlobSegment, to segments: inout [GlobSegment]) {
-        if segment == .anyDepth, segments.last == .anyDepth { return }
-        segments.append(segment)
-    }
-
-    private mutating func parseSegment() throws(PatternError) -> GlobSegment {
+    private mutating func parseSegment() throws(PatternError) -> [GlobToken] {
         let start = index
         var tokens: [GlobToken] = []
         while index < bytes.count, bytes[index] != Self.slash { try tokens.append(parseToken()) }
         let written = bytes[start..<index]
-        if written.elementsEqual("**".utf8) { return .anyDepth }
+        if written.elementsEqual("**".utf8) { return [.anyDepth] }
         if written.isEmpty { throw error(start, "two slashes in a row; one separates folders") }
         if written.elementsEqual(".".utf8) || written.elementsEqual("..".utf8) {
             throw error(start, "'.' and '..' match nothing: paths start at the watched folder; leave it out")
         }
-        return .name(tokens)
+        return tokens
     }
 
     private mutating func parseToken() throws(PatternError) -> GlobToken {

@@ -27,7 +27,11 @@ package struct IgnoreList: Sendable {
     /// What the name of a receipt beside its file ends with (`receipts: sidecar`).
     package static let receiptSuffix = ".inlet-receipt.json"
 
-    private static let names = Names(builtIn)
+    /// In lower case: what a name is, or begins with where it ends with `tail`.
+    private static let patterns = builtIn.map { text in
+        let parts = text.lowercased().split(separator: "*", omittingEmptySubsequences: false).map { Array($0.utf8) }
+        return (text: text, head: parts[0], tail: parts.count == 2 ? parts[1] : nil)
+    }
     private let user: [GlobPattern]
 
     /// The built-in list and `user`'s patterns.
@@ -52,10 +56,9 @@ package struct IgnoreList: Sendable {
     package func reason(_ relativePath: FilePath, isDirectory: Bool) -> String? {
         let bytes = relativePath.bytes
         for name in bytes.split(separator: UInt8(ascii: "/")) where Self.isBuiltIn(name: name) {
-            let pattern = Self.builtIn.first { Names([$0]).contains(Self.folded(name)) }
             let shown = DisplayText.escape(String(decoding: name, as: UTF8.self))
             return "'\(shown)' is on the built-in list of names that are never a user's file: "
-                + (pattern ?? "rsync's temporary names")
+                + (Self.pattern(of: Self.folded(name)) ?? "rsync's temporary names")
         }
         return user.first { $0.matches(bytes, isDirectory: isDirectory) }.map { pattern in
             "it matches '\(DisplayText.escape(pattern.text))' of the folder's 'ignore'"
@@ -64,7 +67,16 @@ package struct IgnoreList: Sendable {
 
     /// Whether one name, without folders, is on the built-in list.
     package static func isBuiltIn(name: some Collection<UInt8>) -> Bool {
-        names.contains(folded(name)) || isRsyncTemporary(Array(name))
+        pattern(of: folded(name)) != nil || isRsyncTemporary(Array(name))
+    }
+
+    /// That of the built-in list which `name`, in lower case, has.
+    private static func pattern(of name: [UInt8]) -> String? {
+        patterns.first { _, head, tail in
+            guard let tail else { return name == head }
+            return name.count > head.count + tail.count && name.starts(with: head)
+                && name.suffix(tail.count).elementsEqual(tail)
+        }?.text
     }
 
     private static func folded(_ name: some Collection<UInt8>) -> [UInt8] {
@@ -82,32 +94,6 @@ package struct IgnoreList: Sendable {
         let capitals = random.count { (0x41...0x5A).contains($0) }
         let small = random.count { (0x61...0x7A).contains($0) }
         return digits + capitals + small == 6 && (capitals > 0 || (digits > 0 && small > 0))
-    }
-}
-
-/// The built-in names sorted by what has to be compared.
-private struct Names: Sendable {
-    private var whole: Set<[UInt8]> = []
-    private var affixes: [(prefix: [UInt8], suffix: [UInt8])] = []
-
-    init(_ patterns: [String]) {
-        for pattern in patterns {
-            let parts = pattern.lowercased().split(separator: "*", omittingEmptySubsequences: false)
-            if parts.count == 2 {
-                affixes.append((Array(parts[0].utf8), Array(parts[1].utf8)))
-            } else {
-                whole.insert(Array(pattern.lowercased().utf8))
-            }
-        }
-    }
-
-    /// `name` is in lower case.
-    func contains(_ name: [UInt8]) -> Bool {
-        whole.contains(name)
-            || affixes.contains { prefix, suffix in
-                name.count > prefix.count + suffix.count && name.starts(with: prefix)
-                    && name.suffix(suffix.count).elementsEqual(suffix)
-            }
     }
 }
 

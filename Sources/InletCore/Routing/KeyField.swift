@@ -92,7 +92,7 @@ enum KeyField: Sendable, Hashable {
             throw PatternError(offset: 0, message: "'{\(name)}' needs a format, as in '{\(name):yyyy-MM-dd}'")
         }
         let (format, zone) = DatePattern.splitZone(argument)
-        if let zone, !LocalClock.exists(zone) {
+        if let zone, !LocalTime.exists(zone) {
             throw PatternError(
                 offset: offset + format.utf8.count + 1,
                 message: "unknown time zone '\(DisplayText.escape(zone))'; use a name like 'Europe/Berlin' or 'UTC'")
@@ -122,18 +122,18 @@ extension KeyField {
         case .epochMilliseconds: String(fields.admitted.milliseconds)
         case .sequence: fields.sequence.map { String($0) } ?? ""
         case .modified(let pattern, let zone): pattern.text(Self.modified(fields, zone))
-        case .now(let pattern, let zone): pattern.text(LocalClock.local(fields.admitted, zone: zone ?? fields.zone))
+        case .now(let pattern, let zone): pattern.text(LocalTime.local(fields.admitted, zone: zone ?? fields.zone))
         case .captured(let pattern, let zone): pattern.text(Self.captured(fields, zone))
         }
     }
 
     private static func modified(_ fields: KeyFields, _ zone: String?) -> LocalTime {
-        LocalClock.local(WallTime(nanoseconds: fields.modified), zone: zone ?? fields.zone)
+        LocalTime.local(WallTime(nanoseconds: fields.modified), zone: zone ?? fields.zone)
     }
 
     private static func captured(_ fields: KeyFields, _ zone: String?) -> LocalTime {
         guard case .at(let time, _) = fields.captured else { return modified(fields, zone) }
-        return LocalClock.local(time, zone: zone ?? fields.zone)
+        return LocalTime.local(time, zone: zone ?? fields.zone)
     }
 
     /// Labels such as ext4's may hold a slash, which is no folder.
@@ -163,25 +163,19 @@ extension KeyField {
 
 /// Something a template needs that costs more than a `stat`.
 package enum FileProperty: Hashable, Sendable {
-    /// One read of the file.
-    case sha256
     /// A number from the journal's counter.
     case sequence
     /// The file's own date: a few reads of its head, of a video's index too.
     case captured
-    /// One read of the file, for the unit's manifest.
+    /// One read of the file: for its key, to know its content again, or for the unit's manifest.
     case digest(Digest.Algorithm)
     /// What the file is by its content: one read of its head.
     case mediaType
 
+    package static let sha256 = Self.digest(.sha256)
+
     /// The checksum that it is; nil for what is no checksum.
-    package var algorithm: Digest.Algorithm? {
-        switch self {
-        case .sha256: .sha256
-        case .digest(let algorithm): algorithm
-        case .sequence, .captured, .mediaType: nil
-        }
-    }
+    package var algorithm: Digest.Algorithm? { if case .digest(let algorithm) = self { algorithm } else { nil } }
 }
 
 /// What is known of one file when its key is made.

@@ -55,23 +55,8 @@ package enum KeySanitizer {
     /// `bytes` as text with each byte that is not part of UTF-8 as `%HH`, and whether there was none.
     static func text(of bytes: ArraySlice<UInt8>) -> (text: String, isExact: Bool) {
         if let text = String(validating: bytes, as: UTF8.self) { return (text, true) }
-        var result = String.UnicodeScalarView()
-        var iterator = bytes.makeIterator()
-        var parser = Unicode.UTF8.ForwardParser()
-        var index = bytes.startIndex
-        while true {
-            switch parser.parseScalar(from: &iterator) {
-            case .valid(let encoded):
-                result.append(Unicode.UTF8.decode(encoded))
-                index += encoded.count
-            case .error(let length):
-                for byte in bytes[index..<(index + length)] {
-                    result.append(contentsOf: ("%" + [byte].hex.uppercased()).unicodeScalars)
-                }
-                index += length
-            case .emptyInput: return (String(result), false)
-            }
-        }
+        let text = DisplayText.text(of: bytes, isPlain: { _ in true }, escape: { "%" + [$0].hex.uppercased() })
+        return (text, false)
     }
 
     /// Eight hexadecimal digits of FNV-1a (32 bits; Fowler, Noll, Vo), the same on every run and machine.

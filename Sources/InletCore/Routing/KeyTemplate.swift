@@ -24,17 +24,6 @@ package struct KeyTemplate: Sendable, Hashable {
     package let text: String
     private let parts: [Part]
 
-    private init(text: String, parts: [Part]) {
-        self.text = text
-        self.parts = parts
-    }
-
-    /// Parses `text`; unknown fields, dates that cannot be formatted and unknown zones are refused.
-    package init(_ text: String) throws(PatternError) {
-        var parser = KeyTemplateParser(text)
-        self.init(text: text, parts: try parser.parse())
-    }
-
     /// What has to be found out before `key(_:)`.
     package var facts: Set<FileProperty> {
         Set(parts.compactMap { if case .field(let field) = $0 { field.fact } else { nil } })
@@ -91,20 +80,32 @@ package struct KeyTemplate: Sendable, Hashable {
     }
 }
 
-/// Splits a template's text into parts; offsets in its errors are UTF-8 offsets into the whole text.
-struct KeyTemplateParser {
-    private let bytes: [UInt8]
-    private var index = 0
-    private var literal: [UInt8] = []
-    private var parts: [KeyTemplate.Part] = []
+extension KeyTemplate {
+    /// Parses `text`; unknown fields, dates that cannot be formatted and unknown zones are refused.
+    package init(_ text: String) throws(PatternError) {
+        self.init(text: text, parts: try Self.parse(Array(text.utf8)))
+    }
 
-    init(_ text: String) { bytes = Array(text.utf8) }
-
-    mutating func parse() throws(PatternError) -> [KeyTemplate.Part] {
+    /// The parts of a template's text; offsets in errors are those of the whole text.
+    private static func parse(_ bytes: [UInt8]) throws(PatternError) -> [Part] {
+        var (parts, literal, index): ([Part], [UInt8], Int) = ([], [], 0)
+        func finishLiteral() {
+            if !literal.isEmpty { parts.append(.literal(String(decoding: literal, as: UTF8.self))) }
+            literal = []
+        }
         while index < bytes.count {
+            let rest = bytes[index...]
             switch bytes[index] {
-            case UInt8(ascii: "{"): try parseOpeningBrace()
-            case UInt8(ascii: "}"): try parseClosingBrace()
+            case _ where rest.starts(with: "{{".utf8) || rest.starts(with: "}}".utf8):
+                literal.append(bytes[index])
+                index += 2
+            case UInt8(ascii: "{"):
+                finishLiteral()
+                let end = try appendField(rest, to: &parts)
+                index = end + 1
+            case UInt8(ascii: "}"):
+                throw PatternError(
+                    offset: index, message: "'}' without a '{' before it; for a brace itself write '}}'")
             case UInt8(ascii: "/"):
                 finishLiteral()
                 parts.append(.separator)
@@ -119,36 +120,20 @@ struct KeyTemplateParser {
         return parts
     }
 
-    private mutating func finishLiteral() {
-        if !literal.isEmpty { parts.append(.literal(String(decoding: literal, as: UTF8.self))) }
-        literal = []
-    }
-
-    private mutating func parseOpeningBrace() throws(PatternError) {
-        if bytes[index...].starts(with: "{{".utf8) {
-            literal.append(bytes[index])
-            index += 2
-            return
+    /// Reads the field that `rest` begins with. - Returns: the place of its closing brace.
+    private static func appendField(
+        _ rest: ArraySlice<UInt8>, to parts: inout [Part]
+    ) throws(PatternError) -> Int {
+        let start = rest.startIndex
+        guard let end = rest.firstIndex(of: UInt8(ascii: "}")) else {
+            throw PatternError(offset: start, message: "'{' is not closed by '}'; for a brace itself write '{{'")
         }
-        guard let end = bytes[index...].firstIndex(of: UInt8(ascii: "}")) else {
-            throw PatternError(offset: index, message: "'{' is not closed by '}'; for a brace itself write '{{'")
-        }
-        let inside = String(decoding: bytes[(index + 1)..<end], as: UTF8.self)
         do throws(PatternError) {
-            finishLiteral()
-            parts.append(.field(try KeyField(inside)))
+            parts.append(.field(try KeyField(String(decoding: rest[(start + 1)..<end], as: UTF8.self))))
         } catch {
-            throw PatternError(offset: index + 1 + error.offset, message: error.message)
+            throw PatternError(offset: start + 1 + error.offset, message: error.message)
         }
-        index = end + 1
-    }
-
-    private mutating func parseClosingBrace() throws(PatternError) {
-        guard bytes[index...].starts(with: "}}".utf8) else {
-            throw PatternError(offset: index, message: "'}' without a '{' before it; for a brace itself write '}}'")
-        }
-        literal.append(bytes[index])
-        index += 2
+        return end
     }
 }
 
@@ -176,8 +161,7 @@ extension FileName {
     }
 }
 
-/// Civil time in a zone.
-enum LocalClock {
+extension LocalTime {
     static func exists(_ name: String) -> Bool { TimeZone(identifier: name) != nil }
 
     /// `time` on the wall clock of `zone`; nil or an unknown name is the system's.

@@ -20,13 +20,13 @@ package struct CompleteFile: Sendable, Hashable {
 
 /// What has been found out about a file beyond its identity; see `FileProperty`.
 package struct FileProperties: Sendable, Hashable {
-    package var sha256: Digest?
     package var sequence: Int64?
     package var captured: Captured?
     /// By the file's content, in lower case; `application/octet-stream` when that is of no known kind.
     package var mediaType: String?
-    /// Checksums for the unit's manifest, by their algorithm.
+    /// Checksums of the whole file, by their algorithm.
     package var digests: [Digest.Algorithm: Digest] = [:]
+    package var sha256: Digest? { digests[.sha256] }
     /// What the file's sidecar says, by field of the destination; no template asks for it, so it has no `FileProperty`.
     package var metadata: [String: String]
     /// The labels that it gives the file.
@@ -35,7 +35,7 @@ package struct FileProperties: Sendable, Hashable {
     package init(
         sha256: Digest? = nil, sequence: Int64? = nil, captured: Captured? = nil, metadata: [String: String] = [:]
     ) {
-        self.sha256 = sha256
+        digests[.sha256] = sha256
         self.sequence = sequence
         self.captured = captured
         self.metadata = metadata
@@ -46,16 +46,13 @@ package struct FileProperties: Sendable, Hashable {
 
     /// Takes checksums of the whole file in.
     package mutating func add(_ found: [Digest]) {
-        for digest in found {
-            if digest.algorithm == .sha256 { sha256 = digest } else { digests[digest.algorithm] = digest }
-        }
+        for digest in found { digests[digest.algorithm] = digest }
     }
 
     /// Those of `wanted` that are not known yet.
     package func missing(of wanted: Set<FileProperty>) -> Set<FileProperty> {
         wanted.filter { fact in
             switch fact {
-            case .sha256: sha256 == nil
             case .sequence: sequence == nil
             case .captured: captured == nil
             case .digest(let algorithm): digests[algorithm] == nil
@@ -122,15 +119,6 @@ package enum RoutingResult: Sendable {
     case rejected(route: Route, reason: String)
 }
 
-/// How one route looked at a file, for `inlet route`.
-package struct RouteTrace: Sendable, Hashable {
-    package var route: String
-    /// The first condition of `match:` that did not hold, in words; nil = the route takes the file.
-    package var mismatch: String?
-
-    package var isMatch: Bool { mismatch == nil }
-}
-
 /// What a file's sidecar says of it.
 package struct Sidecar: Sendable, Equatable {
     /// Fields of the destination, as the route's `with:` has them.
@@ -144,35 +132,27 @@ package struct Sidecar: Sendable, Equatable {
     }
 }
 
-/// How a sidecar's fields meet the templates of `with:`.
-///
-/// The sidecar wins field by field: who wrote it knows this one file, the route knows the folder. It sets fields of the
-/// destination and nothing else; route, key, category and where the file goes stay the configuration's, so that who can
-/// drop a file cannot choose its place. Fields that no destination of the route knows are left out with a note. An
-/// empty text empties a field.
-struct SidecarMerge {
-    private let taken: [String: String]
-    /// One for each field that was left out.
-    let notes: [String]
-
-    /// - Parameter known: the fields that may be set; nil = any.
-    init(_ metadata: [String: String], known: Set<String>?) {
-        guard let known else {
-            taken = metadata.mapValues(Self.line)
-            notes = []
-            return
-        }
-        taken = metadata.filter { known.contains($0.key) }.mapValues(Self.line)
-        notes = metadata.keys.filter { !known.contains($0) }.sorted().map { Self.note($0, known) }
+// How a sidecar's fields meet the templates of `with:`.
+extension Route {
+    /// `rendered` with what the sidecar says in its place, and a note for each field of the sidecar that was left out.
+    ///
+    /// The sidecar wins field by field: who wrote it knows this one file, the route knows the folder. It sets fields of the
+    /// destination and nothing else; route, key, category and where the file goes stay the configuration's, so that who can
+    /// drop a file cannot choose its place. Fields that no destination of the route knows are left out with a note. An
+    /// empty text empties a field.
+    func merged(
+        _ rendered: [String: String], _ metadata: [String: String]
+    ) -> (with: [String: String], notes: [String]) {
+        let known = sidecarFields ?? Set(metadata.keys)
+        let taken = metadata.filter { known.contains($0.key) }.mapValues(Self.line)
+        let unknown = metadata.keys.filter { !known.contains($0) }.sorted()
+        return (rendered.merging(taken) { _, sidecar in sidecar }, unknown.map { Self.note($0, known) })
     }
 
     private static func note(_ name: String, _ known: Set<String>) -> String {
         let hint = Suggestion.nearest(to: name, in: known.sorted()).map { "; did you mean '\($0)'?" } ?? ""
         return "the sidecar's field '\(DisplayText.escape(name))' is none of the destination's and is left out\(hint)"
     }
-
-    /// `rendered` with what the sidecar says in its place.
-    func over(_ rendered: [String: String]) -> [String: String] { rendered.merging(taken) { _, sidecar in sidecar } }
 
     /// Fields go into headers and forms: one line each, as templates give it. A break becomes a space.
     static func line(_ text: String) -> String {

@@ -158,19 +158,13 @@ package enum Priority: String, Sendable, CaseIterable, Codable {
     case high
 
     /// As the journal keeps it; the smallest goes first.
-    package var rank: Int {
-        switch self {
-        case .high: 0
-        case .normal: 1
-        case .low: 2
-        }
-    }
+    package var rank: Int { Self.ranked.firstIndex(of: self) ?? 1 }
 
     /// Those of a rank that nobody knows are as all the others.
-    package init(rank: Int) { self = Self.allCases.first { $0.rank == rank } ?? .normal }
+    package init(rank: Int) { self = Self.ranked.indices.contains(rank) ? Self.ranked[rank] : .normal }
 
     /// In the order in which they go.
-    package static let ranked = allCases.sorted { $0.rank < $1.rank }
+    package static let ranked: [Priority] = [.high, .normal, .low]
 }
 
 extension Route {
@@ -201,17 +195,15 @@ extension Route {
     }
 }
 
-/// What a marker says is complete.
-package enum Marked: Sendable, Equatable {
-    case file(FilePath)
-    case unit(FilePath)
-}
-
 extension RouteTable {
-    /// What the file at `path` is the marker of; nil for every file that is none.
-    package func marked(by path: FilePath) -> Marked? {
-        if hasUnits, let unit = routes.lazy.compactMap({ $0.unitMarked(by: path) }).first { return .unit(unit) }
-        return belongings(of: path).first { $0.companion.kind == .marker }.map { .file($0.main) }
+    /// The unit that the file at `path` is the marker of; nil for every file that is none.
+    package func unitMarked(by path: FilePath) -> FilePath? {
+        hasUnits ? routes.lazy.compactMap { $0.unitMarked(by: path) }.first : nil
+    }
+
+    /// The file that the one at `path` is the marker of; nil for every file that is none.
+    package func fileMarked(by path: FilePath) -> FilePath? {
+        belongings(of: path).first { $0.companion.kind == .marker }?.main
     }
 
     /// The route called `name`.

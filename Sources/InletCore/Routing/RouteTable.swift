@@ -69,12 +69,15 @@ package struct RouteTable: Sendable {
             })
     }
 
-    /// Each route tried, up to and including the one that matches.
-    package func trace(_ arrival: CompleteFile, mediaType: String? = nil) -> [RouteTrace] {
-        var result: [RouteTrace] = []
+    /// Each route tried, up to and including the one that matches, with the first condition of its `match:` that did not hold,
+    /// in words; nil = the route takes the file.
+    package func trace(
+        _ arrival: CompleteFile, mediaType: String? = nil
+    ) -> [(route: String, mismatch: String?)] {
+        var result: [(route: String, mismatch: String?)] = []
         for route in routes {
             let mismatch = route.match.mismatch(arrival.path, size: arrival.identity.size, mediaType: mediaType)
-            result.append(RouteTrace(route: route.name, mismatch: mismatch))
+            result.append((route.name, mismatch))
             if mismatch == nil { break }
         }
         return result
@@ -140,7 +143,7 @@ extension Route {
     package var facts: Set<FileProperty> {
         var facts = (Array(with.values) + Array(labels.values)).reduce(into: key.facts) { $0.formUnion($1.facts) }
         if dedupe != .off { facts.insert(.sha256) }
-        if let manifest { facts.insert(manifest.algorithm == .sha256 ? .sha256 : .digest(manifest.algorithm)) }
+        if let manifest { facts.insert(.digest(manifest.algorithm)) }
         return facts
     }
 
@@ -173,22 +176,20 @@ extension Route {
             path: arrival.path, modified: arrival.identity.modified, owner: owner, category: category,
             sha256: facts.sha256, admitted: time, sequence: facts.sequence, captured: facts.captured, zone: zone,
             volume: arrival.volume?.name)
-        let sidecar = SidecarMerge(facts.metadata, known: sidecarFields)
+        let (with, notes) = merged(with.mapValues { $0.text(fields) }, facts.metadata)
         var plan = Plan(
             route: name, category: category, key: key.key(fields), mediaType: mediaType(ext, facts),
-            with: sidecar.over(with.mapValues { $0.text(fields) }), destinations: to, onSuccess: onSuccess,
-            onFailure: onFailure, retry: retry, notes: captureNotes(fields) + sidecar.notes)
+            with: with, destinations: to, onSuccess: onSuccess, onFailure: onFailure, retry: retry,
+            notes: captureNotes(fields) + notes)
         // What a sidecar says is new, whatever the bytes are.
         let rule = facts.metadata.isEmpty && facts.labels.isEmpty ? dedupe : .off
         (plan.receipts, plan.dedupe, plan.manifest) = (receipts, rule, manifest)
         plan.priority = priority
         plan.window = window
-        plan.labels = labels.mapValues { $0.text(fields) }.merging(facts.labels.mapValues(SidecarMerge.line)) { $1 }
+        plan.labels = labels.mapValues { $0.text(fields) }.merging(facts.labels.mapValues(Self.line)) { $1 }
             .filter { !$0.value.isEmpty }
         plan.ownLabels = Set(facts.labels.keys)
-        plan.digests = ([facts.sha256].compactMap(\.self) + facts.digests.values).sorted {
-            $0.description < $1.description
-        }
+        plan.digests = facts.digests.values.sorted { $0.description < $1.description }
         return plan
     }
 

@@ -5,7 +5,8 @@ package struct ConfigChange: Sendable, Equatable {
     /// As `inlet config show` prints them: secrets `***`, `${…}` as written. nil where there is none.
     package var from: String?
     package var to: String?
-    package var effect: ReloadPolicy
+    /// Whether the running agent keeps what it was started with; otherwise it counts with the reload.
+    package var needsRestart: Bool
 
     /// `destinations.r2.part_size`, `watch[/srv/drop].settle`.
     package var path: String {
@@ -14,22 +15,14 @@ package struct ConfigChange: Sendable, Equatable {
 
     /// `destinations.r2.part_size: 8MiB -> 16MiB`.
     package var text: String {
-        let tail = effect == .restart ? " (needs a restart)" : ""
+        let tail = needsRestart ? " (needs a restart)" : ""
         return "\(path): \(from ?? "(none)") -> \(to ?? "(none)")\(tail)"
     }
 
-    package init(keys: [String], from: String?, to: String?, effect: ReloadPolicy) {
+    package init(keys: [String], from: String?, to: String?, needsRestart: Bool) {
         self.keys = keys
         self.from = from
         self.to = to
-        self.effect = effect
+        self.needsRestart = needsRestart
     }
-}
-
-/// When a changed value counts.
-package enum ReloadPolicy: String, Sendable {
-    /// With the reload.
-    case now
-    /// The running agent keeps what it was started with.
-    case restart
 }

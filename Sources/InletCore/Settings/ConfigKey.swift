@@ -174,14 +174,14 @@ extension KeyType where Value == Int {
 }
 
 extension KeyType where Value == Int64 {
-    package static var bytes: Self { Self(kind: .bytes, value: \.bytes) }
+    package static var bytes: Self { Self(kind: .bytes(orWord: nil), value: \.bytes) }
 }
 
 extension KeyType where Value == Int64? {
     /// nil is `auto`.
-    package static var bytesOrAuto: Self { Self(kind: .bytesOrAuto) { .some($0.bytes) } }
+    package static var bytesOrAuto: Self { Self(kind: .bytes(orWord: "auto")) { .some($0.bytes) } }
     /// nil is `off`.
-    package static var bytesOrOff: Self { Self(kind: .bytesOrOff) { .some($0.bytes) } }
+    package static var bytesOrOff: Self { Self(kind: .bytes(orWord: "off")) { .some($0.bytes) } }
     /// Bytes per second; nil is no limit.
     package static var rate: Self { Self(kind: .rate) { if case .rate(let rate) = $0 { .some(rate) } else { nil } } }
 }

@@ -41,12 +41,8 @@ package indirect enum ValueKind: Sendable {
     case path
     case boolean
     case integer(ClosedRange<Int>)
-    /// `8MiB`, `6GB`, `512`: a count of bytes.
-    case bytes
-    /// As `bytes`, or the word `auto`.
-    case bytesOrAuto
-    /// As `bytes`, or the word `off`.
-    case bytesOrOff
+    /// `8MiB`, `6GB`, `512`: a count of bytes, or a word that stands for none.
+    case bytes(orWord: String?)
     /// `250ms`, `5s`, `24h`, or `off` where `offAllowed`.
     case duration(offAllowed: Bool)
     /// `5MiB/s`, `20Mbit/s`, `0`, `off`: see `RateText`.
@@ -72,8 +68,8 @@ extension ValueKind {
         case .string: .string(text)
         case .boolean: ["true": true, "false": false][text.lowercased()].map { .boolean($0) }
         case .integer(let range): Int(text).flatMap { range.contains($0) ? .integer($0) : nil }
-        case .bytesOrAuto where text == "auto", .bytesOrOff where text == "off": .string(text)
-        case .bytes, .bytesOrAuto, .bytesOrOff: ByteText.parse(text).map { .bytes($0) }
+        case .bytes(orWord: text): .string(text)
+        case .bytes: ByteText.parse(text).map { .bytes($0) }
         case .duration(offAllowed: true) where text == "off": .duration(nil)
         case .duration: DurationText.parse(text).map { .duration($0) }
         case .rate: RateText.parse(text).map { .rate($0) }

@@ -36,33 +36,25 @@ package struct NotifySettings: Sendable, Equatable {
     package var secret: Secret?
     package var events: Set<NoticeEvent>
     /// Only files and batches of these; empty = of all.
-    package var routes: [String]
+    package var routes: [String] = []
     package var timeout: Duration
     /// Whether plain http may leave this machine.
-    package var allowsHTTP: Bool
+    package var allowsHTTP = NotifyKeys.all.allowHTTP.standard
     /// CA certificates (PEM) that a webhook's server is checked against, besides the system's.
     package var caFile: FilePath?
     /// Where its keys stand, for errors that are found later.
-    package var positions: [String: SourcePosition]
-    package var position: SourcePosition
+    package var positions: [String: SourcePosition] = [:]
+    package var position = SourcePosition(line: 1, column: 1)
 
     package init(
         name: String, receiver: Receiver, secret: Secret? = nil, events: Set<NoticeEvent> = Set(NoticeEvent.usual),
-        routes: [String] = [], timeout: Duration = NotifyKeys.all.timeout.standard,
-        allowsHTTP: Bool = NotifyKeys.all.allowHTTP.standard,
-        caFile: FilePath? = nil, positions: [String: SourcePosition] = [:],
-        position: SourcePosition = SourcePosition(line: 1, column: 1)
+        timeout: Duration = NotifyKeys.all.timeout.standard
     ) {
         self.name = name
         self.receiver = receiver
         self.secret = secret
         self.events = events
-        self.routes = routes
         self.timeout = timeout
-        self.allowsHTTP = allowsHTTP
-        self.caFile = caFile
-        self.positions = positions
-        self.position = position
     }
 }
 

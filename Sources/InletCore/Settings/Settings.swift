@@ -10,18 +10,18 @@ package struct Settings: Sendable {
     package var landlock: LandlockRule = ConfigKeys.all.landlock.standard
     /// nil = keys of TLS connections are not logged.
     package var tlsKeyLog: FilePath?
-    package var log: LogSettings
+    package var log = LogSettings()
     /// A warning is logged when more files wait than this.
-    package var queueWarning: Int
-    /// nil = no automatic backups.
-    package var journalBackup: BackupRule?
+    package var queueWarning = LimitKeys.all.queueWarning.standard
+    /// How often the journal is backed up when it has changed, and how many backups are kept; nil = no automatic ones.
+    package var journalBackup: (every: Duration, keep: Int)?
     /// How long after its end a file goes to the journal's compact history; nil = never.
     package var historyAfter: Duration? = ConfigKeys.all.journalHistoryAfter.standard
     package var queueLimit = QueueLimit()
     package var bandwidth = BandwidthLimits()
     /// nil = as the environment says.
     package var proxy: ProxySettings?
-    package var destinations: [DestinationSettings]
+    package var destinations: [DestinationSettings] = []
     package var watch: [WatchSettings]
     package var routes: [Route]
     /// The configured notification receivers.
@@ -33,16 +33,12 @@ package struct Settings: Sendable {
 
     package init(
         stateDirectory: FilePath, workers: Int = ConfigKeys.all.workers.standard,
-        shutdownGrace: Duration = ConfigKeys.all.shutdownTimeout.standard, log: LogSettings = LogSettings(),
-        queueWarning: Int = LimitKeys.all.queueWarning.standard, destinations: [DestinationSettings] = [],
-        watch: [WatchSettings] = [], routes: [Route] = []
+        shutdownGrace: Duration = ConfigKeys.all.shutdownTimeout.standard, watch: [WatchSettings] = [],
+        routes: [Route] = []
     ) {
         self.stateDirectory = stateDirectory
         self.workers = workers
         self.shutdownGrace = shutdownGrace
-        self.log = log
-        self.queueWarning = queueWarning
-        self.destinations = destinations
         self.watch = watch
         self.routes = routes
     }
@@ -63,17 +59,6 @@ package enum LandlockRule: String, Sendable, CaseIterable {
     /// It does not start otherwise.
     case required
     case off
-}
-
-/// `journal_backup:` — how often the journal is backed up when it has changed, and how many backups are kept.
-package struct BackupRule: Sendable, Equatable {
-    package var every: Duration
-    package var keep: Int
-
-    package init(every: Duration, keep: Int = ConfigKeys.all.journalBackupKeep.standard) {
-        self.every = every
-        self.keep = keep
-    }
 }
 
 /// `limits: queue_max_…` — beyond these no more is taken into the queue; files stay in their folders meanwhile.
@@ -121,14 +106,7 @@ package struct LogSettings: Sendable, Equatable {
         case warning
         case error
 
-        private var rank: Int {
-            switch self {
-            case .debug: 0
-            case .info: 1
-            case .warning: 2
-            case .error: 3
-            }
-        }
+        private var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 
         package static func < (one: Level, other: Level) -> Bool { one.rank < other.rank }
     }

@@ -5,17 +5,6 @@
 package struct LogLimit: Sendable {
     package typealias Instant = ContinuousClock.Instant
 
-    /// How many lines of one event were suppressed.
-    package struct SuppressedLines: Sendable, Equatable {
-        package var event: String
-        package var lines: Int
-
-        package init(event: String, lines: Int) {
-            self.event = event
-            self.lines = lines
-        }
-    }
-
     private struct EventLimit {
         var left: Int
         var filledAt: Instant
@@ -51,13 +40,13 @@ package struct LogLimit: Sendable {
         return true
     }
 
-    /// What was left out and is not told yet, of the events for which it is time; `all` for the last word.
-    package mutating func gaps(at now: Instant, all: Bool = false) -> [SuppressedLines] {
+    /// How many lines were left out and are not told yet, of the events for which it is time; `all` for the last word.
+    package mutating func gaps(at now: Instant, all: Bool = false) -> [(event: String, lines: Int)] {
         let due = tallies.filter { $0.value.hidden > 0 && (all || now - $0.value.toldAt >= Self.telling) }
         for event in due.keys {
             tallies[event]?.hidden = 0
             tallies[event]?.toldAt = now
         }
-        return due.map { SuppressedLines(event: $0.key, lines: $0.value.hidden) }.sorted { $0.event < $1.event }
+        return due.sorted { $0.key < $1.key }.map { ($0.key, $0.value.hidden) }
     }
 }

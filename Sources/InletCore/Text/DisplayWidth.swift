@@ -38,24 +38,16 @@ package enum DisplayWidth {
 
     /// The longest beginning that takes at most `columns`.
     package static func prefix(_ text: String, _ columns: Int) -> String {
-        var (left, end) = (columns, text.startIndex)
-        while end < text.endIndex {
-            left -= of(text[end])
-            if left < 0 { break }
-            end = text.index(after: end)
-        }
-        return String(text[..<end])
+        String(text.prefix(count(of: text, within: columns)))
     }
 
-    private static func suffix(_ text: String, _ columns: Int) -> String {
-        var (left, start) = (columns, text.endIndex)
-        while start > text.startIndex {
-            let before = text.index(before: start)
-            left -= of(text[before])
-            if left < 0 { break }
-            start = before
-        }
-        return String(text[start...])
+    /// How many of the first `characters` take at most `columns`.
+    private static func count(of characters: some Sequence<Character>, within columns: Int) -> Int {
+        var left = columns
+        return characters.prefix { character in
+            left -= of(character)
+            return left >= 0
+        }.count
     }
 
     /// At most `columns` of it; where that is not all, `…` is the last.
@@ -69,7 +61,7 @@ package enum DisplayWidth {
         if of(text) <= columns { return text }
         guard columns > 3 else { return cut(text, columns) }
         let tail = (columns - 1) / 2
-        return prefix(text, columns - 1 - tail) + "…" + suffix(text, tail)
+        return prefix(text, columns - 1 - tail) + "…" + text.suffix(count(of: text.reversed(), within: tail))
     }
 
     /// With spaces behind it up to `columns`.

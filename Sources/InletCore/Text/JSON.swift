@@ -179,12 +179,7 @@ package indirect enum JSONValue: Sendable {
         bytes += brackets.utf8.suffix(1)
     }
 
-    private var isScalar: Bool {
-        switch self {
-        case .array, .object: false
-        default: true
-        }
-    }
+    private var isScalar: Bool { array == nil && object == nil }
 }
 
 /// Numbers are equal when they are worth the same: servers write `3` as `3.0`.
@@ -259,9 +254,9 @@ package enum JSONString {
         var (start, index) = (0, 0)
         while index < all.count {
             let length = mustEscape(all[index]) ? 1 : harm(in: all, at: index)
-            if length > 0 {
+            if length > 0, let scalar = scalar(all[index..<(index + length)]) {
                 bytes.append(contentsOf: all[start..<index])
-                bytes.append(contentsOf: length == 1 ? escape(all[index]) : escape(all[index..<(index + length)]))
+                bytes += (shortEscapes[scalar] ?? escaped(scalar)).utf8
                 start = index + length
             }
             index += max(length, 1)
@@ -295,11 +290,9 @@ package enum JSONString {
         (0x80..<0xA0).contains(scalar.value) || scalar.isDeceptive
     }
 
-    /// `\uXXXX`, or two of them.
-    private static func escape(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> [UInt8] {
-        guard let scalar = scalar(bytes) else { return Array(bytes) }
-        return Array(escaped(scalar).utf8)
-    }
+    private static let shortEscapes: [Unicode.Scalar: String] = [
+        "\"": "\\\"", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t",
+    ]
 
     /// `\uXXXX`, or two of them, as JSON has it.
     static func escaped(_ scalar: Unicode.Scalar) -> String {
@@ -311,17 +304,6 @@ package enum JSONString {
 
     private static func needsEscape(_ byte: UInt8) -> Bool {
         byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") || byte == delete
-    }
-
-    private static func escape(_ byte: UInt8) -> [UInt8] {
-        switch byte {
-        case UInt8(ascii: "\""): return Array("\\\"".utf8)
-        case UInt8(ascii: "\\"): return Array("\\\\".utf8)
-        case UInt8(ascii: "\n"): return Array("\\n".utf8)
-        case UInt8(ascii: "\r"): return Array("\\r".utf8)
-        case UInt8(ascii: "\t"): return Array("\\t".utf8)
-        default: return Array("\\u00\([byte].hex)".utf8)
-        }
     }
 }
 

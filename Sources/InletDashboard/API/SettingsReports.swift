@@ -148,7 +148,7 @@ package struct ReloadReport: Codable, Sendable, Equatable, NamedSchema {
             done = true
             message = Self.message(changes, parked)
             self.changes = changes.map {
-                Change(path: $0.path, from: $0.from, to: $0.to, effect: $0.effect.rawValue)
+                Change(path: $0.path, from: $0.from, to: $0.to, effect: $0.needsRestart ? "restart" : "now")
             }
             self.warnings = warnings.isEmpty ? nil : warnings
         case .refused(let errors):
@@ -168,7 +168,7 @@ package struct ReloadReport: Codable, Sendable, Equatable, NamedSchema {
         var parts = [
             changes.isEmpty ? "nothing has changed" : changes.count.counted("change", "changes")
         ]
-        let waiting = changes.filter { $0.effect == .restart }.map(\.path)
+        let waiting = changes.filter(\.needsRestart).map(\.path)
         if !waiting.isEmpty { parts.append("restart needed: \(waiting.joined(separator: ", "))") }
         if parked > 0 {
             parts.append(

@@ -226,7 +226,7 @@ extension MediaHashList {
     /// The C4 identifier (SMPTE ST 2114) that the chain file of a history names a list by: `c4` and 88 digits to base 58 of the
     /// SHA-512 of `bytes`, taken as one big-endian number.
     package static func c4(of bytes: [UInt8]) -> String {
-        var number = SHA512.bytes(of: bytes)
+        var number = bytes.sha512
         var text = [UInt8](repeating: alphabet[0], count: digits)
         for place in stride(from: digits - 1, through: 0, by: -1) {
             var remainder = 0

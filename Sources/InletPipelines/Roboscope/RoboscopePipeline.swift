@@ -33,7 +33,7 @@ package struct RoboscopePipeline: Pipeline {
     ) async throws(DeliveryError) -> DeliveryOutcome {
         if attempt.isStopping() { throw .stopping }
         let job = try job(source.path, source, order, attempt)
-        if order.batch?.role != .closing { try job.checkSource() }
+        if order.batch?.isClosing != true { try job.checkSource() }
         return try await run(job)
     }
 
@@ -42,7 +42,7 @@ package struct RoboscopePipeline: Pipeline {
         _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws(DeliveryError) -> DeliveryOutcome? {
         let job = try job(path, nil, order, attempt)
-        guard order.batch?.role == .closing || job.fields.role.needsStorage && !order.upstream.isEmpty else {
+        guard order.batch?.isClosing == true || job.fields.role.needsStorage && !order.upstream.isEmpty else {
             return nil
         }
         if attempt.isStopping() { throw .stopping }
@@ -56,7 +56,7 @@ package struct RoboscopePipeline: Pipeline {
     package func probe() async throws(DeliveryError) -> String { try await api.probe() }
 
     private func run(_ job: RoboscopeJob) async throws(DeliveryError) -> DeliveryOutcome {
-        if let batch = job.order.batch, batch.role == .closing {
+        if let batch = job.order.batch, batch.isClosing {
             return try await job.closeSession(batch)
         }
         return switch job.fields.role {

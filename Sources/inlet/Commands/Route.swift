@@ -114,7 +114,7 @@ struct RouteSummary {
     /// Each route up to the one that takes it.
     private static func tried(_ table: RouteTable, _ arrival: CompleteFile, _ facts: FileProperties) -> [String] {
         table.trace(arrival, mediaType: facts.mediaType).map { trace in
-            trace.isMatch
+            trace.mismatch == nil
                 ? Console.tint("  route \(trace.route) takes it", .good)
                 : "  route \(trace.route): \(DisplayText.escape(trace.mismatch ?? ""))"
         }

@@ -190,7 +190,8 @@ struct InitRules: Sendable {
         answers.target.hideTyped(in: &environment)
         answers.storage?.hideTyped(in: &environment)
         return try ConfigFile.parse(
-            text: answers.text, file: file, types: DestinationKinds.types, environment: environment, defaults: defaults)
+            text: answers.text.utf8, file: file, types: DestinationKinds.types, environment: environment,
+            defaults: defaults)
     }
 
     /// The folders that must be there: what is watched, unless that is a pattern, and one that files go to.

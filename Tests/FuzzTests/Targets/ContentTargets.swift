@@ -64,7 +64,7 @@ extension FuzzTarget {
         let config: LoadedConfig
         do throws(ConfigErrors) {
             config = try ConfigFile.parse(
-                bytes: bytes, file: "a.yaml", types: DestinationKinds.types, environment: ["KEY": secret],
+                text: bytes, file: "a.yaml", types: DestinationKinds.types, environment: ["KEY": secret],
                 defaults: defaults)
         } catch {
             try promise(!error.list.isEmpty, "refused without a reason")
