@@ -339,14 +339,14 @@ struct RoboscopeTableTests {
         let url = try HTTPURL("https://h.example", rules: .configured(allowHTTP: false))
         response.sentCredentials = SentCredentials(
             HTTPRequest("GET", url, headers: [("Authorization", "Bearer robo-canary-9917")]))
-        let error = RoboscopeResponse.error(response, "creating")
+        let error = RoboscopeAPI.error(response, "creating")
         #expect(error.verdict == verdict && error.code == code)
         #expect(!error.reason.contains("canary"))
     }
 
     @Test func `a list is bare or in an object, and nothing else`() throws {
         func list(_ text: String) throws -> Int {
-            try RoboscopeResponse.list(HTTPResponse(status: 200, body: Array(text.utf8)), "listing").count
+            try RoboscopeAPI.list(HTTPResponse(status: 200, body: Array(text.utf8)), "listing").count
         }
         #expect(try list("[]") == 0)
         #expect(try list(#"[{"id":"a"},{"id":"b"}]"#) == 2)

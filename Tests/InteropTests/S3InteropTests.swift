@@ -88,7 +88,7 @@ struct S3InteropTests {
             let wrong = WallTime.now + .seconds(seconds)
             let response = try await bucket.send(S3API.Call(method: "PUT", key: "k", body: .bytes([1])), at: wrong)
             // As it looks to a machine whose clock is wrong.
-            let error = DeliveryError(S3Refusal(response, now: wrong), "sending k", now: wrong)
+            let error = DeliveryError.ofS3(response, "sending k", now: wrong)
             #expect(error.code == .clockSkewed)
             #expect(error.verdict == .outage(after: nil))
             #expect(error.reason.contains(seconds > 0 ? "ahead of the store's" : "behind the store's"))

@@ -170,13 +170,8 @@ package enum MediaHashList {
 
     // MARK: - The chain
 
-    /// One generation as the chain file names it.
-    package struct Link: Sendable, Equatable {
-        package var number: Int
-        /// The list's name in `ascmhl/`.
-        package var name: String
-        package var c4: String
-    }
+    /// One generation as the chain file names it, with the list's name in `ascmhl/`.
+    package typealias Link = (number: Int, name: String, c4: String)
 
     /// `ascmhl_chain.xml`: every generation with the C4 id of its list's bytes, oldest first.
     package static func chain(_ links: [Link]) -> [UInt8] {

@@ -155,7 +155,7 @@ extension R2Pipeline: DeliveryVerifying {
 
 extension R2Pipeline: ObjectReading {
     /// Through a presigned URL, asked for anew before each request (dialect v1), or below `public_url`.
-    package func fetch(_ key: String, _ order: FetchOrder) async throws(DeliveryError) -> Fetched {
+    package func fetch(_ key: String, _ order: FetchOrder) async throws(DeliveryError) -> Downloaded {
         try await Fetching(client: api.client, pool: hashing).run(order) { attempt async throws(DeliveryError) in
             HTTPRequest("GET", try await location(of: key), headers: attempt.headers)
         }

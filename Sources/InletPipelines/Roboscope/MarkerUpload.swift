@@ -21,8 +21,8 @@ extension RoboscopeJob {
         let digest = await pool.run { Checksum.sha256(bytes) }
         let json = try await self.json(bytes, FilePath(root: nil, path.lastComponent.map { [$0] } ?? []))
         let file: MarkerFile
-        do throws(MarkerFile.Fault) {
-            file = try await pool.run { () throws(MarkerFile.Fault) in try MarkerFile(json, digest: digest) }
+        do throws(DeliveryError) {
+            file = try await pool.run { () throws(DeliveryError) in try MarkerFile(json, digest: digest) }
         } catch {
             throw DeliveryError(.giveUp, .rejected, "\(shown): \(error.reason); nothing was sent")
         }

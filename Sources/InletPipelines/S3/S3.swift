@@ -254,7 +254,7 @@ extension S3Pipeline: DeliveryVerifying {
 
 extension S3Pipeline: ObjectReading {
     /// GetObject; every request is signed anew, its range with it.
-    package func fetch(_ key: String, _ order: FetchOrder) async throws(DeliveryError) -> Fetched {
+    package func fetch(_ key: String, _ order: FetchOrder) async throws(DeliveryError) -> Downloaded {
         try await Fetching(client: api.client, pool: hashing).run(order) { attempt async throws(DeliveryError) in
             if let status = attempt.refusal, status == 401 || status == 403 {
                 throw DeliveryError(

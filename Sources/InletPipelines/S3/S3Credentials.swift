@@ -90,9 +90,9 @@ enum CredentialsSource: Sendable, Hashable {
 final class Signer: Sendable {
     let credentials: S3Credentials
     let scope: SigV4.Scope
-    let key: SigningKey
+    let key: MessageCode
 
-    init(_ credentials: S3Credentials, _ scope: SigV4.Scope, _ key: SigningKey) {
+    init(_ credentials: S3Credentials, _ scope: SigV4.Scope, _ key: MessageCode) {
         self.credentials = credentials
         self.scope = scope
         self.key = key
@@ -117,7 +117,7 @@ final class SignerCache: Sendable {
         let scope = SigV4.Scope(time: time.signingTime, region: region)
         let credentials = if let read = known.credentials { read } else { try source.read() }
         let usable = known.signer.flatMap { $0.1.scope.text == scope.text ? $0.1.key : nil }
-        let signer = Signer(credentials, scope, usable ?? SigningKey(secret: credentials.secretKey, scope))
+        let signer = Signer(credentials, scope, usable ?? scope.key(credentials.secretKey))
         // Unless the keys were forgotten meanwhile.
         state.withLock {
             if $0.credentials == known.credentials { $0 = (credentials, (second, signer)) }
