@@ -363,7 +363,7 @@ struct RoboscopeTableTests {
         }
         let id = "6F1C9F0E-2A54-4E0B-9B0C-0123456789AB"
         #expect(RoboscopeObject(fields: ["id": .string(id)]).id == id)
-        #expect(RoboscopeID.areEqual(id, id.lowercased()))
-        #expect(RoboscopeID.cleaned("nas.local/ä b") == "nas-local---b")
+        #expect(RoboscopeAPI.areSameID(id, id.lowercased()))
+        #expect(RoboscopeAPI.idText("nas.local/ä b") == "nas-local---b")
     }
 }

@@ -27,7 +27,7 @@ package struct ManifestFolder: Sendable {
             let name = number == 1 ? "\(stem).mhl" : "\(stem)_\(number).mhl"
             let document =
                 format == .mhl
-                ? MediaHashList.classic(content) : MediaHashList.document(content, .list(name: name))
+                ? MediaHashList.classic(content) : MediaHashList.document(content, alone: name)
             guard let document else { return nil }
             do throws(SystemError) {
                 return try publish(document, as: name, in: try Folder(folder))
@@ -64,8 +64,7 @@ package struct ManifestFolder: Sendable {
         let place = try top.folder(Self.historyName, making: 0o755)
         var written: Written = (place.path.appending(listName), false)
         if own == nil {
-            let kind = MediaHashList.Kind.generation(known: history.paths)
-            guard let document = MediaHashList.document(content, kind) else { return nil }
+            guard let document = MediaHashList.document(content, known: history.paths) else { return nil }
             written = try publish(document, as: listName, in: place)
             Failpoint.generationWritten.reached()
         }

@@ -83,10 +83,6 @@ package struct R2Kind: DestinationKind {
 
     package var type: DestinationType { R2Settings.type }
     package var pipeline: any Pipeline.Type { R2Pipeline.self }
-    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
-        let settings = try R2Settings(destination.values)
-        return (settings.api, settings.trust)
-    }
 
     package func make(
         _ destination: DestinationSettings, _ factory: PipelineFactory
@@ -100,6 +96,7 @@ package struct R2Kind: DestinationKind {
             name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: settings.partSize,
             connections: settings.connections, maxInFlight: settings.maxInFlight)
         made.setAddress(settings.api)
+        made.server = (settings.api, settings.trust)
         return made
     }
 

@@ -48,7 +48,7 @@ struct SpiralAPI: Sendable {
     /// What opening an upload is answered with; nil where a member that is needed is missing, or one is of another kind: nothing
     /// of such an answer is used.
     static func opened(_ body: [UInt8]) -> (id: String, key: String?, parts: [(number: Int64, url: String)])? {
-        guard let said = JSON.value(body), let id = said["upload_id"]?.string, let key = text(said, "key") else {
+        guard let said = JSON.value(body), let id = said["upload_id"]?.string, let key = said.text(at: "key") else {
             return nil
         }
         // Beside `part_urls` a member called `parts` may be anything, their number for one.
@@ -61,12 +61,6 @@ struct SpiralAPI: Sendable {
         return (id, key, parts)
     }
 
-    /// The text of a member, or that there is none; nil where it is of another kind.
-    private static func text(_ said: JSONValue, _ name: String) -> String?? {
-        guard let value = said[name] else { return .some(nil) }
-        return value.string.map { .some($0) }
-    }
-
     /// Composes the object. - Returns: where the store says it is, if it does.
     func complete(_ upload: OpenUpload, etags: [String]) async throws(DeliveryError) -> String? {
         let parts = etags.enumerated().map {
@@ -75,8 +69,8 @@ struct SpiralAPI: Sendable {
         let what = "completing the upload at \(settings.api.redacted)"
         let message = Self.name(upload.id, upload.key).merging(["parts": .array(parts)]) { $1 }
         let response = try await post("\(base)/complete", message, what, deadline: .seconds(300))
-        guard let said = response.jsonBody, said.object != nil, let url = Self.text(said, "object_url"),
-            let other = Self.text(said, "url"), let key = Self.text(said, "key")
+        guard let said = response.jsonBody, said.object != nil, let url = said.text(at: "object_url"),
+            let other = said.text(at: "url"), let key = said.text(at: "key")
         else { throw Self.unreadable(response, what) }
         if let url = url ?? other { return response.redactor.redacted(url) }
         if key != nil { return nil }

@@ -76,7 +76,7 @@ struct MarkerFile: Sendable {
         for name in ["session", "session_id", "work_session_id"] {
             guard let value = head[name], value != .null else { continue }
             if let text = value.string {
-                if RoboscopeID.isPlausible(text) { session = text } else { faults.append("'\(name)' is no id") }
+                if RoboscopeAPI.isID(text) { session = text } else { faults.append("'\(name)' is no id") }
                 continue
             }
             do throws(SettingFault) {

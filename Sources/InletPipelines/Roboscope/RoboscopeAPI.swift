@@ -150,7 +150,7 @@ package struct RoboscopeAPI: Sendable {
     }
 
     static func checked(_ id: String) throws(DeliveryError) {
-        guard RoboscopeID.isPlausible(id) else {
+        guard RoboscopeAPI.isID(id) else {
             throw DeliveryError(.giveUp, .badRequest, "'\(DisplayText.escape(String(id.prefix(60))))' is no id")
         }
     }
@@ -287,7 +287,7 @@ extension RoboscopeAPI {
                 .giveUp, .conflict, "\(named.count) spaces have the key '\(shown)'; name one by its id: \(ids)")
         }
         if let space = named.first { return space.id }
-        guard RoboscopeID.isPlausible(text) else {
+        guard RoboscopeAPI.isID(text) else {
             throw DeliveryError(.giveUp, .notFound, "there is no space with the key '\(shown)'")
         }
         return text

@@ -154,7 +154,7 @@ struct SessionWatch: Sendable {
         if let token { await bestEffort(try await api.unlock(session, token: token)) }
     }
 
-    static let user = "ingest:" + RoboscopeID.cleaned(ProcessSetup.hostName)
+    static let user = "ingest:" + RoboscopeAPI.idText(ProcessSetup.hostName)
 }
 
 /// Presence and locks of sessions: what the server tells other people. Servers without them answer 404, 405 or 501, which

@@ -1,3 +1,4 @@
+internal import Foundation
 internal import InletCore
 internal import InletLinux
 internal import Synchronization
@@ -169,9 +170,5 @@ struct CredentialsFile: Sendable {
         return words.count == 2 && words[0] == "profile" ? String(words[1]) : trimmed(text)
     }
 
-    private static func trimmed(_ text: Substring) -> String {
-        var rest = text.drop(while: \.isWhitespace)
-        while rest.last?.isWhitespace == true { rest.removeLast() }
-        return String(rest)
-    }
+    private static func trimmed(_ text: Substring) -> String { text.trimmingCharacters(in: .whitespacesAndNewlines) }
 }

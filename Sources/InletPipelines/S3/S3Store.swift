@@ -240,7 +240,7 @@ struct S3ObjectMatch: Sendable {
             let byTime: (Bool, ContentHash?) = (byTime(found) == .same, nil)
             guard let sender else { return byTime }
             do throws(DeliveryError) {
-                try SourceGuard.check(sender.source, order)
+                try sender.source.requireUnchanged(since: order)
             } catch  where error.verdict == .sourceGone || error.verdict == .sourceChanged {
                 // A file that is gone or was changed since cannot tell any more.
                 return byTime
