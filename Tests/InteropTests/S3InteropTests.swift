@@ -59,7 +59,7 @@ struct S3InteropTests {
                 let head = try await bucket.pipeline.api.send(S3API.Call(method: "HEAD", key: order.key), "looking")
                 #expect(head.header("Content-Type") == "video/mp4")
                 #expect(head.header("Cache-Control") == "max-age=60")
-                let time = head.header("x-amz-meta-mtime").flatMap { ModifiedTime.nanoseconds($0) }
+                let time = head.header("x-amz-meta-mtime").flatMap { S3Store.modifiedTime($0) }
                 #expect(time == order.source.modified)
             }
         }

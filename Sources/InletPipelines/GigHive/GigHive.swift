@@ -79,7 +79,7 @@ package struct GigHiveSettings: Sendable {
             throw values.fault(\.uploadToken, "takes the place of user and password; give one of them")
         }
         let text = token.reveal().utf8
-        let isToken = text.allSatisfy { GigHiveSettings.tokenBytes.contains($0) }
+        let isToken = text.allSatisfy { ServiceClient.idBytes.contains($0) }
         guard isToken, (1...128).contains(text.count) else {
             throw values.fault(\.uploadToken, "is not a GigHive upload token (1 to 128 of A-Z a-z 0-9 - _)")
         }
@@ -92,9 +92,6 @@ package struct GigHiveSettings: Sendable {
         }
         return .token(token, displayName: name)
     }
-
-    /// base64url (RFC 4648, section 5); ids of uploads are made of the same.
-    static let tokenBytes = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 }
 
 package struct GigHiveKind: DestinationKind {

@@ -377,7 +377,7 @@ struct Tus: Sendable {
             path = url.path[...]
         }
         let id = path.hasPrefix(files.path) ? path.dropFirst(files.path.count) : ""
-        guard (1...200).contains(id.utf8.count), id.utf8.allSatisfy({ GigHiveSettings.tokenBytes.contains($0) }) else {
+        guard (1...200).contains(id.utf8.count), id.utf8.allSatisfy({ ServiceClient.idBytes.contains($0) }) else {
             throw DeliveryError(
                 .giveUp, .forbiddenURL, "the server put the upload at a place that is not below \(files.redacted)",
                 heard: StepFailure(201, .everybody))

@@ -59,13 +59,7 @@ struct RoboscopeObject: Sendable, Equatable {
 extension RoboscopeAPI {
     /// UUIDs in any case, and whatever else cannot lead anywhere in a path.
     static func isID(_ text: String) -> Bool {
-        (1...64).contains(text.utf8.count)
-            && text.utf8.allSatisfy { byte in
-                switch byte {
-                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "_"): true
-                default: false
-                }
-            }
+        (1...64).contains(text.utf8.count) && text.utf8.allSatisfy { ServiceClient.idBytes.contains($0) }
     }
 
     /// `text` with everything else replaced by `-`.

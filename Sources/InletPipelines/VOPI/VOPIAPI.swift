@@ -264,14 +264,7 @@ package final class VOPIAPI: Sendable {
 
     /// What the server takes in a path: `[A-Za-z0-9_.-]+`, and no dots alone, which would name the folder above.
     static func check(_ text: String, _ what: String) throws(DeliveryError) {
-        let isPlain = text.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: "-"):
-                true
-            default: false
-            }
-        }
+        let isPlain = text.utf8.allSatisfy { $0 == UInt8(ascii: ".") || ServiceClient.idBytes.contains($0) }
         guard isPlain, (1...200).contains(text.utf8.count), text.contains(where: { $0 != "." }) else {
             let shown = DisplayText.escape(String(text.prefix(60)))
             throw DeliveryError(
