@@ -1,5 +1,5 @@
 package import InletCore
-package import InletTransfer
+internal import InletTransfer
 package import SystemPackage
 
 /// One kind of destination, as everything else sees it. All that is particular to a kind is in its folder; what others need of
@@ -21,11 +21,6 @@ package protocol DestinationKind: KeyTable {
     /// - Throws: `SettingFault` naming the key whose value cannot be used.
     func make(_ destination: DestinationSettings, _ factory: PipelineFactory) throws(SettingFault) -> Destination
 
-    /// The server that its requests go to; nil for kinds that need no network.
-    ///
-    /// - Throws: `SettingFault` for one that cannot be used.
-    func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)?
-
     /// What `inlet check` says of its settings, and of the routes that lead to it, without asking it.
     func remarks(on destination: DestinationSettings, _ routes: [Route]) -> [SettingFinding]
 
@@ -38,25 +33,13 @@ package protocol DestinationKind: KeyTable {
 }
 
 extension DestinationKind {
-    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
-        nil
-    }
     package func remarks(on destination: DestinationSettings, _ routes: [Route]) -> [SettingFinding] { [] }
     package func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]? { nil }
     package func usualFiles(home: FilePath) -> [FilePath] { [] }
 }
 
-/// What `inlet check` says of a destination's settings.
-package struct SettingFinding: Sendable, Equatable {
-    /// Whether nothing need be done about it.
-    package var isFine: Bool
-    package var text: String
-
-    package init(isFine: Bool = true, _ text: String) {
-        self.isFine = isFine
-        self.text = text
-    }
-}
+/// What `inlet check` says of a destination's settings, and whether nothing need be done about it.
+package typealias SettingFinding = (isFine: Bool, text: String)
 
 /// A value that its reader let through but its destination cannot use: of one of its keys, or of a field of a file's route.
 package struct SettingFault: Error, Sendable, Equatable {

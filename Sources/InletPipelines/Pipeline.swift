@@ -73,6 +73,8 @@ package struct Destination: Sendable {
     package var maxInFlight: Int?
     /// Where it is, as a short sum: what was proved at another address is not claimed for this one. nil = it has none to tell.
     package var address: String?
+    /// The server that its requests go to; nil for destinations that need no network.
+    var server: (url: HTTPURL, trust: Trust)?
     /// The folder that its keys are paths below; nil for destinations that are none.
     package var folder: FilePath?
     /// Whether companions of a file can be stored beside it; the type's.
@@ -102,8 +104,8 @@ package struct Destination: Sendable {
     package var accessToken: (@Sendable (_ refused: Secret?) async throws(DeliveryError) -> Secret)?
     /// Called once an hour, also while nothing is delivered: keeps credentials alive that end when they are not used.
     package var keepAlive: (@Sendable () async throws(DeliveryError) -> Void)?
-    /// How it stands with such credentials; nil before they were renewed for the first time.
-    package var renewal: (@Sendable () async -> LoginExpiry?)?
+    /// What to say of such credentials, as `loginWarning` words it; nil while all is well.
+    package var expiry: (@Sendable (_ now: WallTime) async -> String?)?
 
     /// - Parameters:
     ///   - server: reached with or without TLS, it is the same one.
@@ -119,6 +121,22 @@ package struct Destination: Sendable {
         address = String(Checksum.sha256("\(type) \(place)".utf8).hex.prefix(Self.addressLength))
     }
 
+    /// A login that ends when it is not renewed: a person hears of it two days before, while there is time to do something.
+    ///
+    /// - Parameters:
+    ///   - time: when it was last renewed.
+    ///   - life: how long it lasts from then.
+    package static func loginWarning(
+        renewedAt time: WallTime, lasts life: Duration, remedy: String, now: WallTime
+    ) -> String? {
+        func days(_ duration: Duration) -> Int64 { duration.components.seconds / 86_400 }
+        let age = now - time
+        guard age > life - .seconds(2 * 86_400) else { return nil }
+        return
+            "the login was last renewed \(days(age)) days ago, and ends after \(days(life)) days without: "
+            + "see why it cannot be renewed, or \(remedy)"
+    }
+
     /// By their names, of those that have one.
     package static func addresses(_ destinations: [Destination]) -> [String: String] {
         destinations.reduce(into: [:]) { $0[$1.name] = $1.address }
@@ -128,35 +146,9 @@ package struct Destination: Sendable {
     private static let addressLength = 12
 }
 
-/// A login that ends when it is not renewed: a person should hear of it while there is time to do something.
-package struct LoginExpiry: Sendable {
-    package var at: WallTime
-    /// How long it lasts from then.
-    package var lasts: Duration
-    package var remedy: String
-
-    /// How long before its end a person is told.
-    private static let notice = Duration.seconds(2 * 86_400)
-
-    /// What to say of it; nil while all is well.
-    package func warning(now: WallTime) -> String? {
-        let age = now - at
-        guard age > lasts - Self.notice else { return nil }
-        return
-            "the login was last renewed \(Self.days(age)) days ago, and ends after \(Self.days(lasts)) days without: "
-            + "see why it cannot be renewed, or \(remedy)"
-    }
-
-    private static func days(_ duration: Duration) -> Int64 { duration.components.seconds / 86_400 }
-}
-
-/// What a destination makes of a file's fields before anything is sent, for people who ask beforehand.
-package struct FieldReading: Sendable, Equatable {
-    /// What was decided where a field leaves it open, by the field's name.
-    package var decided: [String: String] = [:]
-    /// Why the file would be refused, and what to do about it.
-    package var objection: String?
-}
+/// What a destination makes of a file's fields before anything is sent, for people who ask beforehand: what was decided where a
+/// field leaves it open, by the field's name, and why the file would be refused, and what to do about it.
+package typealias FieldReading = (decided: [String: String], objection: String?)
 
 /// What an attempt is given beside the file and the order.
 package struct Attempt: Sendable {
@@ -239,26 +231,27 @@ package struct CheckpointLog: Sendable {
     }
 }
 
-/// Checks that a source is still what was admitted.
-enum SourceGuard {
+extension SourceFile {
+    /// Checks that it is still what was admitted.
+    ///
     /// - Throws: `.sourceGone` when the path names no file, `.sourceChanged` when it names another one or the content may
     ///   differ, and an outage of this machine's when that cannot be known now.
-    static func check(_ source: SourceFile, _ order: DeliveryOrder) throws(DeliveryError) {
-        let (naming, now) = try DeliveryError.onReading((source.naming(), source.identity()))
+    func requireUnchanged(since order: DeliveryOrder) throws(DeliveryError) {
+        let (naming, now) = try DeliveryError.onReading((self.naming(), self.identity()))
         switch naming {
         case .it: break
         case .another:
             throw DeliveryError(
                 .sourceChanged, .sourceChanged,
-                "\(source.path.display): replaced before it was delivered; the new one is taken when it is quiet")
+                "\(path.display): replaced before it was delivered; the new one is taken when it is quiet")
         case .nothing:
-            throw DeliveryError(.sourceGone, .sourceGone, "\(source.path.display): removed before it was delivered")
+            throw DeliveryError(.sourceGone, .sourceGone, "\(path.display): removed before it was delivered")
         }
-        guard now.isUntouched(since: order.source) || source.isRenumbered(now, since: order.source) else {
+        guard now.isUntouched(since: order.source) || isRenumbered(now, since: order.source) else {
             let change = now.size == order.source.size ? "was modified" : "grew or shrank"
             throw DeliveryError(
                 .sourceChanged, .sourceChanged,
-                "\(source.path.display): \(change) since it was admitted; its new content is taken when it is quiet")
+                "\(path.display): \(change) since it was admitted; its new content is taken when it is quiet")
         }
     }
 }

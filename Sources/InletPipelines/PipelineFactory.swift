@@ -56,7 +56,7 @@ package final class PipelineFactory: Sendable {
 
     /// - Throws: `SettingFault` naming the key whose value this destination cannot use.
     package func make(_ destination: DestinationSettings) throws(SettingFault) -> Destination {
-        guard let kind = kind(of: destination) else {
+        guard let kind = kinds.first(where: { $0.type.name == destination.type }) else {
             throw SettingFault(key: "type", message: "'\(destination.type)' is not available in this version")
         }
         var made = try kind.make(destination, self)
@@ -67,14 +67,10 @@ package final class PipelineFactory: Sendable {
 
     /// How the destination is reached; nil for those that are not reached over the network.
     ///
-    /// - Throws: `SettingFault` for an address or a proxy that cannot be used.
+    /// - Throws: `SettingFault` for settings that cannot be used.
     package func proxyUse(_ destination: DestinationSettings) throws(SettingFault) -> ProxyUse? {
-        guard let (url, trust) = try kind(of: destination)?.server(of: destination) else { return nil }
+        guard let (url, trust) = try make(destination).server else { return nil }
         return ProxyUse(url, try client(trust, of: destination))
-    }
-
-    private func kind(of destination: DestinationSettings) -> (any DestinationKind)? {
-        kinds.first { $0.type.name == destination.type }
     }
 
     /// Sets the rates of everything that the factory's pipelines send.

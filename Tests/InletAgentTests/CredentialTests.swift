@@ -51,7 +51,10 @@ import Testing
         let looks = Count()
         var destination = Destination.scripted("here", ScriptedPipeline())
         destination.keepAlive = { () async throws(DeliveryError) in throw DeliveryError.outage }
-        destination.renewal = { LoginExpiry(at: start, lasts: .seconds(7 * 86_400), remedy: "log in again") }
+        destination.expiry = { now in
+            Destination.loginWarning(
+                renewedAt: start, lasts: .seconds(7 * 86_400), remedy: "log in again", now: now)
+        }
         // Each look is eight hours after the one before.
         let setting = try Setting(destination) { start + .seconds(8 * 3600 * looks.add()) }
         try await setting.keeping { try await eventually("eight days pass") { looks.value >= 24 } }

@@ -48,7 +48,7 @@ import Testing
         case "r2": return try spiral(row)
         case "s3":
             if isSuccess { return S3API.badAnswer(response, "asking") }
-            return DeliveryError(S3Refusal(response, now: .now), "asking", now: .now)
+            return DeliveryError.ofS3(response, "asking", now: .now)
         case "gighive":
             let endpoint: GigHiveEndpoint = row.step == .commit ? .finalize : .files
             return GigHiveVerdict(response, at: endpoint).error(response, "asking")
@@ -57,8 +57,8 @@ import Testing
             let endpoint: VOPIEndpoint = row.step == .commit ? .create : .presign
             return VOPIVerdict(response, at: endpoint).error(response, "asking", hint: "log in", now: .now)
         default:
-            if isSuccess { return RoboscopeResponse.unreadable("asking", "no object") }
-            return RoboscopeResponse.error(response, "asking")
+            if isSuccess { return RoboscopeAPI.unreadable("asking", "no object") }
+            return RoboscopeAPI.error(response, "asking")
         }
     }
 
@@ -133,7 +133,7 @@ import Testing
         let response = HTTPResponse(status: status, body: Array(body.utf8))
         let error = DeliveryError(response, "asking", in: .json, secretsMatter: true, now: .now)
         #expect(error.reason.contains(remedy), "\(error.reason)")
-        let store = DeliveryError(S3Refusal(response, now: .now), "asking", now: .now)
+        let store = DeliveryError.ofS3(response, "asking", now: .now)
         if !body.hasPrefix("{") { #expect(store.reason.contains(remedy), "\(store.reason)") }
         let isForOthers = status == 401 && !store.reason.contains("check access_key")
         #expect(status != 401 || isForOthers, "\(store.reason)")
@@ -156,8 +156,10 @@ import Testing
     @Test(arguments: [("0", "NotFound"), ("153", "ServiceUnavailable")])
     func `of a HEAD only the length tells a store's own 404 from a web page's`(_ length: String, _ code: String) {
         let fields = [("Content-Type", "text/html; charset=utf-8"), ("Content-Length", length)]
-        let said = S3Refusal(HTTPResponse(status: 404, headers: fields), isWordless: true, now: .now)
-        #expect(said.code == code && said.isOwn == (code == "NotFound"))
+        let response = HTTPResponse(status: 404, headers: fields)
+        let error = DeliveryError.ofS3(response, "looking", isWordless: true, now: .now)
+        #expect(error.reason.contains("with 404 \(code)"), "\(error.reason)")
+        #expect((error.heard?.word == .foreign) == (code != "NotFound"))
     }
 
     @Test func `a link to a metadata address is not made right by allow_http`() throws {

@@ -49,7 +49,7 @@ import Testing
 
     @Test func `a generation of a history`() {
         #expect(
-            Self.text(MediaHashList.document(Self.content(), .generation(known: []))) == """
+            Self.text(MediaHashList.document(Self.content())) == """
                 <?xml version="1.0" encoding="UTF-8"?>
                 <hashlist version="2.0" xmlns="urn:ASC:MHL:v2.0">
                   <creatorinfo>
@@ -74,14 +74,14 @@ import Testing
     @Test func `what earlier generations know is verified, by its bytes`() {
         let names = ["b", "caf\u{E9}", "cafe\u{301}"]
         let known: Set<[UInt8]> = [Array("b".utf8), Array("caf\u{E9}".utf8)]
-        let text = Self.text(MediaHashList.document(Self.content(names), .generation(known: known)))
+        let text = Self.text(MediaHashList.document(Self.content(names), known: known))
         #expect(text.matches(of: /action="(\w+)"/).map { String($0.1) } == ["verified", "original", "verified"])
     }
 
     @Test func `a list that stands alone ignores itself and what it cannot list`() {
         var content = Self.content()
         content.unlisted = ["DONE", "day [1]/a*?\\.xml"]
-        let text = Self.text(MediaHashList.document(content, .list(name: "X.mhl")))
+        let text = Self.text(MediaHashList.document(content, alone: "X.mhl"))
         #expect(
             text.contains(
                 """
@@ -126,7 +126,7 @@ import Testing
         for format in ManifestRule.Format.allCases {
             let content = Self.content(names)
             let document =
-                format == .mhl ? MediaHashList.classic(content) : MediaHashList.document(content, .list(name: "l.mhl"))
+                format == .mhl ? MediaHashList.classic(content) : MediaHashList.document(content, alone: "l.mhl")
             let root = try XMLReader.read(try #require(document))
             let hashes = format == .mhl ? root.all("hash") : root.children.last?.all("hash") ?? []
             let read = hashes.compactMap { $0.text(of: format == .mhl ? "file" : "path") }
@@ -140,7 +140,7 @@ import Testing
         content.entries.append(content.entries[0])
         content.entries[4].path = FilePath(bytes: [0x62, 0xFF])
         content.entries[3].size = 0
-        let list = Self.text(MediaHashList.document(content, .generation(known: [])))
+        let list = Self.text(MediaHashList.document(content))
         #expect(list.matches(of: /<hash>/).count == 2 && list.contains("<path size=\"0\""))
         #expect(
             list.contains(
@@ -157,12 +157,12 @@ import Testing
         content.absent = ["clip.xmp (no xxh64 was computed)"]
         let named = "not in this list: clip.xmp (no xxh64 was computed), bell\\x07 (its name cannot be written in XML)<"
         #expect(Self.text(MediaHashList.classic(content)).contains(named))
-        #expect(Self.text(MediaHashList.document(content, .list(name: "l.mhl"))).contains(named))
+        #expect(Self.text(MediaHashList.document(content, alone: "l.mhl")).contains(named))
     }
 
     @Test func `nothing to list is no list`() {
-        #expect(MediaHashList.document(Self.content([]), .generation(known: [])) == nil)
-        #expect(MediaHashList.document(Self.content(["\u{1}"]), .list(name: "l")) == nil)
+        #expect(MediaHashList.document(Self.content([])) == nil)
+        #expect(MediaHashList.document(Self.content(["\u{1}"]), alone: "l") == nil)
         var empty = Self.content()
         empty.entries[0].size = 0
         #expect(MediaHashList.classic(empty) == nil)

@@ -69,7 +69,7 @@ struct MemoryPipeline: Pipeline, DeliveryVerifying {
         _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws(DeliveryError) -> DeliveryOutcome {
         if attempt.isStopping() { throw .stopping }
-        try SourceGuard.check(source, order)
+        try source.requireUnchanged(since: order)
         try await attempt.checkpoint.put(["copying": []])
         if Task.isCancelled { throw DeliveryError(.cancelled, .cancelled, "cancelled while copying") }
         let bytes: [UInt8]
@@ -79,7 +79,7 @@ struct MemoryPipeline: Pipeline, DeliveryVerifying {
             throw DeliveryError(reading: error)
         }
         // Last: nothing may become visible of a source that is another one now.
-        try SourceGuard.check(source, order)
+        try source.requireUnchanged(since: order)
         try store.put(bytes, under: order.key, room: room)
         attempt.meter.add(Int64(bytes.count))
         let content = ContentHash(digest: Checksum.sha256(bytes), partSize: nil)

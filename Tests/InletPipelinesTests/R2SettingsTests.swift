@@ -261,9 +261,8 @@ import Testing
         _ text: String, _ wanted: String?
     ) {
         // Of another kind or missing: neither is an upload.
-        let created = JSON.message(text.utf8, as: SpiralAPI.Created.self)
-        let words = created.map {
-            [$0.uploadId, $0.key ?? "-"] + $0.parts.map { "\($0.partNumber)\($0.url)" }
+        let words = SpiralAPI.opened(Array(text.utf8)).map { id, key, parts in
+            [id, key ?? "-"] + parts.map { "\($0.number)\($0.url)" }
         }
         #expect(words?.joined(separator: " ") == wanted)
     }

@@ -386,7 +386,7 @@ struct RoboscopeMarkerRuleTests {
 
     @Test(arguments: wrong) func `one wrong marker refuses the file, by its number`(_ marker: String, _ reason: String)
     {
-        let fault = #expect(throws: MarkerFile.Fault.self) { try Self.file("[\(Self.good),\(marker),\(Self.good)]") }
+        let fault = #expect(throws: DeliveryError.self) { try Self.file("[\(Self.good),\(marker),\(Self.good)]") }
         #expect(fault?.reason == reason)
     }
 
@@ -398,13 +398,13 @@ struct RoboscopeMarkerRuleTests {
         (#"{"session":"../x","markers":[]}"#, "'session' is no id"),
         (#"{"session":{"typ":"x"},"markers":[]}"#, "session: typ is no field of a session"),
     ]) func `a file that is none is refused`(_ text: String, _ reason: String) {
-        let fault = #expect(throws: MarkerFile.Fault.self) { try Self.file(text) }
+        let fault = #expect(throws: DeliveryError.self) { try Self.file(text) }
         #expect(fault?.reason.contains(reason) == true, "\(String(describing: fault))")
     }
 
     @Test func `many faults are counted, and ten shown`() {
         let text = "[" + [String](repeating: "7", count: 25).joined(separator: ",") + "]"
-        let fault = #expect(throws: MarkerFile.Fault.self) { try Self.file(text) }
+        let fault = #expect(throws: DeliveryError.self) { try Self.file(text) }
         #expect(fault?.reason.hasSuffix("marker 10: value is no object; and 15 more") == true)
     }
 

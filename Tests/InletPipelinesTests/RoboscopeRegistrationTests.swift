@@ -339,14 +339,14 @@ struct RoboscopeTableTests {
         let url = try HTTPURL("https://h.example", rules: .configured(allowHTTP: false))
         response.sentCredentials = SentCredentials(
             HTTPRequest("GET", url, headers: [("Authorization", "Bearer robo-canary-9917")]))
-        let error = RoboscopeResponse.error(response, "creating")
+        let error = RoboscopeAPI.error(response, "creating")
         #expect(error.verdict == verdict && error.code == code)
         #expect(!error.reason.contains("canary"))
     }
 
     @Test func `a list is bare or in an object, and nothing else`() throws {
         func list(_ text: String) throws -> Int {
-            try RoboscopeResponse.list(HTTPResponse(status: 200, body: Array(text.utf8)), "listing").count
+            try RoboscopeAPI.list(HTTPResponse(status: 200, body: Array(text.utf8)), "listing").count
         }
         #expect(try list("[]") == 0)
         #expect(try list(#"[{"id":"a"},{"id":"b"}]"#) == 2)
@@ -363,7 +363,7 @@ struct RoboscopeTableTests {
         }
         let id = "6F1C9F0E-2A54-4E0B-9B0C-0123456789AB"
         #expect(RoboscopeObject(fields: ["id": .string(id)]).id == id)
-        #expect(RoboscopeID.areEqual(id, id.lowercased()))
-        #expect(RoboscopeID.cleaned("nas.local/ä b") == "nas-local---b")
+        #expect(RoboscopeAPI.areSameID(id, id.lowercased()))
+        #expect(RoboscopeAPI.idText("nas.local/ä b") == "nas-local---b")
     }
 }

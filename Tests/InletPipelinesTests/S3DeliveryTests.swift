@@ -233,7 +233,7 @@ import Testing
         _ status: Int, _ body: String = "", headers: HTTPFields = [], now: WallTime = now
     ) -> DeliveryError {
         let response = HTTPResponse(status: status, headers: headers, body: Array(body.utf8))
-        return DeliveryError(S3Refusal(response, now: now), "sending k to https://s3.example/media/k", now: now)
+        return DeliveryError.ofS3(response, "sending k to https://s3.example/media/k", now: now)
     }
 
     private static func xml(_ code: String, _ more: String = "") -> String {

@@ -207,7 +207,7 @@ import Testing
             let (path, order) = try Self.file(place, 1000)
             // What HEAD says of objects that are encrypted, or were sent in other parts.
             let said = FaultReply(
-                200, fields: ["ETag": "\"opaque\"", "x-amz-meta-mtime": ModifiedTime.text(order.source.modified)],
+                200, fields: ["ETag": "\"opaque\"", "x-amz-meta-mtime": S3Store.modifiedText(order.source.modified)],
                 body: String(repeating: "x", count: 1000))
             place.s3?.faults.add(S3Fault(.reply(said), at: .headObject))
             expectError(try await place.failure(path, order), code: (isTakenForOurs ? nil : .destinationExists))

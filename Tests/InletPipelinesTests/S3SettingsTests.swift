@@ -269,15 +269,15 @@ import Testing
             (-1_500_000_000, "-1.500000000"), (.max, "9223372036.854775807"),
         ] as [(Int64, String)])
     func `times are written as rclone reads them`(_ nanoseconds: Int64, _ text: String) {
-        #expect(ModifiedTime.text(nanoseconds) == text)
-        #expect(ModifiedTime.nanoseconds(text) == nanoseconds)
+        #expect(S3Store.modifiedText(nanoseconds) == text)
+        #expect(S3Store.modifiedTime(text) == nanoseconds)
     }
 
     @Test func `times are read with any number of decimals, and nothing else is`() {
-        #expect(ModifiedTime.nanoseconds("1700000000") == 1_700_000_000_000_000_000)
-        #expect(ModifiedTime.nanoseconds("1700000000.5") == 1_700_000_000_500_000_000)
+        #expect(S3Store.modifiedTime("1700000000") == 1_700_000_000_000_000_000)
+        #expect(S3Store.modifiedTime("1700000000.5") == 1_700_000_000_500_000_000)
         for text in ["", ".", "1.", ".5", "1.1234567890", "1e9", "+1", "--1", "1.-5", "1.2.3", "99999999999", "x"] {
-            #expect(ModifiedTime.nanoseconds(text) == nil, "\(text)")
+            #expect(S3Store.modifiedTime(text) == nil, "\(text)")
         }
     }
 

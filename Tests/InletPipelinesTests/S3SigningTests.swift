@@ -59,7 +59,7 @@ import Testing
         let request = SigV4(
             method: vector.method, path: vector.path, query: vector.query, headers: fixed + vector.headers,
             payload: payload, scope: scope)
-        let key = SigningKey(secret: Secret("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"), scope)
+        let key = scope.key(Secret("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"))
         let field = request.authorization(accessKey: "AKIDEXAMPLE", key)
         #expect(field.hasSuffix(", Signature=\(vector.signature)"))
     }
@@ -108,7 +108,7 @@ import Testing
             method: vector.method, path: vector.path, query: vector.query,
             headers: [("Host", "example.amazonaws.com"), ("X-Amz-Date", scope.time)] + vector.headers,
             payload: Checksum.sha256(vector.body.utf8).hex, scope: scope)
-        let key = SigningKey(secret: Secret("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"), scope)
+        let key = scope.key(Secret("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"))
         let field = request.authorization(accessKey: "AKIDEXAMPLE", key)
         #expect(field.hasSuffix(", Signature=\(vector.signature)"))
     }

@@ -220,12 +220,12 @@ struct FactoryClientTests {
 
     @Test func `a reference means what RFC 3986 says it means`() {
         for (reference, meaning) in Self.examples {
-            #expect(URIReference.resolved(reference, at: "http://a/b/c/d;p?q") == meaning, "'\(reference)'")
+            #expect(WebFetch.resolved(reference, at: "http://a/b/c/d;p?q") == meaning, "'\(reference)'")
         }
-        #expect(URIReference.resolved("g", at: "http://a") == "http://a/g")
+        #expect(WebFetch.resolved("g", at: "http://a") == "http://a/g")
         // A colon behind a slash or a question mark begins no address.
-        #expect(URIReference.resolved("g/a:b", at: "http://a/b") == "http://a/g/a:b")
-        #expect(URIReference.resolved("?at=10:30", at: "http://a/b") == "http://a/b?at=10:30")
+        #expect(WebFetch.resolved("g/a:b", at: "http://a/b") == "http://a/g/a:b")
+        #expect(WebFetch.resolved("?at=10:30", at: "http://a/b") == "http://a/b?at=10:30")
     }
 
     @Test func `a file behind a redirect without a leading slash is fetched`() async throws {

@@ -59,7 +59,7 @@ struct S3InteropTests {
                 let head = try await bucket.pipeline.api.send(S3API.Call(method: "HEAD", key: order.key), "looking")
                 #expect(head.header("Content-Type") == "video/mp4")
                 #expect(head.header("Cache-Control") == "max-age=60")
-                let time = head.header("x-amz-meta-mtime").flatMap { ModifiedTime.nanoseconds($0) }
+                let time = head.header("x-amz-meta-mtime").flatMap { S3Store.modifiedTime($0) }
                 #expect(time == order.source.modified)
             }
         }
@@ -88,7 +88,7 @@ struct S3InteropTests {
             let wrong = WallTime.now + .seconds(seconds)
             let response = try await bucket.send(S3API.Call(method: "PUT", key: "k", body: .bytes([1])), at: wrong)
             // As it looks to a machine whose clock is wrong.
-            let error = DeliveryError(S3Refusal(response, now: wrong), "sending k", now: wrong)
+            let error = DeliveryError.ofS3(response, "sending k", now: wrong)
             #expect(error.code == .clockSkewed)
             #expect(error.verdict == .outage(after: nil))
             #expect(error.reason.contains(seconds > 0 ? "ahead of the store's" : "behind the store's"))

@@ -253,7 +253,7 @@ struct KeepAlive: ScheduledJob {
     /// - Returns: the same, after this look.
     private func warn(_ destination: Destination, last: WallTime?) async -> WallTime? {
         let time = shared.clock.now()
-        guard let warning = await destination.renewal?()?.warning(now: time) else { return nil }
+        guard let warning = await destination.expiry?(time) else { return nil }
         if let last, time - last < Self.day { return last }
         shared.log.emit(.loginExpiring(destination: destination.name, reason: warning))
         return time

@@ -19,18 +19,6 @@ package enum JSON {
         try JSONDecoder().decode(type, from: Data(bytes))
     }
 
-    /// What a server says, whose `member_names` are `memberNames` here. nil where a member that is needed is missing, or one is
-    /// of another kind than declared: nothing of such an answer is used. What no member is declared for is passed over. Of two
-    /// members of one name the first counts; half of a surrogate pair makes the answer unreadable.
-    package static func message<Value: Decodable>(
-        _ bytes: some Sequence<UInt8>, as type: Value.Type = Value.self
-    ) -> Value? {
-        let decoder = JSONDecoder()
-        decoder.keyDecodingStrategy = .convertFromSnakeCase
-        // What is wrong with it makes no difference: whoever reports it shows the answer's words.
-        return try? decoder.decode(type, from: Data(bytes))
-    }
-
     // MARK: - Notes, which later and earlier builds read
 
     /// What was noted; nil where nothing was.
@@ -61,21 +49,6 @@ package enum JSON {
     package static func note(of value: some Encodable) -> [UInt8] {
         // Numbers, booleans and texts always encode; an empty note would read as none.
         (try? encode(value)) ?? []
-    }
-}
-
-/// A whole number in a message, which some servers write as text.
-package struct JSONInteger: Decodable, Sendable {
-    package let value: Int64
-
-    package init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        do {
-            value = try container.decode(Int64.self)
-        } catch {
-            guard let number = Int64(try container.decode(String.self)) else { throw error }
-            value = number
-        }
     }
 }
 
@@ -127,6 +100,18 @@ package indirect enum JSONValue: Sendable {
     package subscript(name: String) -> JSONValue? {
         guard case .object(let fields) = self, let value = fields[name], value != .null else { return nil }
         return value
+    }
+
+    /// The text of a member, or that there is none; nil for one of another kind, where nothing of such a message is used.
+    package func text(at name: String) -> String?? {
+        guard let value = self[name] else { return .some(nil) }
+        return value.string.map { .some($0) }
+    }
+
+    /// As `text(at:)`, of a whole number, which some servers write as text.
+    package func integer(at name: String) -> Int64?? {
+        guard let value = self[name] else { return .some(nil) }
+        return (value.integer ?? value.string.flatMap { Int64($0) }).map { .some($0) }
     }
 
     /// One line of JSON, members in the order of their names.

@@ -9,7 +9,7 @@ package protocol ObjectReading: Sendable {
     /// Fetches the object under `key`, or the rest of it.
     ///
     /// - Throws: `.notFound` when there is none; otherwise as `Fetching`.
-    func fetch(_ key: String, _ order: FetchOrder) async throws(DeliveryError) -> Fetched
+    func fetch(_ key: String, _ order: FetchOrder) async throws(DeliveryError) -> Downloaded
 }
 
 package struct ListedObject: Sendable, Equatable {
@@ -38,48 +38,34 @@ package protocol ObjectListing: Sendable {
     func remove(_ key: String) async throws(DeliveryError)
 }
 
-/// What is fetched, and as what.
-package struct FetchOrder: Sendable {
-    /// How far it is, for whoever shows it.
-    package let meter = FetchMeter()
-    /// Says to `meter` what it has got.
-    let download: Download
+/// What is fetched, and as what; and how far it is, for whoever shows it while it runs.
+package final class FetchOrder: Sendable {
+    private let wanted: Download
+    private let state = Mutex<(received: Int64, total: Int64?, resumed: Int64, hasAsked: Bool)>((0, nil, 0, false))
 
     /// - Parameters:
     ///   - file: what it becomes; its folder must exist.
     ///   - sha256: what its content must have.
     ///   - isReplacing: whether a file that is there goes.
     package init(file: FilePath, sha256: Digest? = nil, replaces isReplacing: Bool = false) {
-        download = Download(target: file, digest: sha256, replaces: isReplacing) { [meter] in
-            meter.note(done: $0, of: $1)
-        }
+        wanted = Download(target: file, digest: sha256, replaces: isReplacing)
     }
-}
 
-/// What was fetched: whole, checked, and on the disk.
-package struct Fetched: Sendable, Equatable {
-    package var file: FilePath
-    /// Bytes.
-    package var size: Int64
-    package var sha256: Digest
-    /// Checksums that were compared; empty where only the length was known.
-    package var checked: [Digest]
-    /// Bytes that an earlier fetch had got already.
-    package var resumed: Int64
-}
-
-/// How far a fetch is; read by whoever shows it, while it runs.
-package final class FetchMeter: Sendable {
-    private let state = Mutex<(received: Int64, total: Int64?, resumed: Int64, hasAsked: Bool)>((0, nil, 0, false))
+    /// Notes here what it has got.
+    var download: Download {
+        var download = wanted
+        download.progress = { self.note(done: $0, of: $1) }
+        return download
+    }
 
     /// Bytes that are here, those of an earlier fetch included.
     package var received: Int64 { state.withLock { $0.received } }
     /// All bytes, once the server has said so.
     package var total: Int64? { state.withLock { $0.total } }
     /// Bytes that an earlier fetch had got, and that were gone on with.
-    var resumed: Int64 { state.withLock { $0.resumed } }
+    package var resumed: Int64 { state.withLock { $0.resumed } }
 
-    func note(done: Int64, of total: Int64?) {
+    private func note(done: Int64, of total: Int64?) {
         state.withLock { state in
             (state.received, state.total) = (done, total)
             // A server that begins anew sends what was here already.
@@ -176,12 +162,10 @@ package struct Fetching: Sendable {
     /// Fetches what `order` says; `request` makes each request.
     func run(
         _ order: FetchOrder, _ request: (Try) async throws(DeliveryError) -> HTTPRequest
-    ) async throws(DeliveryError) -> Fetched {
-        let got = try await run(order.download) { (attempt) async throws(DeliveryError) in
-            order.meter.note(asking: attempt.headers)
+    ) async throws(DeliveryError) -> Downloaded {
+        try await run(order.download) { (attempt) async throws(DeliveryError) in
+            order.note(asking: attempt.headers)
             return try await request(attempt)
         }
-        return Fetched(
-            file: got.path, size: got.size, sha256: got.sha256, checked: got.checked, resumed: order.meter.resumed)
     }
 }

@@ -79,7 +79,7 @@ package struct FolderPipeline: Pipeline {
         _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt, key: String
     ) async throws(DeliveryError) -> Proof {
         if attempt.isStopping() { throw .stopping }
-        try SourceGuard.check(source, order)
+        try source.requireUnchanged(since: order)
         let target = try place(key, order).target
         let name = try place(order.key, order).name
         let directory = target.removingLastComponent()
@@ -260,7 +260,7 @@ package struct FolderPipeline: Pipeline {
                         ? "the copy has another length than the source"
                         : "the disk gave back other bytes than were written; check it"))
         }
-        try SourceGuard.check(source, order)
+        try source.requireUnchanged(since: order)
         do {
             Failpoint.copied.reached()
             try folder.rename(copy, to: folder, target.lastComponent ?? copy)
@@ -281,7 +281,7 @@ package struct FolderPipeline: Pipeline {
         } catch {
             throw DeliveryError(writing: error)
         }
-        try SourceGuard.check(source, order)
+        try source.requireUnchanged(since: order)
         return false
     }
 }

@@ -79,7 +79,7 @@ package struct GigHiveSettings: Sendable {
             throw values.fault(\.uploadToken, "takes the place of user and password; give one of them")
         }
         let text = token.reveal().utf8
-        let isToken = text.allSatisfy { GigHiveSettings.tokenBytes.contains($0) }
+        let isToken = text.allSatisfy { ServiceClient.idBytes.contains($0) }
         guard isToken, (1...128).contains(text.count) else {
             throw values.fault(\.uploadToken, "is not a GigHive upload token (1 to 128 of A-Z a-z 0-9 - _)")
         }
@@ -92,9 +92,6 @@ package struct GigHiveSettings: Sendable {
         }
         return .token(token, displayName: name)
     }
-
-    /// base64url (RFC 4648, section 5); ids of uploads are made of the same.
-    static let tokenBytes = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 }
 
 package struct GigHiveKind: DestinationKind {
@@ -124,10 +121,6 @@ package struct GigHiveKind: DestinationKind {
 
     package var type: DestinationType { GigHiveSettings.type }
     package var pipeline: any Pipeline.Type { GigHivePipeline.self }
-    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
-        let settings = try GigHiveSettings(destination.values)
-        return (settings.url, settings.trust)
-    }
 
     /// Every file takes a worker, so that `max_in_flight` bounds all of them.
     package func make(
@@ -141,6 +134,7 @@ package struct GigHiveKind: DestinationKind {
             name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: -1, connections: 1,
             maxInFlight: settings.maxInFlight)
         made.setAddress(settings.url)
+        made.server = (settings.url, settings.trust)
         made.testExtension = "mp3"
         made.serverPin = { () async throws(DeliveryError) in try await client.serverPin(of: settings.url) }
         made.undo = { proof throws(DeliveryError) in try await pipeline.undo(proof) }
@@ -191,13 +185,13 @@ extension GigHivePipeline: DeliveryVerifying {
         }
         if api.isGuest { return .cannotTell("guests may not look at assets") }
         guard let asset = try await api.asset(id) else { return .missing("asset \(id) is not there") }
-        if let size = asset.sizeBytes?.value, size != order.proof.size {
+        if let size = asset.size, size != order.proof.size {
             return .differs("asset \(id) has \(size) bytes, not \(order.proof.size)")
         }
         let wanted =
             ([order.proof.content].compactMap(\.self).filter { $0.partSize == nil }.map(\.digest) + order.digests)
             .first { $0.algorithm == .sha256 }
-        guard let wanted, let said = asset.checksumSha256?.lowercased() else {
+        guard let wanted, let said = asset.sha256?.lowercased() else {
             return .same("the server's record of asset \(id)")
         }
         return said == wanted.hex

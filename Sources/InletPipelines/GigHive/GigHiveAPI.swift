@@ -74,21 +74,18 @@ struct GigHiveAPI: Sendable {
         }
     }
 
-    struct Asset: Decodable {
-        var sizeBytes: JSONInteger?
-        var checksumSha256: String?
-    }
-
     /// `GET /api/uploads/{id}`; nil when there is none.
-    func asset(_ id: Int64) async throws(DeliveryError) -> Asset? {
+    func asset(_ id: Int64) async throws(DeliveryError) -> (size: Int64?, sha256: String?)? {
         let what = "looking at asset \(id) at \(settings.url.redacted)"
         let response = try await service.answer(to: fresh("GET", "api/uploads/\(id)"))
         if response.status == 404, response.isJSON { return nil }
         guard response.isSuccess else { throw GigHiveVerdict(response, at: .probe).error(response, what) }
-        guard let asset = JSON.message(response.body, as: Asset.self) else {
+        guard let said = response.jsonBody, said.object != nil, let size = said.integer(at: "size_bytes"),
+            let sha256 = said.text(at: "checksum_sha256")
+        else {
             throw DeliveryError(.retry(after: nil), .badAnswer, "\(what): the answer is not the JSON it should be")
         }
-        return asset
+        return (size, sha256)
     }
 
     /// Whether the server takes our credentials.

@@ -151,18 +151,16 @@ struct GigHiveErrorBody: Sendable {
     let isJSON: Bool
 
     init(_ response: HTTPResponse) {
-        // What is not JSON of the server's kind is shown as it is.
-        let said = response.isJSON ? JSON.message(response.body.prefix(64 << 10), as: Words.self) : nil
-        isJSON = said != nil
-        error = response.redactor.redacted(said?.error ?? "")
-        text =
-            said.map { response.redactor.redacted([$0.error, $0.message].compactMap(\.self).joined(separator: ": ")) }
-            ?? response.plainText(64 << 10)
-    }
-
-    private struct Words: Decodable {
-        var error: String?
-        var message: String?
+        let (body, redactor) = (response.body.prefix(64 << 10), response.redactor)
+        guard response.isJSON, let said = JSON.value(body), said.object != nil, let error = said.text(at: "error"),
+            let message = said.text(at: "message")
+        else {
+            // What is not JSON of the server's kind is shown as it is.
+            (isJSON, self.error, text) = (false, "", response.plainText(64 << 10))
+            return
+        }
+        (isJSON, self.error) = (true, redactor.redacted(error ?? ""))
+        text = redactor.redacted([error, message].compactMap(\.self).joined(separator: ": "))
     }
 }
 
@@ -181,23 +179,16 @@ struct GigHiveReply: Sendable, Equatable, Codable {
     var statusNonce: String?
     var isDuplicate: Bool
 
-    private struct Message: Decodable {
-        var assetId: JSONInteger?
-        var id: JSONInteger?
-        var existingAssetId: JSONInteger?
-        var checksumSha256: String?
-        var deleteToken: String?
-        var statusNonce: String?
-    }
-
     /// nil when the answer is not the JSON it should be.
     init?(_ response: HTTPResponse, request: String) {
-        guard response.isJSON, let said = JSON.message(response.body, as: Message.self),
-            let id = said.assetId ?? said.id ?? said.existingAssetId
+        guard response.isJSON, let said = response.jsonBody, let asset = said.integer(at: "asset_id"),
+            let own = said.integer(at: "id"), let existing = said.integer(at: "existing_asset_id"),
+            let checksum = said.text(at: "checksum_sha256"), let deleteToken = said.text(at: "delete_token"),
+            let statusNonce = said.text(at: "status_nonce"), let id = asset ?? own ?? existing
         else { return nil }
-        assetID = id.value
-        checksum = said.checksumSha256?.lowercased()
-        (deleteToken, statusNonce) = (said.deleteToken, said.statusNonce)
+        assetID = id
+        self.checksum = checksum?.lowercased()
+        (self.deleteToken, self.statusNonce) = (deleteToken, statusNonce)
         status = response.status
         self.request = request
         isDuplicate = response.status == 409

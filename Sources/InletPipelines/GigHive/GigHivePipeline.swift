@@ -171,8 +171,8 @@ struct GigHiveJob: Sendable {
         }
     }
 
-    /// Whether the source is still what was admitted. - Throws: as `SourceGuard.check`.
-    func checkSource() throws(DeliveryError) { try SourceGuard.check(source, order) }
+    /// Whether the source is still what was admitted. - Throws: as `requireUnchanged`.
+    func checkSource() throws(DeliveryError) { try source.requireUnchanged(since: order) }
 
     /// Takes the server's word that it has a file: into the checkpoint first, then it is read.
     ///

@@ -60,31 +60,37 @@ extension GigHiveJob {
     /// - Parameter isOpen: just opened, so that the server need not be asked for its offset.
     private func sendRest(_ notes: inout GigHiveNotes, isOpen: Bool) async throws(DeliveryError) -> Digest {
         let upload = notes.upload ?? ""
-        var place = TusPlace(offset: isOpen ? 0 : nil)
+        // nil = the server has to be asked; and how much of what it has the attempt's meter knows.
+        var (place, counted): (Int64?, Int64) = (isOpen ? 0 : nil, 0)
+        func found(_ offset: Int64, sent: Int64 = 0) {
+            attempt.meter.add(offset - counted - sent)
+            (place, counted) = (offset, offset)
+        }
         var hash = RunningHash()
         // Written while the next chunk is on its way: a restart asks the server anyhow.
         var news: [String: [UInt8]] = [:]
         var failed = 0
-        while place.offset != size {
+        while place != size {
             if attempt.isStopping() { throw .stopping }
             do throws(DeliveryError) {
-                guard let offset = place.offset else {
+                guard let offset = place else {
                     let offset = try await tus.offset(of: upload, length: size)
-                    place.found(offset, attempt.meter)
+                    found(offset)
                     // The part that an earlier attempt has sent; nothing of a hash outlives a process.
                     hash = try await hashed(hash, to: offset).get()
                     continue
                 }
                 let end = min(offset + api.settings.chunkSize, size)
-                (place, hash) = try await chunk(place, offset..<end, of: upload, hash, noting: news)
+                hash = try await chunk(offset..<end, of: upload, hash, noting: news) { found($0, sent: end - offset) }
                 try checkSource()
-                notes.offset = place.offset ?? end
+                notes.offset = place ?? end
                 news = notes.offsetNote
                 failed = 0
             } catch {
                 failed += 1
-                if error.code == .uploadGone { place.lost(attempt.meter) }
-                place.offset = nil
+                // With the upload what was sent is gone.
+                if error.code == .uploadGone { found(0) }
+                place = nil
                 try await Retrying.pauseSending(after: failed, error, attempt, final: [.uploadGone]) {
                     () throws(DeliveryError) in try checkSource()
                 }
@@ -94,19 +100,20 @@ extension GigHiveJob {
     }
 
     /// Sends one chunk and hashes it at the same time: the two readers share the page cache.
+    /// - Parameter sent: called with how many bytes the server has then.
     private func chunk(
-        _ place: TusPlace, _ range: Range<Int64>, of upload: String, _ hash: RunningHash, noting news: [String: [UInt8]]
-    ) async throws(DeliveryError) -> (TusPlace, RunningHash) {
-        var place = place
+        _ range: Range<Int64>, of upload: String, _ hash: RunningHash, noting news: [String: [UInt8]],
+        sent: (_ offset: Int64) -> Void
+    ) async throws(DeliveryError) -> RunningHash {
         async let noted = note(news)
         let source = try self.source
         source.adviseSequential(offset: range.lowerBound, length: Int64(range.count))
         async let hashed = self.hashed(hash, to: range.upperBound)
         let offset = try await tus.send(
             range, of: source, to: upload, length: size, meter: attempt.meter)
-        place.sent(range, offset, attempt.meter)
+        sent(offset)
         try await noted.get()
-        return (place, try await hashed.get())
+        return try await hashed.get()
     }
 
     private func note(_ news: [String: [UInt8]]) async -> Result<Void, DeliveryError> {
@@ -151,31 +158,6 @@ extension GigHiveJob {
         try await attempt.checkpoint.replace(notes.lasting)
         return cause
     }
-}
-
-/// Where an upload stands, and how much of that the attempt's meter knows.
-struct TusPlace: Sendable, Equatable {
-    /// nil = the server has to be asked.
-    var offset: Int64?
-    private var counted: Int64 = 0
-
-    init(offset: Int64?) { self.offset = offset }
-
-    /// The server has so many bytes.
-    mutating func found(_ offset: Int64, _ meter: TransferMeter) {
-        meter.add(offset - counted)
-        counted = offset
-        self.offset = offset
-    }
-
-    /// A request carried `range`, and the server has `offset` bytes now.
-    mutating func sent(_ range: Range<Int64>, _ offset: Int64, _ meter: TransferMeter) {
-        counted += Int64(range.count)
-        found(offset, meter)
-    }
-
-    /// The upload is gone, and with it what was sent.
-    mutating func lost(_ meter: TransferMeter) { found(0, meter) }
 }
 
 /// Has an upload that was sent whole filed by the server. The bytes are never sent again because the server is slow: while
@@ -377,7 +359,7 @@ struct Tus: Sendable {
             path = url.path[...]
         }
         let id = path.hasPrefix(files.path) ? path.dropFirst(files.path.count) : ""
-        guard (1...200).contains(id.utf8.count), id.utf8.allSatisfy({ GigHiveSettings.tokenBytes.contains($0) }) else {
+        guard (1...200).contains(id.utf8.count), id.utf8.allSatisfy({ ServiceClient.idBytes.contains($0) }) else {
             throw DeliveryError(
                 .giveUp, .forbiddenURL, "the server put the upload at a place that is not below \(files.redacted)",
                 heard: StepFailure(201, .everybody))

@@ -5,11 +5,8 @@ package import SystemPackage
 /// Puts checksum lists into a folder. Nothing that somebody else wrote is replaced, and doing it again changes nothing.
 /// Every call blocks.
 package struct ManifestFolder: Sendable {
-    package struct Written: Sendable, Equatable {
-        package var path: FilePath
-        /// Whether it was written now; false when an earlier try had done it.
-        package var isNew: Bool
-    }
+    /// `isNew`: whether it was written now; false when an earlier try had done it.
+    package typealias Written = (path: FilePath, isNew: Bool)
 
     private let folder: FilePath
 
@@ -30,7 +27,7 @@ package struct ManifestFolder: Sendable {
             let name = number == 1 ? "\(stem).mhl" : "\(stem)_\(number).mhl"
             let document =
                 format == .mhl
-                ? MediaHashList.classic(content) : MediaHashList.document(content, .list(name: name))
+                ? MediaHashList.classic(content) : MediaHashList.document(content, alone: name)
             guard let document else { return nil }
             do throws(SystemError) {
                 return try publish(document, as: name, in: try Folder(folder))
@@ -65,10 +62,9 @@ package struct ManifestFolder: Sendable {
         let number = own?.number ?? (generations.last?.number ?? 0) + 1
         let listName = own?.name ?? Self.fourDigits(number) + ending
         let place = try top.folder(Self.historyName, making: 0o755)
-        var written = Written(path: place.path.appending(listName), isNew: false)
+        var written: Written = (place.path.appending(listName), false)
         if own == nil {
-            let kind = MediaHashList.Kind.generation(known: history.paths)
-            guard let document = MediaHashList.document(content, kind) else { return nil }
+            guard let document = MediaHashList.document(content, known: history.paths) else { return nil }
             written = try publish(document, as: listName, in: place)
             Failpoint.generationWritten.reached()
         }
@@ -108,12 +104,12 @@ package struct ManifestFolder: Sendable {
             try folder.write(document, to: draft, mode: 0o644)
             try folder.rename(draft, to: folder, name)
             try folder.synchronize()
-            return Written(path: path, isNew: true)
+            return (path, true)
         }
         guard Self.holds(document, name, in: folder) else {
             throw SystemError(call: "create", path: path, code: .fileExists)
         }
-        return Written(path: path, isNew: false)
+        return (path, false)
     }
 
     /// Whether the file has these bytes.
@@ -177,7 +173,7 @@ package struct ManifestFolder: Sendable {
 }
 
 /// An ASC MHL history as it stands in a folder: what a further generation must go with.
-struct ManifestHistory: Sendable, Equatable {
+struct ManifestHistory: Sendable {
     /// What earlier generations say of a file: its digests in hexadecimal, by the names of their algorithms; the first
     /// of each counts, as for the reference tool.
     private(set) var files: [[UInt8]: [String: String]] = [:]
@@ -219,7 +215,7 @@ struct ManifestHistory: Sendable, Equatable {
         for link in chain.all("hashlist") {
             guard let name = link.text(of: "path"), let c4 = link.text(of: "c4"), let number = Self.number(of: name)
             else { return false }
-            links.append(MediaHashList.Link(number: number, name: name, c4: c4))
+            links.append((number, name, c4))
         }
         return true
     }
@@ -227,7 +223,7 @@ struct ManifestHistory: Sendable, Equatable {
     /// Puts a list that is there in the chain, unless the chain has it.
     mutating func link(_ number: Int, _ name: String, _ bytes: [UInt8]) {
         if links.contains(where: { $0.name == name }) { return }
-        links.append(MediaHashList.Link(number: number, name: name, c4: MediaHashList.c4(of: bytes)))
+        links.append((number, name, MediaHashList.c4(of: bytes)))
     }
 
     /// Whether an earlier end of the same unit wrote one of its lists: called after `name`, and since the unit began. The

@@ -90,22 +90,19 @@ package struct ManifestContent: Sendable, Equatable {
 ///
 /// Source: the ASC's specification and schema ASCMHL.xsd, and how its reference tool `ascmhl` reads them.
 package enum MediaHashList {
-    package enum Kind: Sendable, Equatable {
-        /// A generation of a history; `known` are the paths that earlier generations have, as UTF-8: names that look alike are
-        /// different files.
-        case generation(known: Set<[UInt8]>)
-        /// A list by itself, under the name that it has beside its files: readers are told to ignore that.
-        case list(name: String)
-    }
-
     /// The document; nil when there is nothing to list, because the schema has no empty list.
-    package static func document(_ content: ManifestContent, _ kind: Kind) -> [UInt8]? {
+    ///
+    /// - Parameters:
+    ///   - known: the paths that earlier generations of its history have, as UTF-8: names that look alike are different files.
+    ///   - name: of a list by itself, the name that it has beside its files: readers are told to ignore that; nil for a
+    ///     generation of a history.
+    package static func document(
+        _ content: ManifestContent, known: Set<[UInt8]> = [], alone name: String? = nil
+    ) -> [UInt8]? {
         let (entries, notes) = content.listed(.ascmhl)
         if entries.isEmpty { return nil }
-        var known: Set<[UInt8]> = []
-        if case .generation(let paths) = kind { known = paths }
         var text = declaration + XMLText.opening(0, "hashlist", [("version", "2.0"), ("xmlns", "urn:ASC:MHL:v2.0")])
-        text += "\n" + creator(content, notes) + process(content, kind) + "  <hashes>\n"
+        text += "\n" + creator(content, notes) + process(content, name) + "  <hashes>\n"
         for (path, entry) in entries {
             text += "    <hash>\n"
             text += XMLText.element(
@@ -139,14 +136,10 @@ package enum MediaHashList {
         return text + "  </creatorinfo>\n"
     }
 
-    private static func process(_ content: ManifestContent, _ kind: Kind) -> String {
+    private static func process(_ content: ManifestContent, _ own: String?) -> String {
         var patterns = content.unlisted.compactMap { XMLText.writable($0.bytes) }.map(pattern)
-        var name = "transfer"
-        if case .list(let own) = kind {
-            name = "flatten"
-            patterns.append(pattern(own))
-        }
-        var text = "  <processinfo>\n" + XMLText.element(2, "process", name)
+        if let own { patterns.append(pattern(own)) }
+        var text = "  <processinfo>\n" + XMLText.element(2, "process", own == nil ? "transfer" : "flatten")
         if !patterns.isEmpty {
             // A list of its own takes the place of the format's defaults, so they are repeated.
             text += "    <ignore>\n"
@@ -170,13 +163,8 @@ package enum MediaHashList {
 
     // MARK: - The chain
 
-    /// One generation as the chain file names it.
-    package struct Link: Sendable, Equatable {
-        package var number: Int
-        /// The list's name in `ascmhl/`.
-        package var name: String
-        package var c4: String
-    }
+    /// One generation as the chain file names it, with the list's name in `ascmhl/`.
+    package typealias Link = (number: Int, name: String, c4: String)
 
     /// `ascmhl_chain.xml`: every generation with the C4 id of its list's bytes, oldest first.
     package static func chain(_ links: [Link]) -> [UInt8] {

@@ -16,7 +16,7 @@ struct MultipartUpload: Sendable {
         if !record.isCompleting {
             do throws(DeliveryError) {
                 try await sendMissing(&record)
-                try SourceGuard.check(sender.source, order)
+                try sender.source.requireUnchanged(since: order)
                 if attempt.isStopping() { throw .stopping }
             } catch {
                 throw try await concluding(error, record)
@@ -128,7 +128,7 @@ struct MultipartUpload: Sendable {
                 let part = try await sender.send(
                     range, to: try store.target(number, of: record.upload),
                     what: "part \(number) of \(record.plan.count)")
-                try SourceGuard.check(sender.source, order)
+                try sender.source.requireUnchanged(since: order)
                 try await attempt.checkpoint.put(UploadRecord.notes(of: part, number))
                 visit.end()
                 return .success((number, part))
@@ -240,7 +240,7 @@ extension PartStore {
     /// - Returns: a proof where it is no longer that, but has arrived whole: the answer to the last complete may have been lost.
     func checkSource(_ sender: PartSender) async throws(DeliveryError) -> Proof? {
         do throws(DeliveryError) {
-            try SourceGuard.check(sender.source, sender.order)
+            try sender.source.requireUnchanged(since: sender.order)
             return nil
         } catch {
             guard let proof = try await composedEarlier(sender.order, sender.attempt, sender) else { throw error }

@@ -34,7 +34,7 @@ struct PartSender: Sendable {
                 if judgement == .proved { return claim.part }
                 attempt.meter.add(range.lowerBound - range.upperBound)
                 // A file that is being written to explains other bytes better than damage does.
-                try SourceGuard.check(source, order)
+                try source.requireUnchanged(since: order)
                 // Where one request makes the object, the next would take it for another's.
                 if judgement != .sendAgain || target.isOnce {
                     let mayBeForeign = judgement != .corrupted && claim.wanted?.algorithm == .md5
@@ -44,7 +44,7 @@ struct PartSender: Sendable {
                 failed += 1
                 if error.code == .throttled { lane.refused(since: began) }
                 try await Retrying.pauseSending(after: failed, error, attempt, final: Self.isFinal) {
-                    () throws(DeliveryError) in try SourceGuard.check(source, order)
+                    () throws(DeliveryError) in try source.requireUnchanged(since: order)
                 }
             }
         }
@@ -187,7 +187,7 @@ struct PartSender: Sendable {
         guard order.source.size <= Self.smallest else { return nil }
         let content = try DeliveryError.onReading(source.content(of: Int(order.source.size)))
         // After the reading: what was read is what was admitted.
-        try SourceGuard.check(source, order)
+        try source.requireUnchanged(since: order)
         guard content.count == order.source.size else {
             throw DeliveryError(
                 .sourceChanged, .sourceChanged, "\(source.path.display): it was changed while it was read")

@@ -83,10 +83,6 @@ package struct R2Kind: DestinationKind {
 
     package var type: DestinationType { R2Settings.type }
     package var pipeline: any Pipeline.Type { R2Pipeline.self }
-    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
-        let settings = try R2Settings(destination.values)
-        return (settings.api, settings.trust)
-    }
 
     package func make(
         _ destination: DestinationSettings, _ factory: PipelineFactory
@@ -100,6 +96,7 @@ package struct R2Kind: DestinationKind {
             name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: settings.partSize,
             connections: settings.connections, maxInFlight: settings.maxInFlight)
         made.setAddress(settings.api)
+        made.server = (settings.api, settings.trust)
         return made
     }
 
@@ -155,7 +152,7 @@ extension R2Pipeline: DeliveryVerifying {
 
 extension R2Pipeline: ObjectReading {
     /// Through a presigned URL, asked for anew before each request (dialect v1), or below `public_url`.
-    package func fetch(_ key: String, _ order: FetchOrder) async throws(DeliveryError) -> Fetched {
+    package func fetch(_ key: String, _ order: FetchOrder) async throws(DeliveryError) -> Downloaded {
         try await Fetching(client: api.client, pool: hashing).run(order) { attempt async throws(DeliveryError) in
             HTTPRequest("GET", try await location(of: key), headers: attempt.headers)
         }

@@ -29,50 +29,36 @@ struct SpiralAPI: Sendable {
             : ["key": .string(order.key), "content_type": .string(order.mediaType), "parts": JSONValue(count)]
         let what = "creating the upload at \(settings.api.redacted)"
         let response = try await post("\(base)/create", message, what, limit: 64 << 10 + count * 4096)
-        let created = try read(Created.self, response, what)
-        let parts = created.parts.sorted { $0.partNumber < $1.partNumber }
+        guard let opened = Self.opened(response.body) else { throw Self.unreadable(response, what) }
+        let parts = opened.parts.sorted { $0.number < $1.number }
         // No store has longer ones.
-        let key = created.key.flatMap { $0.utf8.count <= 1024 ? $0 : nil } ?? order.key
-        guard parts.map({ Int($0.partNumber) }) == Array(1...count), !created.uploadId.isEmpty else {
+        let key = opened.key.flatMap { $0.utf8.count <= 1024 ? $0 : nil } ?? order.key
+        guard parts.map({ Int($0.number) }) == Array(1...count), !opened.id.isEmpty else {
             // What stays ends by itself at the store.
-            await bestEffort(try await abort(id: created.uploadId, key: key))
+            await bestEffort(try await abort(id: opened.id, key: key))
             throw DeliveryError(
                 .giveUp, .badPartList,
                 "\(what): asked for \(count) part URLs numbered 1 to \(count), got \(parts.count) "
-                    + "numbered \(parts.first?.partNumber ?? 0) to \(parts.last?.partNumber ?? 0)",
+                    + "numbered \(parts.first?.number ?? 0) to \(parts.last?.number ?? 0)",
                 heard: StepFailure(response.status, .refusal))
         }
-        return OpenUpload(id: created.uploadId, key: key, partURLs: parts.map(\.url))
+        return OpenUpload(id: opened.id, key: key, partURLs: parts.map(\.url))
     }
 
-    /// What opening an upload is answered with.
-    struct Created: Decodable {
-        struct Part: Decodable {
-            var partNumber: Int64
-            var url: String
+    /// What opening an upload is answered with; nil where a member that is needed is missing, or one is of another kind: nothing
+    /// of such an answer is used.
+    static func opened(_ body: [UInt8]) -> (id: String, key: String?, parts: [(number: Int64, url: String)])? {
+        guard let said = JSON.value(body), let id = said["upload_id"]?.string, let key = said.text(at: "key") else {
+            return nil
         }
-
-        enum CodingKeys: CodingKey { case uploadId, key, parts, partUrls }
-
-        var uploadId: String
-        var key: String?
-        var parts: [Part]
-
-        init(from decoder: any Decoder) throws {
-            let said = try decoder.container(keyedBy: CodingKeys.self)
-            uploadId = try said.decode(String.self, forKey: .uploadId)
-            key = try said.decodeIfPresent(String.self, forKey: .key)
-            // Beside `part_urls` a member called `parts` may be anything, their number for one.
-            let urls = try said.decodeIfPresent([Part].self, forKey: .partUrls)
-            parts = try urls ?? said.decodeIfPresent([Part].self, forKey: .parts) ?? []
+        // Beside `part_urls` a member called `parts` may be anything, their number for one.
+        guard let list = said["part_urls"] ?? said["parts"] else { return (id, key, []) }
+        let parts = list.array?.compactMap { part -> (Int64, String)? in
+            guard let number = part["part_number"]?.integer, let url = part["url"]?.string else { return nil }
+            return (number, url)
         }
-    }
-
-    /// Where an object is, in the words of each dialect.
-    private struct Place: Decodable {
-        var objectUrl: String?
-        var url: String?
-        var key: String?
+        guard let parts, parts.count == list.array?.count else { return nil }
+        return (id, key, parts)
     }
 
     /// Composes the object. - Returns: where the store says it is, if it does.
@@ -83,12 +69,12 @@ struct SpiralAPI: Sendable {
         let what = "completing the upload at \(settings.api.redacted)"
         let message = Self.name(upload.id, upload.key).merging(["parts": .array(parts)]) { $1 }
         let response = try await post("\(base)/complete", message, what, deadline: .seconds(300))
-        let said = try read(Place.self, response, what)
-        guard let url = said.objectUrl ?? said.url else {
-            if said.key != nil { return nil }
-            throw .misunderstood("\(what): the answer has neither a URL nor a key")
-        }
-        return response.redactor.redacted(url)
+        guard let said = response.jsonBody, said.object != nil, let url = said.text(at: "object_url"),
+            let other = said.text(at: "url"), let key = said.text(at: "key")
+        else { throw Self.unreadable(response, what) }
+        if let url = url ?? other { return response.redactor.redacted(url) }
+        if key != nil { return nil }
+        throw .misunderstood("\(what): the answer has neither a URL nor a key")
     }
 
     /// Drops an upload and its parts. An upload that is not there counts as dropped.
@@ -153,16 +139,8 @@ struct SpiralAPI: Sendable {
     }
 
     private func location(_ response: HTTPResponse, _ what: String) throws(DeliveryError) -> String {
-        try read(Location.self, response, what).url
-    }
-
-    private struct Location: Decodable { var url: String }
-
-    private func read<Message: Decodable>(
-        _ type: Message.Type, _ response: HTTPResponse, _ what: String
-    ) throws(DeliveryError) -> Message {
-        guard let said = JSON.message(response.body, as: type) else { throw Self.unreadable(response, what) }
-        return said
+        guard let url = response.jsonBody?["url"]?.string else { throw Self.unreadable(response, what) }
+        return url
     }
 
     private static func unreadable(_ response: HTTPResponse, _ what: String) -> DeliveryError {

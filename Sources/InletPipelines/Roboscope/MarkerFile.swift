@@ -23,14 +23,11 @@ struct MarkerFile: Sendable {
 
     var count: Int { ranges.count }
 
-    /// What is wrong with a file, for a person.
-    struct Fault: Error, Equatable { var reason: String }
-
     /// More are counted, and not shown.
     private static let mostShown = 10
 
     /// Reads and checks everything. - Throws: what is wrong, with the numbers of the markers, which count from 1.
-    init(_ json: [UInt8], digest: Digest) throws(Fault) {
+    init(_ json: [UInt8], digest: Digest) throws(DeliveryError) {
         self.json = json
         self.digest = digest
         var faults: [String] = []
@@ -43,15 +40,17 @@ struct MarkerFile: Sendable {
             }
             try reader.end()
         } catch {
-            throw Fault(reason: "\(error)")
+            throw Self.fault("\(error)")
         }
         if ranges.isEmpty, faults.isEmpty { faults.append("there are no markers in it") }
         guard faults.isEmpty else {
             let more = faults.count - Self.mostShown
             let shown = faults.prefix(Self.mostShown).joined(separator: "; ")
-            throw Fault(reason: more > 0 ? "\(shown); and \(more) more" : shown)
+            throw Self.fault(more > 0 ? "\(shown); and \(more) more" : shown)
         }
     }
+
+    private static func fault(_ reason: String) -> DeliveryError { DeliveryError(.giveUp, .rejected, reason) }
 
     private mutating func readDocument(_ reader: inout JSONReader, _ faults: inout [String]) throws(JSONFault) {
         guard try reader.next() == UInt8(ascii: "{") else {
@@ -77,7 +76,7 @@ struct MarkerFile: Sendable {
         for name in ["session", "session_id", "work_session_id"] {
             guard let value = head[name], value != .null else { continue }
             if let text = value.string {
-                if RoboscopeID.isPlausible(text) { session = text } else { faults.append("'\(name)' is no id") }
+                if RoboscopeAPI.isID(text) { session = text } else { faults.append("'\(name)' is no id") }
                 continue
             }
             do throws(SettingFault) {

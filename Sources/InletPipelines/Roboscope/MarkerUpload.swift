@@ -21,8 +21,8 @@ extension RoboscopeJob {
         let digest = await pool.run { Checksum.sha256(bytes) }
         let json = try await self.json(bytes, FilePath(root: nil, path.lastComponent.map { [$0] } ?? []))
         let file: MarkerFile
-        do throws(MarkerFile.Fault) {
-            file = try await pool.run { () throws(MarkerFile.Fault) in try MarkerFile(json, digest: digest) }
+        do throws(DeliveryError) {
+            file = try await pool.run { () throws(DeliveryError) in try MarkerFile(json, digest: digest) }
         } catch {
             throw DeliveryError(.giveUp, .rejected, "\(shown): \(error.reason); nothing was sent")
         }
@@ -238,7 +238,7 @@ struct MarkerUpload: Sendable {
         var there: [Int: [Copy]] = [:]
         try await job.api.each(.markers, [("work_session_id", session)]) { marker in
             guard let index = marker.ingestID.flatMap({ file.index(of: $0) }),
-                marker.text("work_session_id").map({ RoboscopeID.areEqual($0, session) }) ?? true
+                marker.text("work_session_id").map({ RoboscopeAPI.areSameID($0, session) }) ?? true
             else { return }
             let corners = JSONValue.array(MarkerFile.corners.map { marker.fields[$0] ?? .null }).text
             there[index, default: []].append((marker.id, marker.createdAt, corners))
@@ -284,7 +284,7 @@ struct ConfirmedMarkers: Sendable, Equatable {
     init(_ entries: [String: [UInt8]], session: String, count: Int) {
         self.init(session: session)
         let words = Self.words(entries)
-        guard let noted = words.first, RoboscopeID.areEqual(noted, session) else { return }
+        guard let noted = words.first, RoboscopeAPI.areSameID(noted, session) else { return }
         for word in words.dropFirst() {
             let ends = word.split(separator: "-").compactMap { Int($0) }
             guard ends.count == 2, 0 <= ends[0], ends[0] <= ends[1], ends[1] < count else { continue }

@@ -60,10 +60,6 @@ package struct RoboscopeKind: DestinationKind {
 
     package var type: DestinationType { RoboscopeSettings.type }
     package var pipeline: any Pipeline.Type { RoboscopePipeline.self }
-    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
-        let settings = try RoboscopeSettings(destination.values)
-        return (settings.url, settings.trust)
-    }
 
     /// Nothing of size goes there but markers, which share the connections.
     package func make(
@@ -78,6 +74,7 @@ package struct RoboscopeKind: DestinationKind {
             name: destination.name, type: destination.type, pipeline: pipeline, smallLimit: .max,
             connections: settings.connections, maxInFlight: nil)
         made.setAddress(settings.url)
+        made.server = (settings.url, settings.trust)
         made.testExtension = "glb"
         made.storage = (
             settings.storage,

@@ -51,7 +51,7 @@ package struct RoboscopeAPI: Sendable {
         let what = "listing \(kind.noun)s"
         do throws(DeliveryError) {
             let response = try await call("GET", kind.path, query: query, what, limit: Self.longList)
-            try RoboscopeResponse.each(response, what) { take(RoboscopeObject(fields: $0)) }
+            try Self.each(response, what) { take(RoboscopeObject(fields: $0)) }
         } catch {
             // A server without so much as a list is no Roboscope: nothing that is wrong with a file. It may have no trail.
             guard error.code == .notFound, kind != .events else { throw error }
@@ -65,14 +65,14 @@ package struct RoboscopeAPI: Sendable {
     func object(_ kind: Kind, _ id: String) async throws(DeliveryError) -> RoboscopeObject {
         let what = "reading \(kind.noun) \(DisplayText.escape(id))"
         let response = try await call("GET", try Self.path(kind, id), what)
-        return RoboscopeObject(fields: try RoboscopeResponse.object(response, what))
+        return RoboscopeObject(fields: try Self.object(response, what))
     }
 
     func make(_ kind: Kind, _ fields: JSONObject) async throws(DeliveryError) -> RoboscopeObject {
         let what = "creating a \(kind.noun)"
         let response = try await call("POST", kind.path, body: .object(fields), what)
-        let made = RoboscopeObject(fields: try RoboscopeResponse.object(response, what))
-        guard !made.id.isEmpty else { throw RoboscopeResponse.unreadable(what, "it has no id") }
+        let made = RoboscopeObject(fields: try Self.object(response, what))
+        guard !made.id.isEmpty else { throw Self.unreadable(what, "it has no id") }
         return made
     }
 
@@ -92,7 +92,7 @@ package struct RoboscopeAPI: Sendable {
         let what = "creating \(markers.count) markers"
         let body = Array("{\"markers\":[".utf8) + markers.joined(separator: ",".utf8) + "]}".utf8
         let response = try await send(request("POST", "markers/bulk", body: body, limit: Self.longList), what)
-        return try RoboscopeResponse.list(response, what).map { RoboscopeObject(fields: $0) }
+        return try Self.list(response, what).map { RoboscopeObject(fields: $0) }
     }
 
     /// `POST /markers` with a JSON text: for servers without the other call.
@@ -107,7 +107,7 @@ package struct RoboscopeAPI: Sendable {
         let what = "reading the details of marker \(DisplayText.escape(id))"
         let path = try Self.path(.markers, id) + "/details"
         let response = try await DeliveryError.ignoring(.notFound, in: await call("GET", path, what, limit: 16 << 20))
-        return if let response { .object(try RoboscopeResponse.object(response, what)) } else { nil }
+        return if let response { .object(try Self.object(response, what)) } else { nil }
     }
 
     /// Whether the server answers and takes our credentials.
@@ -141,7 +141,7 @@ package struct RoboscopeAPI: Sendable {
     }
 
     private func send(_ request: HTTPRequest, _ what: String) async throws(DeliveryError) -> HTTPResponse {
-        try await service.send(request) { RoboscopeResponse.error($0, "\(what) at \(settings.url.redacted)") }
+        try await service.send(request) { Self.error($0, "\(what) at \(settings.url.redacted)") }
     }
 
     private static func path(_ kind: Kind, _ id: String) throws(DeliveryError) -> String {
@@ -150,14 +150,14 @@ package struct RoboscopeAPI: Sendable {
     }
 
     static func checked(_ id: String) throws(DeliveryError) {
-        guard RoboscopeID.isPlausible(id) else {
+        guard RoboscopeAPI.isID(id) else {
             throw DeliveryError(.giveUp, .badRequest, "'\(DisplayText.escape(String(id.prefix(60))))' is no id")
         }
     }
 }
 
 /// Reads answers, and says what one that is no success means.
-enum RoboscopeResponse {
+extension RoboscopeAPI {
     /// A list of objects: bare, as the server sends it, or the only list in an object.
     static func list(_ response: HTTPResponse, _ what: String) throws(DeliveryError) -> [JSONObject] {
         var found: [JSONObject] = []
@@ -287,7 +287,7 @@ extension RoboscopeAPI {
                 .giveUp, .conflict, "\(named.count) spaces have the key '\(shown)'; name one by its id: \(ids)")
         }
         if let space = named.first { return space.id }
-        guard RoboscopeID.isPlausible(text) else {
+        guard RoboscopeAPI.isID(text) else {
             throw DeliveryError(.giveUp, .notFound, "there is no space with the key '\(shown)'")
         }
         return text

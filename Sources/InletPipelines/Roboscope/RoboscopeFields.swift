@@ -1,3 +1,4 @@
+internal import Foundation
 internal import InletCore
 package import SystemPackage
 
@@ -27,7 +28,7 @@ struct RoboscopeFields: Sendable, Equatable {
     /// Names that Roboscope does not know belong to other destinations and stay out.
     init(_ fields: [String: String], path: FilePath) throws(SettingFault) {
         func text(_ name: String) -> String? {
-            fields[name].map(Self.trimmed).flatMap { $0.isEmpty ? nil : $0 }
+            (fields[name]?.trimmingCharacters(in: .whitespacesAndNewlines)).flatMap { $0.isEmpty ? nil : $0 }
         }
         space = text("space")
         name = text("name")
@@ -58,9 +59,9 @@ struct RoboscopeFields: Sendable, Equatable {
             let read = try RoboscopeFields(fields, path: path)
             let decided = fields["role"] == read.role.rawValue ? [:] : ["role": read.role.rawValue]
             let missing = read.space == nil ? objection(withoutSpace: read.role) : nil
-            return FieldReading(decided: decided, objection: missing)
+            return (decided, missing)
         } catch {
-            return FieldReading(objection: "\(error.key) \(error.message)")
+            return ([:], "\(error.key) \(error.message)")
         }
     }
 
@@ -70,11 +71,6 @@ struct RoboscopeFields: Sendable, Equatable {
         case .markers: noSpace + "; markers may name it themselves"
         case .file: nil
         }
-    }
-
-    private static func trimmed(_ text: String) -> String {
-        let rest = text.drop { $0.isWhitespace }
-        return String(rest.dropLast(rest.reversed().prefix { $0.isWhitespace }.count))
     }
 
     static func choice(_ text: String, _ field: String, _ known: [String]) throws(SettingFault) -> String {

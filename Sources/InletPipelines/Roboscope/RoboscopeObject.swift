@@ -27,7 +27,7 @@ struct RoboscopeObject: Sendable, Equatable {
     var json: JSONValue { .object(fields) }
 
     /// Empty for an object without a usable one: ids go into paths, so they are held to what ids are made of.
-    var id: String { text("id").flatMap { RoboscopeID.isPlausible($0) ? $0 : nil } ?? "" }
+    var id: String { text("id").flatMap { RoboscopeAPI.isID($0) ? $0 : nil } ?? "" }
     var version: Int64? { json["version"]?.integer }
     var createdAt: WallTime? { time("created_at") }
     var meta: JSONObject { json["meta"]?.object ?? [:] }
@@ -56,24 +56,18 @@ struct RoboscopeObject: Sendable, Equatable {
     var ingestID: String? { json["custom_props"]?[Self.ingestIDMember]?.string }
 }
 
-enum RoboscopeID {
+extension RoboscopeAPI {
     /// UUIDs in any case, and whatever else cannot lead anywhere in a path.
-    static func isPlausible(_ text: String) -> Bool {
-        (1...64).contains(text.utf8.count)
-            && text.utf8.allSatisfy { byte in
-                switch byte {
-                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "-"), UInt8(ascii: "_"): true
-                default: false
-                }
-            }
+    static func isID(_ text: String) -> Bool {
+        (1...64).contains(text.utf8.count) && text.utf8.allSatisfy { ServiceClient.idBytes.contains($0) }
     }
 
     /// `text` with everything else replaced by `-`.
-    static func cleaned(_ text: String) -> String {
-        String(text.unicodeScalars.prefix(60).map { isPlausible(String($0)) ? Character($0) : "-" })
+    static func idText(_ text: String) -> String {
+        String(text.unicodeScalars.prefix(60).map { isID(String($0)) ? Character($0) : "-" })
     }
 
-    static func areEqual(_ left: String, _ right: String) -> Bool { left.lowercased() == right.lowercased() }
+    static func areSameID(_ left: String, _ right: String) -> Bool { left.lowercased() == right.lowercased() }
 }
 
 /// Members of `meta` and `custom_props` that are ours.

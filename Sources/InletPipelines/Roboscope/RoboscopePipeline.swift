@@ -102,7 +102,7 @@ struct RoboscopeJob: Sendable {
 
     func checkSource() throws(DeliveryError) {
         guard let opened else { throw DeliveryError(.sourceGone, .sourceGone, "\(shown): removed before it was read") }
-        try SourceGuard.check(opened, order)
+        try opened.requireUnchanged(since: order)
     }
 
     func checkStopping() throws(DeliveryError) { if attempt.isStopping() { throw .stopping } }

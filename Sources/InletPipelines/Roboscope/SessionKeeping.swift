@@ -135,7 +135,7 @@ extension RoboscopeJob {
     private func find(_ stamp: String, in space: String) async throws(DeliveryError) -> RoboscopeObject? {
         let sessions = try await api.objects(.sessions, [("space_id", space)])
         return RoboscopeObject.standing(
-            for: stamp, among: sessions.filter { RoboscopeID.areEqual($0.spaceID, space) })
+            for: stamp, among: sessions.filter { RoboscopeAPI.areSameID($0.spaceID, space) })
     }
 
     private static func fields(_ plan: SessionPlan, space: String) -> JSONObject {

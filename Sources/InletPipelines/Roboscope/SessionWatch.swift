@@ -154,7 +154,7 @@ struct SessionWatch: Sendable {
         if let token { await bestEffort(try await api.unlock(session, token: token)) }
     }
 
-    static let user = "ingest:" + RoboscopeID.cleaned(ProcessSetup.hostName)
+    static let user = "ingest:" + RoboscopeAPI.idText(ProcessSetup.hostName)
 }
 
 /// Presence and locks of sessions: what the server tells other people. Servers without them answer 404, 405 or 501, which
@@ -165,7 +165,7 @@ extension RoboscopeAPI {
         let what = "asking who is in session \(DisplayText.escape(session))"
         let answer = try await advisory(session, "GET", "presence/\(session)", what)
         return try answer.map { response throws(DeliveryError) in
-            try RoboscopeResponse.object(response, what)["users"]?.array?.compactMap(\.string) ?? []
+            try Self.object(response, what)["users"]?.array?.compactMap(\.string) ?? []
         }
     }
 
@@ -211,7 +211,7 @@ extension RoboscopeAPI {
         let what = "asking for the lock of session \(DisplayText.escape(session))"
         let answer = try await advisory(session, "GET", "locks/work-sessions/\(session)/status", what)
         return try answer.map { response throws(DeliveryError) in
-            try RoboscopeResponse.object(response, what)["locked"]?.boolean ?? false
+            try Self.object(response, what)["locked"]?.boolean ?? false
         }
     }
 
@@ -221,7 +221,7 @@ extension RoboscopeAPI {
         let what = "locking session \(DisplayText.escape(session))"
         let path = "locks/work-sessions/\(session)\(verb)"
         return try await advisory(session, "POST", path, what, .object(fields)).map {
-            response throws(DeliveryError) in try RoboscopeResponse.object(response, what)
+            response throws(DeliveryError) in try Self.object(response, what)
         }
     }
 

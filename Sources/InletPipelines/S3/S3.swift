@@ -196,13 +196,9 @@ package struct S3Kind: DestinationKind {
             smallLimit: settings.multipartThreshold, connections: settings.connections,
             maxInFlight: settings.maxInFlight)
         made.setAddress(settings.endpoint, settings.bucket)
+        made.server = (settings.base, settings.trust)
         made.serverPin = { () async throws(DeliveryError) in try await pipeline.serverPin() }
         return made
-    }
-
-    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
-        let settings = try S3Settings(destination.values)
-        return (settings.base, settings.trust)
     }
 
     package func usualFiles(home: FilePath) -> [FilePath] { [CredentialsSource.usualFile(home: home)] }
@@ -254,7 +250,7 @@ extension S3Pipeline: DeliveryVerifying {
 
 extension S3Pipeline: ObjectReading {
     /// GetObject; every request is signed anew, its range with it.
-    package func fetch(_ key: String, _ order: FetchOrder) async throws(DeliveryError) -> Fetched {
+    package func fetch(_ key: String, _ order: FetchOrder) async throws(DeliveryError) -> Downloaded {
         try await Fetching(client: api.client, pool: hashing).run(order) { attempt async throws(DeliveryError) in
             if let status = attempt.refusal, status == 401 || status == 403 {
                 throw DeliveryError(

@@ -88,8 +88,7 @@ struct S3API: Sendable {
 
     /// What is not a success. Keys that are refused may have been renewed in their file.
     func refusal(_ response: HTTPResponse, _ what: String, _ method: String = "") -> DeliveryError {
-        let said = S3Refusal(response, isWordless: method == "HEAD", now: .now)
-        let error = DeliveryError(said, what, now: .now)
+        let error = DeliveryError.ofS3(response, what, isWordless: method == "HEAD", now: .now)
         if error.verdict == .credentials { keyring.forget() }
         return error
     }

@@ -1,3 +1,4 @@
+internal import Foundation
 internal import InletCore
 internal import InletLinux
 internal import Synchronization
@@ -90,9 +91,9 @@ enum CredentialsSource: Sendable, Hashable {
 final class Signer: Sendable {
     let credentials: S3Credentials
     let scope: SigV4.Scope
-    let key: SigningKey
+    let key: MessageCode
 
-    init(_ credentials: S3Credentials, _ scope: SigV4.Scope, _ key: SigningKey) {
+    init(_ credentials: S3Credentials, _ scope: SigV4.Scope, _ key: MessageCode) {
         self.credentials = credentials
         self.scope = scope
         self.key = key
@@ -117,7 +118,7 @@ final class SignerCache: Sendable {
         let scope = SigV4.Scope(time: time.signingTime, region: region)
         let credentials = if let read = known.credentials { read } else { try source.read() }
         let usable = known.signer.flatMap { $0.1.scope.text == scope.text ? $0.1.key : nil }
-        let signer = Signer(credentials, scope, usable ?? SigningKey(secret: credentials.secretKey, scope))
+        let signer = Signer(credentials, scope, usable ?? scope.key(credentials.secretKey))
         // Unless the keys were forgotten meanwhile.
         state.withLock {
             if $0.credentials == known.credentials { $0 = (credentials, (second, signer)) }
@@ -169,9 +170,5 @@ struct CredentialsFile: Sendable {
         return words.count == 2 && words[0] == "profile" ? String(words[1]) : trimmed(text)
     }
 
-    private static func trimmed(_ text: Substring) -> String {
-        var rest = text.drop(while: \.isWhitespace)
-        while rest.last?.isWhitespace == true { rest.removeLast() }
-        return String(rest)
-    }
+    private static func trimmed(_ text: Substring) -> String { text.trimmingCharacters(in: .whitespacesAndNewlines) }
 }

@@ -2,68 +2,6 @@ internal import InletCore
 internal import InletLinux
 internal import InletTransfer
 
-/// What an S3 store says when it refuses: the `<Error>` of its answer ("Error responses", Amazon S3 API Reference). Its words
-/// are bounded, and without our own credentials, which some stores name.
-struct S3Refusal: Sendable {
-    var status: Int
-    /// Whether these are the store's own words; an answer to HEAD needs none.
-    var isOwn: Bool
-    /// `NoSuchBucket`…; made from the status where the answer has no XML (HEAD, proxies).
-    var code: String
-    var message: String
-    /// The region that the bucket is in, where the store tells.
-    var region: String?
-    /// The host to use instead, where the store tells.
-    var endpoint: String?
-    /// The store's clock, from its Date field.
-    var date: WallTime?
-    var retryAfter: Duration?
-
-    /// - Parameter isWordless: whether it answers a HEAD.
-    init(_ response: HTTPResponse, isWordless: Bool = false, now: WallTime) {
-        status = response.status
-        let error = response.storeError
-        // Frameworks call what has no content a page too.
-        let isPage = response.isPage && !(isWordless && status == 404 && response.header("Content-Length") == "0")
-        // A store names what it does not find. Other words come from a proxy, and say nothing of objects.
-        let isForeign = error == nil && status == 404 && (!response.body.isEmpty || isPage)
-        isOwn = error != nil || isWordless && !isPage
-        let redactor = response.redactor
-        func text(_ name: String, _ limit: Int) -> String? {
-            error?.text(of: name).map { String(redactor.redacted($0).prefix(limit)) }
-        }
-        code = isForeign ? "ServiceUnavailable" : text("Code", 80) ?? Self.code(of: response.status)
-        let remedy = isOwn ? "" : DeliveryError.remedy(StepFailure(status, .foreign), response)
-        message = isForeign ? "not an answer of an S3 store" : text("Message", 200) ?? String(remedy.dropFirst(2))
-        region =
-            text("Region", 80)
-            ?? response.header("x-amz-bucket-region").map { String(redactor.redacted($0).prefix(80)) }
-        endpoint = text("Endpoint", 80)
-        date = response.date
-        retryAfter = response.retryAfter(now: now)
-    }
-
-    private static func code(of status: Int) -> String {
-        switch status {
-        case 300..<400: "PermanentRedirect"
-        case 401: "Unauthorized"
-        case 403: "AccessDenied"
-        case 404: "NotFound"
-        case 405, 501: "NotImplemented"
-        case 408: "RequestTimeout"
-        case 409: "OperationAborted"
-        case 411: "MissingContentLength"
-        case 412: "PreconditionFailed"
-        case 413: "EntityTooLarge"
-        case 429: "TooManyRequests"
-        case 502...504: "ServiceUnavailable"
-        case 507: "QuotaExceeded"
-        case 500...: "InternalError"
-        default: "InvalidRequest"
-        }
-    }
-}
-
 /// What becomes of a code: the one table of the `s3` destination.
 struct S3Rule: Sendable {
     /// Whom it is about.
@@ -90,7 +28,7 @@ struct S3Rule: Sendable {
 
     /// Codes of AWS S3, and those that R2, MinIO and Ceph add. What concerns every file alike is an outage: it pauses the
     /// destination and costs no attempts.
-    static let table: [String: S3Rule] = {
+    fileprivate static let table: [String: S3Rule] = {
         var table: [String: S3Rule] = [:]
         func add(_ rule: S3Rule, _ codes: String...) { for code in codes { table[code] = rule } }
         let keys = "check access_key and secret_key of this destination"
@@ -142,7 +80,7 @@ struct S3Rule: Sendable {
     }()
 
     /// The rule for a code that is not in the table, by the answer's status.
-    static func unknown(status: Int) -> S3Rule {
+    fileprivate static func unknown(status: Int) -> S3Rule {
         switch status {
         case 401, 403: S3Rule(.credentials, .unauthorized)
         case 404: S3Rule(.passing, .notFound)
@@ -151,46 +89,89 @@ struct S3Rule: Sendable {
         default: S3Rule(.refusal, .badRequest)
         }
     }
+
+    /// `NoSuchBucket`…; made from the status where the answer has no XML (HEAD, proxies).
+    fileprivate static func code(_ response: HTTPResponse, _ said: XMLElement?) -> String {
+        said?.text(of: "Code").map { String(response.redactor.redacted($0).prefix(80)) } ?? code(of: response.status)
+    }
+
+    private static func code(of status: Int) -> String {
+        switch status {
+        case 300..<400: "PermanentRedirect"
+        case 401: "Unauthorized"
+        case 403: "AccessDenied"
+        case 404: "NotFound"
+        case 405, 501: "NotImplemented"
+        case 408: "RequestTimeout"
+        case 409: "OperationAborted"
+        case 411: "MissingContentLength"
+        case 412: "PreconditionFailed"
+        case 413: "EntityTooLarge"
+        case 429: "TooManyRequests"
+        case 502...504: "ServiceUnavailable"
+        case 507: "QuotaExceeded"
+        case 500...: "InternalError"
+        default: "InvalidRequest"
+        }
+    }
 }
 
 extension DeliveryError {
     /// Beyond this the stores refuse signatures; AWS and rclone draw the line at 15 minutes.
     private static let mostSkew = Duration.seconds(600)
 
-    /// A refusal in the agent's terms.
-    /// - Parameter what: the step, e.g. `part 3 of 12 to https://s3.example/media/key`.
-    init(_ refusal: S3Refusal, _ what: String, now: WallTime) {
-        var rule = S3Rule.table[refusal.code] ?? S3Rule.unknown(status: refusal.status)
-        let skew = refusal.date.map { now - $0 }
-        let isSkewed = skew.map { $0 > Self.mostSkew || $0 < .zero - Self.mostSkew } ?? false
+    /// What an S3 store says when it refuses: the `<Error>` of its answer ("Error responses", Amazon S3 API Reference). Its words
+    /// are bounded, and without our own credentials, which some stores name.
+    ///
+    /// - Parameters:
+    ///   - what: the step, e.g. `part 3 of 12 to https://s3.example/media/key`.
+    ///   - isWordless: whether it answers a HEAD, which has no words.
+    static func ofS3(
+        _ response: HTTPResponse, _ what: String, isWordless: Bool = false, now: WallTime
+    ) -> DeliveryError {
+        let (status, said, redactor) = (response.status, response.storeError, response.redactor)
+        func text(_ name: String, _ limit: Int) -> String? {
+            said?.text(of: name).map { DisplayText.escape(String(redactor.redacted($0).prefix(limit))) }
+        }
+        // Frameworks call what has no content a page too.
+        let isPage = response.isPage && !(isWordless && status == 404 && response.header("Content-Length") == "0")
+        // A store names what it does not find. Other words come from a proxy, and say nothing of objects.
+        let isForeign = said == nil && status == 404 && (!response.body.isEmpty || isPage)
+        let isOwn = said != nil || isWordless && !isPage
+        let code = isForeign ? "ServiceUnavailable" : S3Rule.code(response, said)
+        var rule = S3Rule.table[code] ?? S3Rule.unknown(status: status)
+        let skew = response.date.map { now - $0 }
+        let isSkewed = skew.map { $0 > mostSkew || $0 < .zero - mostSkew } ?? false
         // Some stores refuse old signatures in the words they have for wrong ones.
         if isSkewed, rule.word == .credentials, let clock = S3Rule.table["RequestTimeTooSkewed"] { rule = clock }
-        var text = "\(what) was answered with \(refusal.status) \(DisplayText.escape(refusal.code))"
-        if !refusal.message.isEmpty { text += ": \(DisplayText.escape(refusal.message))" }
-        if rule.code == .clockSkewed, let skew { text += "; \(Self.clocks(skew))" }
+        let remedy = isOwn ? "" : Self.remedy(StepFailure(status, .foreign), response).dropFirst(2)
+        let message = isForeign ? "not an answer of an S3 store" : text("Message", 200) ?? String(remedy)
+        var reason = "\(what) was answered with \(status) \(DisplayText.escape(code))"
+        if !message.isEmpty { reason += ": \(message)" }
+        if rule.code == .clockSkewed, let skew { reason += "; \(clocks(skew))" }
         if rule.code == .redirected {
-            if let region = refusal.region { text += "; the bucket is in region '\(DisplayText.escape(region))'" }
-            if let endpoint = refusal.endpoint { text += "; its endpoint is \(DisplayText.escape(endpoint))" }
+            let region = response.header("x-amz-bucket-region").map { String(redactor.redacted($0).prefix(80)) }
+            if let region = text("Region", 80) ?? region.map({ DisplayText.escape($0) }) {
+                reason += "; the bucket is in region '\(region)'"
+            }
+            if let endpoint = text("Endpoint", 80) { reason += "; its endpoint is \(endpoint)" }
         }
-        if !rule.advice.isEmpty, refusal.isOwn || refusal.message.isEmpty { text += "; \(rule.advice)" }
-        let word = refusal.isOwn ? rule.word : .foreign
-        self.init(
-            rule.verdict(after: refusal.retryAfter), rule.code, text, heard: StepFailure(refusal.status, word))
+        if !rule.advice.isEmpty, isOwn || message.isEmpty { reason += "; \(rule.advice)" }
+        return DeliveryError(
+            rule.verdict(after: response.retryAfter(now: now)), rule.code, reason,
+            heard: StepFailure(status, isOwn ? rule.word : .foreign))
     }
 
     private static func clocks(_ skew: Duration) -> String {
         let amount = DurationText.format(.seconds(abs(skew.milliseconds / 1000)))
         return "the clock of this machine is \(amount) \(skew > .zero ? "ahead of" : "behind") the store's"
     }
-}
 
-extension DeliveryError {
     /// An answer to a presigned request, in the words of an S3 store.
     static func ofStore(_ answer: HTTPResponse, _ what: String) -> DeliveryError {
         var error = DeliveryError(answer, what, in: .xml, secretsMatter: false, now: .now)
         guard error.heard?.word != .foreign else { return error }
-        let refusal = S3Refusal(answer, now: .now)
-        if let rule = S3Rule.table[refusal.code] {
+        if let rule = S3Rule.table[S3Rule.code(answer, answer.storeError)] {
             error.heard = StepFailure(answer.status, rule.word)
             if !rule.advice.isEmpty, rule.word != .credentials { error.reason += "; \(rule.advice)" }
         }

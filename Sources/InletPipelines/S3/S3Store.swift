@@ -23,7 +23,7 @@ struct S3Store: PartStore {
         headers.reserveCapacity(settings.objectHeaders.count + 3)
         headers.append(("Content-Type", order.mediaType))
         headers += settings.objectHeaders
-        headers.append(("x-amz-meta-mtime", ModifiedTime.text(order.source.modified)))
+        headers.append(("x-amz-meta-mtime", Self.modifiedText(order.source.modified)))
         return headers
     }
 
@@ -226,7 +226,7 @@ struct S3ObjectMatch: Sendable {
 
     /// Length and modification time, as rclone judges. Only our own files' times are there.
     func byTime(_ found: S3API.Found) -> MetadataMatch {
-        let isSame = found.modified.flatMap { ModifiedTime.nanoseconds($0) } == order.source.modified
+        let isSame = found.modified.flatMap { S3Store.modifiedTime($0) } == order.source.modified
         return isSame ? .same : .different
     }
 
@@ -241,7 +241,7 @@ struct S3ObjectMatch: Sendable {
             let byTime: (Bool, ContentHash?) = (byTime(found) == .same, nil)
             guard let sender else { return byTime }
             do throws(DeliveryError) {
-                try SourceGuard.check(sender.source, order)
+                try sender.source.requireUnchanged(since: order)
             } catch  where error.verdict == .sourceGone || error.verdict == .sourceChanged {
                 // A file that is gone or was changed since cannot tell any more.
                 return byTime
@@ -260,19 +260,19 @@ struct S3ObjectMatch: Sendable {
 }
 
 /// Modification times as rclone keeps them in metadata: seconds since 1970, with decimals.
-enum ModifiedTime {
+extension S3Store {
     private static let second: Int64 = 1_000_000_000
 
     /// `1700000000.123456789`, always with nine decimals.
-    static func text(_ nanoseconds: Int64) -> String {
+    static func modifiedText(_ nanoseconds: Int64) -> String {
         let (seconds, rest) = nanoseconds.magnitude.quotientAndRemainder(dividingBy: UInt64(second))
         let digits = String(rest)
         let decimals = String(repeating: "0", count: 9 - digits.count) + digits
         return "\(nanoseconds < 0 ? "-" : "")\(seconds).\(decimals)"
     }
 
-    /// Reads what `text` writes, with any number of decimals up to nine.
-    static func nanoseconds(_ text: String) -> Int64? {
+    /// Reads what `modifiedText` writes, with any number of decimals up to nine.
+    static func modifiedTime(_ text: String) -> Int64? {
         let isNegative = text.hasPrefix("-")
         let parts = (isNegative ? text.dropFirst() : text[...]).split(
             separator: ".", omittingEmptySubsequences: false)

@@ -25,6 +25,13 @@ struct SigV4: Sendable {
             day = String(time.prefix(8))
             text = "\(day)/\(region)/\(service)/aws4_request"
         }
+
+        /// What a secret key becomes for this day, region and service; worth keeping, because it costs four hashes.
+        func key(_ secret: Secret) -> MessageCode {
+            [day, region, service, "aws4_request"].reduce(MessageCode(key: ("AWS4" + secret.reveal()).utf8)) {
+                MessageCode(key: $0.code(of: $1.utf8))
+            }
+        }
     }
 
     private typealias Field = (key: String, value: String)
@@ -52,7 +59,7 @@ struct SigV4: Sendable {
     }
 
     /// The value of the Authorization field. Every small file needs one: its steps are written into one buffer.
-    func authorization(accessKey: String, _ key: SigningKey) -> String {
+    func authorization(accessKey: String, _ key: MessageCode) -> String {
         var text: [UInt8] = []
         text.reserveCapacity(Self.usualLength)
         let signature = sign(key, using: &text)
@@ -72,7 +79,7 @@ struct SigV4: Sendable {
     private static let usualLength = 1024
 
     /// - Parameter text: an empty buffer, which is empty again afterwards.
-    private func sign(_ key: SigningKey, using text: inout [UInt8]) -> [UInt8] {
+    private func sign(_ key: MessageCode, using text: inout [UInt8]) -> [UInt8] {
         writeCanonicalRequest(to: &text)
         let hash = SHA256.bytes(of: text)
         text.removeAll(keepingCapacity: true)
@@ -163,19 +170,6 @@ struct SigV4: Sendable {
         if isCollapsed, last != space { return value }
         return value.split(separator: " ").joined(separator: " ")
     }
-}
-
-/// What a secret key becomes for one day, region and service; worth keeping, because it costs four hashes.
-struct SigningKey: Sendable {
-    private let key: MessageCode
-
-    init(secret: Secret, _ scope: SigV4.Scope) {
-        key = [scope.day, scope.region, scope.service, "aws4_request"].reduce(
-            MessageCode(key: ("AWS4" + secret.reveal()).utf8)
-        ) { key, step in MessageCode(key: key.code(of: step.utf8)) }
-    }
-
-    fileprivate func code(of text: [UInt8]) -> [UInt8] { key.code(of: text) }
 }
 
 extension WallTime {

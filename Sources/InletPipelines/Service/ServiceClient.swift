@@ -11,6 +11,9 @@ struct ServiceClient: Sendable {
     let http: HTTPClient
     let login: ServiceLogin
 
+    /// What ids and tokens of services are made of, none of which leads anywhere in a path: base64url (RFC 4648, section 5).
+    static let idBytes = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+
     init(_ url: HTTPURL, _ http: HTTPClient, login: ServiceLogin = .none) {
         self.url = url
         self.http = http

@@ -129,10 +129,6 @@ package struct VOPIKind: DestinationKind {
 
     package var type: DestinationType { VOPISettings.type }
     package var pipeline: any Pipeline.Type { VOPIPipeline.self }
-    package func server(of destination: DestinationSettings) throws(SettingFault) -> (url: HTTPURL, trust: Trust)? {
-        let settings = try VOPISettings(destination.values)
-        return (settings.url, settings.trust)
-    }
 
     /// Every video takes a worker while it is uploaded; jobs that run are looked at in the lane of small files.
     package func make(
@@ -145,14 +141,16 @@ package struct VOPIKind: DestinationKind {
             pipeline: VOPIPipeline(api: api, client: client, pool: factory.pool), smallLimit: -1, connections: 16,
             maxInFlight: api.settings.maxInFlight)
         made.setAddress(api.settings.url)
+        made.server = (api.settings.url, api.settings.trust)
         made.testExtension = "mp4"
         made.untried = "no test video is sent, as every job costs credits; 'inlet send' of a video tries it"
         made.results = api.settings.results
         made.accessToken = { refused async throws(DeliveryError) in try await api.accessToken(after: refused) }
         made.keepAlive = { () async throws(DeliveryError) in try await api.tokens?.keepAlive() }
-        made.renewal = {
+        made.expiry = { now in
             guard let tokens = api.tokens, let time = await tokens.lastRenewal() else { return nil }
-            return LoginExpiry(at: time, lasts: Self.loginLife, remedy: tokens.remedy)
+            return Destination.loginWarning(
+                renewedAt: time, lasts: Self.loginLife, remedy: tokens.remedy, now: now)
         }
         return made
     }
@@ -199,7 +197,7 @@ package struct VOPIKind: DestinationKind {
     package func remarks(on destination: DestinationSettings, _ routes: [Route]) -> [SettingFinding] {
         // One that cannot be read was refused when the destination was made.
         guard let job = try? VOPIJobConfig(job.value(in: destination.values)) else { return [] }
-        var remarks = [SettingFinding("orders " + Self.kinds(job.orderedVersions))]
+        var remarks = [(true, "orders " + Self.kinds(job.orderedVersions))]
         for route in routes where route.to.contains(destination.name) {
             // Where it says nothing, the destination's stand.
             guard let text = route.with["commercial_versions"]?.text, !text.allSatisfy(\.isWhitespace) else { continue }
@@ -209,11 +207,11 @@ package struct VOPIKind: DestinationKind {
     }
 
     private static func remark(on text: String, of route: String, _ job: VOPIJobConfig) -> SettingFinding {
-        if text.contains("{") { return SettingFinding("\(route) orders the kinds of pictures that '\(text)' names") }
+        if text.contains("{") { return (true, "\(route) orders the kinds of pictures that '\(text)' names") }
         var job = job
         job.commercialVersions = VOPIJobConfig.versions(in: text)
-        if let (_, reason) = job.objection() { return SettingFinding(isFine: false, "\(route): \(reason)") }
-        return SettingFinding("\(route) orders " + kinds(job.orderedVersions))
+        if let (_, reason) = job.objection() { return (false, "\(route): \(reason)") }
+        return (true, "\(route) orders " + kinds(job.orderedVersions))
     }
 
     private static func kinds(_ ordered: [String]) -> String {

@@ -54,7 +54,7 @@ package final class VOPIAPI: Sendable {
     /// - Throws: `.forbiddenURL` and `.insecureURL` when the server names a place it must not.
     package func presign(
         filename: String?, contentType: String, life: Duration
-    ) async throws(DeliveryError) -> VOPIUploadPlace {
+    ) async throws(DeliveryError) -> UploadPlace {
         let life = Self.life(life)
         let body = JSONValue.members([
             "contentType": .string(contentType), "expiresIn": .number(String(life.components.seconds)),
@@ -63,11 +63,25 @@ package final class VOPIAPI: Sendable {
         let request = request("POST", "api/v1/uploads/presign", body: body)
         return try await send(request, .presign, "asking for an upload URL") { value, response throws(DeliveryError) in
             do throws(TransferError) {
-                return try VOPIUploadPlace(value, asked: life, rules: settings.linkRules)
+                return try Self.uploadPlace(value, asked: life, rules: settings.linkRules)
             } catch {
                 throw DeliveryError(error).redacted(by: response.redactor)
             }
         }
+    }
+
+    /// Where the bytes of a video go: for one PUT, to a URL whose query is a credential; `publicURL` goes into the new job as it is,
+    /// nobody can fetch it, and it is unique, and so finds the job again. `expiresIn` counts from the arrival of the answer.
+    package typealias UploadPlace = (uploadURL: HTTPURL, publicURL: String, expiresIn: Duration)
+
+    /// - Returns: nil where a URL is missing.
+    /// - Throws: `.forbiddenURL` or `.insecureURL` for an upload URL that `rules` refuse.
+    static func uploadPlace(
+        _ value: VOPIValue, asked: Duration, rules: URLRules
+    ) throws(TransferError) -> UploadPlace? {
+        guard let upload = value["uploadUrl"].text, let publicURL = value["publicUrl"].text else { return nil }
+        let life = value["expiresIn"].number.map { Duration.seconds(max($0, 0)) } ?? asked
+        return (try HTTPURL(upload, rules: rules), publicURL, life)
     }
 
     /// `POST /api/v1/jobs`. Not idempotent, and no key makes it so: see `mayHaveCreated`.
@@ -250,14 +264,7 @@ package final class VOPIAPI: Sendable {
 
     /// What the server takes in a path: `[A-Za-z0-9_.-]+`, and no dots alone, which would name the folder above.
     static func check(_ text: String, _ what: String) throws(DeliveryError) {
-        let isPlain = text.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "_"), UInt8(ascii: "."), UInt8(ascii: "-"):
-                true
-            default: false
-            }
-        }
+        let isPlain = text.utf8.allSatisfy { $0 == UInt8(ascii: ".") || ServiceClient.idBytes.contains($0) }
         guard isPlain, (1...200).contains(text.utf8.count), text.contains(where: { $0 != "." }) else {
             let shown = DisplayText.escape(String(text.prefix(60)))
             throw DeliveryError(

@@ -61,7 +61,7 @@ struct VOPIDelivery: Sendable {
         guard let source else {
             throw DeliveryError(.sourceGone, .sourceGone, "\(path.display): removed before it was delivered")
         }
-        try SourceGuard.check(source, order)
+        try source.requireUnchanged(since: order)
         return source
     }
 
@@ -226,12 +226,12 @@ extension VOPIDelivery {
             do throws(DeliveryError) {
                 let sent = try await request(source, url, upload.contentType)
                 // What was sent may be a mixture of two contents.
-                try SourceGuard.check(source, order)
+                try source.requireUnchanged(since: order)
                 return sent
             } catch {
                 failed += 1
                 try await Retrying.pauseSending(after: failed, error, attempt, final: Self.isFinal) {
-                    () throws(DeliveryError) in try SourceGuard.check(source, order)
+                    () throws(DeliveryError) in try source.requireUnchanged(since: order)
                 }
             }
         }
@@ -266,7 +266,7 @@ extension VOPIDelivery {
             return VOPIRecord.Sent(md5: md5.hex, etag: etag, isProved: etag == md5.hex)
         }
         attempt.meter.add(-size)
-        try SourceGuard.check(source, order)
+        try source.requireUnchanged(since: order)
         throw DeliveryError(
             .retry(after: nil), .corrupted,
             "\(url.redacted) holds other bytes (MD5 \(etag)) than were sent (\(md5.hex)); the network or the store is "

@@ -1,25 +1,6 @@
 package import InletCore
 package import InletTransfer
 
-/// Where the bytes of a video go: the answer to `POST /api/v1/uploads/presign`.
-package struct VOPIUploadPlace: Sendable {
-    /// For one PUT; its query is a credential.
-    package var uploadURL: HTTPURL
-    /// Goes into the new job as it is; nobody can fetch it. It is unique, and so finds the job again.
-    package var publicURL: String
-    /// Counted from the arrival of the answer.
-    package var expiresIn: Duration
-
-    /// - Returns: nil where a URL is missing.
-    /// - Throws: `.forbiddenURL` or `.insecureURL` for an upload URL that `rules` refuse.
-    init?(_ value: VOPIValue, asked: Duration, rules: URLRules) throws(TransferError) {
-        guard let upload = value["uploadUrl"].text, let publicURL = value["publicUrl"].text else { return nil }
-        uploadURL = try HTTPURL(upload, rules: rules)
-        self.publicURL = publicURL
-        expiresIn = value["expiresIn"].number.map { .seconds(max($0, 0)) } ?? asked
-    }
-}
-
 /// What a job's status says. The newer server stores `pending` for a job that waits and for one that runs.
 package enum VOPIStatus: Sendable, Hashable {
     case pending

@@ -24,7 +24,7 @@ package struct VOPIPipeline: Pipeline {
         if attempt.isStopping() { throw .stopping }
         // What was sent whole needs no source any more, whatever has become of it.
         if VOPIRecord(attempt.checkpoint.entries).sent == nil {
-            try SourceGuard.check(source, order)
+            try source.requireUnchanged(since: order)
             if let objection = Self.objection(FileName(source.path), size: order.source.size) {
                 throw objection
             }

@@ -12,14 +12,12 @@ final class VOPITokens: Sendable {
     /// How long a renewal that failed for a passing reason is not tried again, where the server does not say.
     static let pause = Duration.seconds(10)
 
-    private struct State {
-        var pair: VOPITokenPair?
-        /// What the server gave and the disk would not take.
-        var unsaved: VOPITokenPair?
-        /// Refresh tokens that have ended, and how: they are not shown again to the server.
-        var ended: [Secret: DeliveryError] = [:]
-        var failure: (error: DeliveryError, at: WallTime, until: WallTime)?
-    }
+    /// `unsaved` is what the server gave and the disk would not take; `ended` has the refresh tokens that have ended, and how:
+    /// they are not shown again to the server.
+    private typealias Known = (
+        pair: VOPITokenPair?, unsaved: VOPITokenPair?, ended: [Secret: DeliveryError],
+        failure: (error: DeliveryError, at: WallTime, until: WallTime)?
+    )
 
     /// Asked without a login: the refresh token is in the body.
     private let service: ServiceClient
@@ -27,7 +25,7 @@ final class VOPITokens: Sendable {
     private let now: @Sendable () -> WallTime
     /// One task renews at a time; those that wait for it find the new pair, or why there is none.
     private let turn = KeyedMutex()
-    private let state = Mutex(State())
+    private let state = Mutex<Known>((nil, nil, [:], nil))
 
     init(
         server: HTTPURL, client: HTTPClient, store: VOPITokenStore, now: @escaping @Sendable () -> WallTime = { .now }

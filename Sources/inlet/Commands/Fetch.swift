@@ -5,6 +5,7 @@ import InletCore
 import InletDashboard
 import InletLinux
 import InletPipelines
+import InletTransfer
 import SystemPackage
 
 struct Fetch: AsyncParsableCommand {
@@ -89,18 +90,18 @@ struct Fetch: AsyncParsableCommand {
     }
 
     /// Fetches with a bar on a terminal, and says what came.
-    private func show(_ order: FetchOrder, _ fetch: @escaping @Sendable () async throws -> Fetched) async throws {
+    private func show(_ order: FetchOrder, _ fetch: @escaping @Sendable () async throws -> Downloaded) async throws {
         let shown = DisplayText.escape(FetchPlace.withoutQuery(source))
         let line = ProgressLine()
         do {
             let fetched = try await Watched.run(fetch) {
-                line.show(shown, sent: order.meter.received, size: order.meter.total ?? order.meter.received + 1)
+                line.show(shown, sent: order.received, size: order.total ?? order.received + 1)
             }
             var facts = [ByteText.format(fetched.size)]
-            if fetched.resumed > 0 { facts.append("\(ByteText.format(fetched.resumed)) of it from before") }
+            if order.resumed > 0 { facts.append("\(ByteText.format(order.resumed)) of it from before") }
             facts += fetched.checked.map { "\($0.algorithm.rawValue) checked" }
             line.end(
-                "\(Console.tint("✓", .good)) \(shown) → \(fetched.file.display) (\(facts.joined(separator: ", ")))")
+                "\(Console.tint("✓", .good)) \(shown) → \(fetched.path.display) (\(facts.joined(separator: ", ")))")
             Console.print("  sha256 \(fetched.sha256.hex)")
         } catch let error as DeliveryError {
             line.erase()

@@ -56,8 +56,8 @@ extension FuzzTarget {
     /// Whatever is said of it tells no secret that the server sent back, and is safe to print.
     private static func verdicts(_ response: HTTPResponse) throws(Broken) {
         var errors = [
-            RoboscopeResponse.error(response, "step"),
-            DeliveryError(S3Refusal(response, now: now), "step", now: now),
+            RoboscopeAPI.error(response, "step"),
+            DeliveryError.ofS3(response, "step", now: now),
             DeliveryError(response, "step", in: .json, secretsMatter: true, now: now),
         ]
         errors += GigHiveEndpoint.allCases.map {
@@ -79,9 +79,9 @@ extension FuzzTarget {
     /// Every message that a body can be.
     private static func contents(_ response: HTTPResponse) {
         _ = GigHiveReply(response, request: "POST")
-        _ = try? RoboscopeResponse.list(response, "step")
-        _ = try? RoboscopeResponse.object(response, "step")
-        _ = JSON.message(response.body, as: SpiralAPI.Created.self)
+        _ = try? RoboscopeAPI.list(response, "step")
+        _ = try? RoboscopeAPI.object(response, "step")
+        _ = SpiralAPI.opened(response.body)
         let tag = DownloadTag(response)
         _ = tag.judge(response, offset: 5)
         _ = DownloadTag(tag.note) == tag
@@ -90,7 +90,7 @@ extension FuzzTarget {
         else { return }
         let rules = URLRules.sentByServer(at: api, allowHTTP: false)
         _ = VOPIProgress(value)
-        _ = try? VOPIUploadPlace(value, asked: .seconds(60), rules: rules)
+        _ = try? VOPIAPI.uploadPlace(value, asked: .seconds(60), rules: rules)
         _ = VOPIDownloads(value, rules: rules)
     }
 

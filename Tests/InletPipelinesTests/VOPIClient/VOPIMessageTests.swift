@@ -98,10 +98,10 @@ import Testing
 
     @Test func `an upload place needs its two addresses, and may be nowhere near us`() throws {
         let good = #"{"uploadUrl":"https://s3.example/u?X-Amz-Expires=60","publicUrl":"https://s3.example/u"}"#
-        let place = try VOPIUploadPlace(Self.value(good), asked: .seconds(77), rules: Self.rules())
+        let place = try VOPIAPI.uploadPlace(Self.value(good), asked: .seconds(77), rules: Self.rules())
         #expect(place?.expiresIn == .seconds(77))
         for json in ["{}", #"{"uploadUrl":"https://s3.example/u"}"#, #"{"publicUrl":"x","uploadUrl":{}}"#] {
-            #expect(try VOPIUploadPlace(Self.value(json), asked: .seconds(1), rules: Self.rules()) == nil)
+            #expect(try VOPIAPI.uploadPlace(Self.value(json), asked: .seconds(1), rules: Self.rules()) == nil)
         }
         for url in [
             "http://s3.example/u", "https://127.0.0.1/u", "https://10.0.0.1/u", "ftp://s3.example/u",
@@ -109,7 +109,7 @@ import Testing
             "https://169.254.169.254/latest", "https://user:pass@s3.example/u",
         ] {
             #expect(throws: TransferError.self, "\(url)") {
-                try VOPIUploadPlace(
+                try VOPIAPI.uploadPlace(
                     Self.value(#"{"uploadUrl":"\#(url)","publicUrl":"p"}"#), asked: .seconds(1), rules: Self.rules())
             }
         }

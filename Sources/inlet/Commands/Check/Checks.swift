@@ -118,7 +118,7 @@ extension Findings {
         } catch {
             add(.unavailable, name, "\(error)", remedy: Self.remedy(for: error, at: destination.name))
         }
-        if let warning = await destination.renewal?()?.warning(now: .now) { add(.warning, name, warning) }
+        if let warning = await destination.expiry?(.now) { add(.warning, name, warning) }
     }
 
     /// What to do about a destination that cannot be reached or used; nil where the reason says it all.
