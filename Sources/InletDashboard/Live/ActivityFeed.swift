@@ -9,16 +9,11 @@ package final class ActivityFeed: Sendable {
     private struct State {
         var ring: EventRing
         var rates: RateHistory
-        var sent = SentBytes()
         /// Signals of the subscribers, by a number each.
         var readers: [UInt64: WakeSignal] = [:]
         var nextReader: UInt64 = 0
         /// Counts commands that may have changed something without an event.
         var changes: UInt64 = 0
-
-        mutating func add(_ share: SentBytes.Share, _ now: WallTime) {
-            rates.add(share.count, to: share.destination, from: share.since, until: now)
-        }
     }
 
     private let state: Mutex<State>
@@ -36,7 +31,7 @@ package final class ActivityFeed: Sendable {
         let now = WallTime.now
         let readers = state.withLock { state in
             state.ring.append(event, at: now)
-            if let share = state.sent.heard(event, at: now) { state.add(share, now) }
+            state.rates.hear(event, at: now)
             return Array(state.readers.values)
         }
         for reader in readers { reader.raise() }
@@ -60,8 +55,7 @@ package final class ActivityFeed: Sendable {
         state.withLock { state in
             for snapshot in inFlight {
                 let ref = snapshot.ref
-                let share = state.sent.seen(snapshot.sent, of: ref.delivery, to: ref.destination, at: now)
-                if let share { state.add(share, now) }
+                state.rates.look(snapshot.sent, of: ref.delivery, to: ref.destination, at: now)
             }
         }
     }

@@ -111,23 +111,12 @@ extension EventValue {
 /// A line of the agent's log as people read it: time, sign, and the event in words. What is no line of the log is shown as it
 /// is, escaped.
 package struct LogLineText: Sendable {
-    /// Which lines somebody wants to see.
-    package struct Filter: Sendable {
-        package var level: LogSettings.Level
-        /// nil = all lines, also those about no job.
-        package var job: Int64?
-
-        package init(level: LogSettings.Level = .debug, job: Int64? = nil) {
-            self.level = level
-            self.job = job
-        }
-
-        /// A line that is not from the log passes, unless one job is asked for.
-        package func allows(_ line: LogFields?) -> Bool {
-            guard let line else { return job == nil }
-            let isGrave = LogSettings.Level(rawValue: line.level).map { $0 >= level } ?? true
-            return isGrave && (job == nil || line.job == job)
-        }
+    /// Whether somebody wants to see a line who wants those of a level and above, and of one job; nil = all, also those about no
+    /// job. A line that is not from the log passes, unless one job is asked for.
+    package static func isWanted(_ line: LogFields?, level: LogSettings.Level = .debug, job: Int64? = nil) -> Bool {
+        guard let line else { return job == nil }
+        let isGrave = LogSettings.Level(rawValue: line.level).map { $0 >= level } ?? true
+        return isGrave && (job == nil || line.job == job)
     }
 
     private let zone: String?

@@ -240,16 +240,14 @@ struct RouteSummary {
     private static func lines(
         of plan: Plan, _ arrival: CompleteFile, _ facts: FileProperties, _ destinations: [String: Destination]
     ) -> [String] {
-        let steps = DeliverySteps(plan, of: arrival.path, destination: { destinations[$0] }).steps.map { step in
-            step.after.map { "\(step.destination) (once \($0) has it)" } ?? step.destination
-        }
+        let steps = DeliverySteps(plan, of: arrival.path) { destinations[$0] }
         var lines = [
             "  category \(plan.category), type \(plan.mediaType)", "  key      \(plan.key)",
-            "  to       \(steps.joined(separator: ", "))",
+            "  to       \(steps.text)",
             "  then     \(plan.onSuccess.rawValue); on failure \(plan.onFailure.rawValue)",
         ]
         if let window = plan.window { lines.append(line(window, size: arrival.identity.size, at: .now)) }
-        if !plan.labels.isEmpty { lines.append("  labels   \(JobText.pairs(plan.labels))") }
+        if !plan.labels.isEmpty { lines.append("  labels   \(JobReport.pairs(plan.labels))") }
         let readings = plan.destinations.compactMap { destinations[$0]?.reading?(arrival.path, plan.with) }
         lines += plan.with.sorted { $0.key < $1.key }.map { name, text in
             let decided = readings.lazy.compactMap { $0.decided[name] }.first

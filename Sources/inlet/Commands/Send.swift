@@ -26,7 +26,7 @@ struct Send: AsyncParsableCommand {
     @Argument(help: "The files.", completion: .file()) var files: [NamedFiles]
     @Option(
         help: ArgumentHelp("The destination; without it, the routes decide.", valueName: "DEST"),
-        completion: ConfiguredNames.destinations)
+        completion: .destinations)
     var to: String?
     @Flag(help: "Sends also what was delivered there before.") var again = false
 

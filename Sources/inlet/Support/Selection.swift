@@ -8,9 +8,9 @@ struct SelectionOptions: ParsableArguments {
     @Option(
         help: "Only these states: pending, failed, delivered…", completion: .list(FileState.allCases.map(\.rawValue)))
     var state: [String] = []
-    @Option(help: "Only files for this destination.", completion: ConfiguredNames.destinations)
+    @Option(help: "Only files for this destination.", completion: .destinations)
     var destination: String?
-    @Option(help: "Only files of this route.", completion: ConfiguredNames.routes) var route: String?
+    @Option(help: "Only files of this route.", completion: .routes) var route: String?
     @Option(help: "Only paths below their root that match, by the rules of routes: 'gigs/**', '*.mov'.")
     var path: String?
     @Option(help: "Only files with this label: NAME=VALUE; may be repeated.") var label: [String] = []

@@ -110,7 +110,7 @@ enum JSONArgument {
     /// One of `words`.
     static func word(_ text: String, _ option: String, _ words: [String]) throws -> JSONValue {
         guard words.contains(text) else {
-            let hint = Suggestion.nearest(to: text, in: words).map { "; did you mean '\($0)'?" } ?? ""
+            let hint = Suggestion.hint(text, in: words)
             throw ValidationError("\(option) must be one of \(words.joined(separator: ", "))\(hint)")
         }
         return .string(text)
@@ -125,17 +125,32 @@ struct ServerOption: ParsableArguments {
         help: ArgumentHelp("The destination; needed where several are of this type.", valueName: "DEST"))
     var destination: String?
 
+    /// Calls `body` with what reaches the server of the one destination of `type`, and says what went wrong there.
+    func use(
+        _ type: String, _ body: (LoadedConfig, DestinationSettings, PipelineFactory) async throws -> Void
+    ) async throws {
+        let config = try options.load()
+        let settings = try find(type, in: config)
+        let factory = PipelineFactory.standard(config)
+        defer { factory.shutdown() }
+        do {
+            try await body(config, settings, factory)
+        } catch let error as DeliveryError {
+            throw ExitStatus.of(error).saying("\(error)")
+        }
+    }
+
     /// The one destination of `type`, or the one of that name. Says what is wrong and exits otherwise.
-    func find(_ type: String, in config: LoadedConfig) throws -> DestinationSettings {
+    private func find(_ type: String, in config: LoadedConfig) throws -> DestinationSettings {
         let all = config.settings.destinations
         let some = all.filter { $0.type == type }
         if let destination {
             if let found = some.first(where: { $0.name == destination }) { return found }
             let other = all.first { $0.name == destination }
-            let hint = Suggestion.nearest(to: destination, in: some.map(\.name)).map { "; did you mean '\($0)'?" } ?? ""
-            let why = other.map { "'\(destination)' is of type \($0.type), not \(type)" }
-            throw ExitStatus.configuration.saying(
-                "\(why ?? "no destination '\(DisplayText.escape(destination))' in \(config.file.display)\(hint)")")
+            guard let other else {
+                throw config.noDestination(destination, Suggestion.hint(destination, in: some.map(\.name)))
+            }
+            throw ExitStatus.configuration.saying("'\(destination)' is of type \(other.type), not \(type)")
         }
         if some.count == 1 { return some[0] }
         if some.isEmpty {

@@ -24,15 +24,9 @@ struct Roboscope: AsyncParsableCommand {
 
     /// Runs `body` with the server's calls, and says what went wrong.
     static func use(_ server: ServerOption, _ body: (RoboscopeAPI) async throws -> Void) async throws {
-        let config = try server.options.load()
-        let settings = try server.find("roboscope", in: config)
-        let factory = PipelineFactory.standard(config)
-        defer { factory.shutdown() }
-        let admin = try config.checking(settings) { () throws(SettingFault) in try factory.roboscopeAdmin(settings) }
-        do {
-            try await body(admin)
-        } catch let error as DeliveryError {
-            throw ExitStatus.of(error).saying("\(error)")
+        try await server.use("roboscope") { config, settings, factory in
+            try await body(
+                try config.checking(settings) { () throws(SettingFault) in try factory.roboscopeAdmin(settings) })
         }
     }
 
