@@ -71,10 +71,8 @@ final class Authenticator: Sendable {
             if access == .full, !asToken { throttle.withLock { $0.succeeded(network) } }
             return access
         }
-        switch throttle.withLock({ $0.failed(network, at: .now) }) {
-        case .none: break
-        case .wait(let wait): log.emit(.dashboardRefused(address: address, wait: wait))
-        case .waitTogether(let wait): log.emit(.dashboardRefused(address: nil, wait: wait))
+        if let (wait, isForAll) = throttle.withLock({ $0.failed(network, at: .now) }) {
+            log.emit(.dashboardRefused(address: isForAll ? nil : address, wait: wait))
         }
         throw APIFault(401, "login_needed", asToken ? "that is no token of this agent" : "that is not it; try again")
     }
@@ -244,16 +242,8 @@ struct LoginThrottle: Sendable {
         return together >= Self.freeTogether ? now.duration(to: end) : nil
     }
 
-    /// What a wrong try brings.
-    enum Backoff: Equatable {
-        case none
-        /// Its address has to wait from now on.
-        case wait(Duration)
-        /// Everybody has.
-        case waitTogether(Duration)
-    }
-
-    mutating func failed(_ network: [UInt8], at now: Instant) -> Backoff {
+    /// A wrong try. - Returns: how long its address has to wait from now on, or everybody; nil = nobody has.
+    mutating func failed(_ network: [UInt8], at now: Instant) -> (wait: Duration, isForAll: Bool)? {
         if let began = spanBegan, now >= began.advanced(by: Self.span) { (together, spanBegan) = (0, nil) }
         spanBegan = spanBegan ?? now
         together += 1
@@ -270,11 +260,11 @@ struct LoginThrottle: Sendable {
             records[oldest] = nil
         }
         records[network] = record
-        if let wait { return .wait(wait) }
+        if let wait { return (wait, false) }
         if together == Self.freeTogether, let began = spanBegan {
-            return .waitTogether(now.duration(to: began.advanced(by: Self.span)))
+            return (now.duration(to: began.advanced(by: Self.span)), true)
         }
-        return .none
+        return nil
     }
 
     mutating func succeeded(_ network: [UInt8]) { records[network] = nil }

@@ -50,10 +50,7 @@ struct DemoFolders: Sendable {
     func writeConfiguration(_ ports: DemoServers.Ports, login token: Secret) throws -> LoadedConfig {
         try DurableFile.write(Array((token.reveal() + "\n").utf8), to: login, mode: 0o600)
         try DurableFile.write(Array(text(ports).utf8), to: configuration, mode: 0o600)
-        let environment = ProcessInfo.processInfo.environment
-        return try ConfigFile.load(
-            configuration, types: DestinationKinds.types, environment: environment,
-            defaults: ConfigOption.defaults(environment))
+        return try ConfigOption.read(configuration)
     }
 
     private func quote(_ path: FilePath) -> String {

@@ -34,9 +34,7 @@ struct ConfigOption: ParsableArguments {
             throw ExitStatus.configuration
         }
         do {
-            let loaded = try ConfigFile.load(
-                path, types: DestinationKinds.types, environment: Self.environment,
-                defaults: Self.defaults(Self.environment))
+            let loaded = try Self.read(path)
             for warning in loaded.warnings where warns { Console.printError("warning: \(warning)") }
             return loaded
         } catch {
@@ -54,9 +52,12 @@ struct ConfigOption: ParsableArguments {
                     excerpt: "")
             ])
         }
-        return try ConfigFile.load(
-            path, types: DestinationKinds.types, environment: Self.environment,
-            defaults: Self.defaults(Self.environment))
+        return try Self.read(path)
+    }
+
+    static func read(_ path: FilePath) throws(ConfigErrors) -> LoadedConfig {
+        try ConfigFile.load(
+            path, types: DestinationKinds.types, environment: environment, defaults: defaults(environment))
     }
 
     /// Where a new one is written: the named file, or the first place in which it will be found; for root /etc/inlet.
