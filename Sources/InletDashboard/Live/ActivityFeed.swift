@@ -29,18 +29,18 @@ package final class ActivityFeed: Sendable {
 
     private func hear(_ event: AgentEvent) {
         let now = WallTime.now
-        let readers = state.withLock { state in
+        change { state in
             state.ring.append(event, at: now)
             state.rates.hear(event, at: now)
-            return Array(state.readers.values)
         }
-        for reader in readers { reader.raise() }
     }
 
     /// Wakes the subscribers after a command that may have changed something without an event.
-    func noteChange() {
+    func noteChange() { change { $0.changes += 1 } }
+
+    private func change(_ body: (inout State) -> Void) {
         let readers = state.withLock { state in
-            state.changes += 1
+            body(&state)
             return Array(state.readers.values)
         }
         for reader in readers { reader.raise() }

@@ -25,15 +25,13 @@ final class Authenticator: Sendable {
     /// Who asks. A wrong token is a wrong try.
     ///
     /// - Throws: `APIFault` where there were too many of these.
-    func principal(
-        _ head: RequestFilter.Head, _ request: Request, from peer: String?
-    ) throws(APIFault) -> Principal {
+    func principal(_ request: Request, from peer: String?) throws(APIFault) -> Principal {
         let address = address(request, peer)
         let name = "dashboard (\(address))"
         guard credentials.login != .none else { return Principal(access: .full, name: name) }
         let cookie = Self.cookie(request)
         var principal = Principal(access: .none, login: credentials.login, name: name)
-        if let token = head.bearer {
+        if let token = request.head.bearer {
             principal.access = try access(by: token, asToken: true, address)
         } else if let id = cookie.map({ Credentials.id(of: $0) }) {
             principal.access = sessions.withLock { $0.access(of: id, at: .now) } ?? .none

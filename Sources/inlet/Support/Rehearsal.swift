@@ -158,17 +158,17 @@ private struct RehearsalSummary {
     func text(ignored: (files: Int, folders: Int)) -> String {
         let files = routes.reduce(0) { $0 + $1.files }
         let bytes = routes.reduce(0) { $0 + $1.bytes }
-        let rows = routes.map { ["  \($0.name)", String($0.files, "file"), ByteText.format($0.bytes)] }
+        let rows = routes.map { ["  \($0.name)", $0.files.counted("file"), ByteText.format($0.bytes)] }
         let counts = others.merging(["ignored": ignored.files]) { $1 }
         var said = Self.words.compactMap { verdict, words in
-            counts[verdict].flatMap { $0 > 0 ? "\(String($0, "file")) \(words)" : nil }
+            counts[verdict].flatMap { $0 > 0 ? "\($0.counted("file")) \(words)" : nil }
         }
         if ignored.folders > 0 {
-            said.append("\(String(ignored.folders, "folder")) of such names, with what is in them")
+            said.append("\(ignored.folders.counted("folder")) of such names, with what is in them")
         }
         let table = rows.isEmpty ? [] : [Console.table(rows)]
         return
-            (["\(String(files, "file")) would be sent, \(ByteText.format(bytes))"] + table + said
+            (["\(files.counted("file")) would be sent, \(ByteText.format(bytes))"] + table + said
             + ["Nothing was sent, and nothing was written."]).joined(separator: "\n")
     }
 }

@@ -281,7 +281,7 @@ extension Roboscope {
                 ("preview_url", previewURL), ("scan_url", scanURL),
             ]
             for case (let name, let text?) in texts { object[name] = .string(text) }
-            object["meta"] = try meta.map { try JSONArgument.object($0, "--meta") }
+            object["meta"] = try meta.map { try JSONValue.read(object: $0, "--meta") }
             return object
         }
     }

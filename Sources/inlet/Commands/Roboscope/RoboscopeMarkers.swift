@@ -111,11 +111,11 @@ extension Roboscope {
             var object: JSONObject = [:]
             object["label"] = label.map { .string($0) }
             for (name, text) in [("p1", p1), ("p2", p2), ("p3", p3), ("p4", p4)] {
-                object[name] = try text.map { try JSONArgument.point($0, "--\(name)") }
+                object[name] = try text.map { try JSONValue.read(point: $0, "--\(name)") }
             }
-            object["color"] = try color.map { try JSONArgument.color($0) }
-            object["meta"] = try meta.map { try JSONArgument.object($0, "--meta") }
-            object["custom_props"] = try props.map { try JSONArgument.object($0, "--props") }
+            object["color"] = try color.map { try JSONValue.read(color: $0) }
+            object["meta"] = try meta.map { try JSONValue.read(object: $0, "--meta") }
+            object["custom_props"] = try props.map { try JSONValue.read(object: $0, "--props") }
             return object
         }
     }

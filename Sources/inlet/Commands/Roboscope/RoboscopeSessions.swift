@@ -111,8 +111,8 @@ extension Roboscope {
     /// The fields of a session's status and type, held to the words that servers know.
     private static func word(_ status: String?, _ type: String?) throws -> JSONObject {
         var object: JSONObject = [:]
-        object["status"] = try status.map { try JSONArgument.word($0, "--status", statusWords) }
-        object["session_type"] = try type.map { try JSONArgument.word($0, "--type", typeWords) }
+        object["status"] = try status.map { try JSONValue.read(word: $0, "--status", statusWords) }
+        object["session_type"] = try type.map { try JSONValue.read(word: $0, "--type", typeWords) }
         return object
     }
 
@@ -127,9 +127,9 @@ extension Roboscope {
 
         func object() throws -> JSONObject {
             var object = try Roboscope.word(status, type)
-            object["started_at"] = try startedAt.map { try JSONArgument.time($0, "--started-at") }
-            object["completed_at"] = try completedAt.map { try JSONArgument.time($0, "--completed-at") }
-            object["meta"] = try meta.map { try JSONArgument.object($0, "--meta") }
+            object["started_at"] = try startedAt.map { try JSONValue.read(time: $0, "--started-at") }
+            object["completed_at"] = try completedAt.map { try JSONValue.read(time: $0, "--completed-at") }
+            object["meta"] = try meta.map { try JSONValue.read(object: $0, "--meta") }
             return object
         }
     }
