@@ -103,5 +103,5 @@ struct AgentClock: Sendable {
 package struct Refusal: Error, Sendable, CustomStringConvertible {
     package let description: String
 
-    init(_ description: String) { self.description = description }
+    package init(_ description: String) { self.description = description }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import InletAgent
 import InletConfig
 import InletCore
 import InletPipelines
@@ -284,7 +285,7 @@ import Testing
     /// Runs the dialog with a person who gives these answers. - Returns: also what that person was told.
     private static func ask(
         _ given: InitGiven, _ lines: String...
-    ) throws(InitRefusal) -> (answers: InitInput, said: [String], hidden: [String]) {
+    ) throws(Refusal) -> (answers: InitInput, said: [String], hidden: [String]) {
         let rest = Mutex(lines[...])
         let said = Mutex([String]())
         let hidden = Mutex([String]())
@@ -334,7 +335,7 @@ import Testing
     }
 
     @Test func `the end of the input ends it`() {
-        #expect(throws: InitRefusal.self) { try Self.ask(InitGiven(), "drop") }
+        #expect(throws: Refusal.self) { try Self.ask(InitGiven(), "drop") }
     }
 
     @Test(arguments: [

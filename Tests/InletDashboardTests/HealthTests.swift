@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@testable import InletAgent
 @testable import InletDashboard
 
 /// The sentence that one reads first.

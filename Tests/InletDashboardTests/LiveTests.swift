@@ -65,26 +65,25 @@ import Testing
     }
 
     @Test func `what was seen of a delivery is not counted again when it is delivered`() {
-        var sent = SentBytes()
-        let later = start + .seconds(5)
-        #expect(sent.heard(.jobStarted(Self.ref, key: "a", attempt: 1, size: 100), at: start) == nil)
-        #expect(
-            sent.seen(30, of: 70, to: "r2", at: start)
-                == SentBytes.Share(destination: "r2", count: 30, since: start))
-        #expect(sent.heard(.transferProgress(Self.ref, sent: 30, size: 100), at: later) == nil)
-        let proof = Proof(key: "a", size: 100, method: .size)
-        let end = sent.heard(.jobDelivered(Self.ref, proof, duration: .seconds(5)), at: later)
-        #expect(end == SentBytes.Share(destination: "r2", count: 70, since: later))
-        #expect(sent.seen(100, of: 70, to: "r2", at: later) == nil)
+        var rates = RateHistory(from: start)
+        let (later, end) = (start + .seconds(12), start + .seconds(22))
+        #expect(rates.hear(.jobStarted(Self.ref, key: "a", attempt: 1, size: 1000), at: start) == 0)
+        #expect(rates.look(300, of: 70, to: "r2", at: start) == 300)
+        #expect(rates.hear(.transferProgress(Self.ref, sent: 300, size: 1000), at: later) == 0)
+        let proof = Proof(key: "a", size: 1000, method: .size)
+        #expect(rates.hear(.jobDelivered(Self.ref, proof, duration: .seconds(22)), at: end) == 700)
+        #expect(rates.look(1000, of: 70, to: "r2", at: end) == 0)
+        // What is counted at a look has left since the one before.
+        #expect(rates.series(at: start + .seconds(30)).destinations["r2"]?.suffix(3) == [30, 55, 14])
     }
 
     @Test func `a try that goes on does not count again what the one before has sent`() {
-        var sent = SentBytes()
-        _ = sent.heard(.jobStarted(Self.ref, key: "a", attempt: 1, size: 100), at: start)
-        #expect(sent.seen(60, of: 70, to: "r2", at: start)?.count == 60)
-        _ = sent.heard(.jobStarted(Self.ref, key: "a", attempt: 2, size: 100), at: start)
-        #expect(sent.seen(60, of: 70, to: "r2", at: start) == nil)
-        #expect(sent.seen(100, of: 70, to: "r2", at: start)?.count == 40)
+        var rates = RateHistory(from: start)
+        rates.hear(.jobStarted(Self.ref, key: "a", attempt: 1, size: 100), at: start)
+        #expect(rates.look(60, of: 70, to: "r2", at: start) == 60)
+        rates.hear(.jobStarted(Self.ref, key: "a", attempt: 2, size: 100), at: start)
+        #expect(rates.look(60, of: 70, to: "r2", at: start) == 0)
+        #expect(rates.look(100, of: 70, to: "r2", at: start) == 40)
     }
 
     @Test func `a clock that was put back does not stop the rates`() {
@@ -94,16 +93,16 @@ import Testing
     }
 
     @Test func `what an earlier process sent, and what only was registered, are no bytes of now`() {
-        var sent = SentBytes()
+        var rates = RateHistory(from: start)
         let proof = Proof(key: "a", size: 100, method: .size)
-        _ = sent.heard(.jobStarted(Self.ref, key: "a", attempt: 2, size: 100, isResumed: true), at: start)
-        #expect(sent.seen(60, of: 70, to: "r2", at: start) == nil)
-        #expect(sent.heard(.jobDelivered(Self.ref, proof, duration: .zero), at: start)?.count == 40)
-        _ = sent.heard(.jobStarted(Self.ref, key: "a", attempt: 1, size: 100), at: start)
+        rates.hear(.jobStarted(Self.ref, key: "a", attempt: 2, size: 100, isResumed: true), at: start)
+        #expect(rates.look(60, of: 70, to: "r2", at: start) == 0)
+        #expect(rates.hear(.jobDelivered(Self.ref, proof, duration: .zero), at: start) == 40)
+        rates.hear(.jobStarted(Self.ref, key: "a", attempt: 1, size: 100), at: start)
         let registered = Proof(key: "a", size: 100, method: .registered)
-        #expect(sent.heard(.jobDelivered(Self.ref, registered, duration: .zero), at: start) == nil)
-        _ = sent.heard(.jobStarted(Self.ref, key: "a", attempt: 1, size: 100, isPoll: true), at: start)
-        #expect(sent.heard(.jobDelivered(Self.ref, proof, duration: .zero), at: start) == nil)
+        #expect(rates.hear(.jobDelivered(Self.ref, registered, duration: .zero), at: start) == 0)
+        rates.hear(.jobStarted(Self.ref, key: "a", attempt: 1, size: 100, isPoll: true), at: start)
+        #expect(rates.hear(.jobDelivered(Self.ref, proof, duration: .zero), at: start) == 0)
     }
 
     @Test func `a feed hears what is said, and tells it by level and by job`() throws {

@@ -1,6 +1,7 @@
 import Foundation
 import InletAgent
 import InletCore
+import Synchronization
 import Testing
 
 @testable import InletDashboard
@@ -92,42 +93,52 @@ import Testing
         func line(_ level: String, _ job: Int) -> LogFields? {
             LogFields(Array(#"{"ts":"x","level":"\#(level)","event":"e","job":\#(job)}"#.utf8))
         }
-        let grave = LogLineText.Filter(level: .warning)
-        #expect(!grave.allows(line("info", 1)) && grave.allows(line("warning", 1)) && grave.allows(line("error", 1)))
-        #expect(grave.allows(line("of tomorrow", 1)) && grave.allows(nil))
-        let one = LogLineText.Filter(job: 7)
-        #expect(one.allows(line("debug", 7)) && !one.allows(line("error", 8)) && !one.allows(nil))
+        func isGrave(_ line: LogFields?) -> Bool { LogLineText.isWanted(line, level: .warning) }
+        #expect(!isGrave(line("info", 1)) && isGrave(line("warning", 1)) && isGrave(line("error", 1)))
+        #expect(isGrave(line("of tomorrow", 1)) && isGrave(nil))
+        func isOfJob(_ line: LogFields?) -> Bool { LogLineText.isWanted(line, job: 7) }
+        #expect(isOfJob(line("debug", 7)) && !isOfJob(line("error", 8)) && !isOfJob(nil))
     }
 }
 
-/// Server-sent events, in whatever pieces they come.
-@Suite struct EventStreamParserTests {
-    private func events(_ text: String, piece: Int) -> [StreamEvent] {
-        var parser = EventStreamParser()
+/// The log in an agent's stream of events, in whatever pieces it comes.
+@Suite struct LogStreamTests {
+    /// The numbers of the lines that are told, until one says that it is enough.
+    private func told(_ text: String, piece: Int, enough: Int64 = .max) throws -> (jobs: [Int64?], hasEnough: Bool) {
+        let found = Mutex<[Int64?]>([])
+        let stream = LogStream { line in
+            found.withLock { $0.append(line.job) }
+            return line.job != enough
+        }
         var rest = Array(text.utf8)[...]
-        var found: [StreamEvent] = []
-        while !rest.isEmpty {
-            found += parser.take(rest.prefix(piece))
+        while !rest.isEmpty, !stream.hasEnough {
+            do {
+                try rest.prefix(piece).withUnsafeBytes { try stream.take($0) }
+            } catch {
+                #expect(stream.hasEnough)
+            }
             rest = rest.dropFirst(piece)
         }
-        return found
+        return (found.withLock { $0 }, stream.hasEnough)
+    }
+
+    private static func event(_ name: String, job: Int) -> String {
+        "event: \(name)\nid: 17\ndata: {\"ts\":\"x\",\"level\":\"info\",\"event\":\"e\",\"job\":\(job)}\n\n"
     }
 
     @Test(arguments: [1, 2, 3, 7, 1000])
-    func `events are the same however their bytes come`(_ piece: Int) {
+    func `lines are the same however their bytes come`(_ piece: Int) throws {
         let text =
-            ": a comment\n\nevent: log\nid: 17\ndata: {\"a\":1}\n\nevent:log\rdata:one\rdata: two\r\r"
-            + "data: three\r\n\r\nevent: none\n\ndata: not ended\n"
-        #expect(
-            events(text, piece: piece) == [
-                StreamEvent(name: "log", data: Array("{\"a\":1}".utf8), id: "17"),
-                StreamEvent(name: "log", data: Array("one\ntwo".utf8), id: "17"),
-                StreamEvent(name: "message", data: Array("three".utf8), id: "17"),
-            ])
+            Self.event("log", job: 1) + Self.event("status", job: 2) + Self.event("log", job: 3)
+            + "event: log\ndata: no line of a log\n\n" + String(Self.event("log", job: 4).dropLast(9))
+        let all = try told(text, piece: piece)
+        #expect(all.jobs == [1, 3] && !all.hasEnough)
+        let some = try told(text, piece: piece, enough: 1)
+        #expect(some.jobs == [1] && some.hasEnough)
     }
 
-    @Test func `an event without end takes no more room than is allowed, and the next is read`() {
-        let text = "data: " + String(repeating: "x", count: 5 << 20) + "\n\ndata: next\n\n"
-        #expect(events(text, piece: 1 << 16).map { String(decoding: $0.data, as: UTF8.self) } == ["next"])
+    @Test func `a line without end takes no more room than is allowed, and the next is read`() throws {
+        let text = "event: log\ndata: " + String(repeating: "x", count: 5 << 20) + "\n\n" + Self.event("log", job: 1)
+        #expect(try told(text, piece: 1 << 16).jobs == [1])
     }
 }

@@ -3,7 +3,7 @@ internal import InletLinux
 internal import Synchronization
 
 /// What is wrong with the log; `inlet status` and the page show it.
-package struct LogStatus: Sendable, Equatable {
+package struct LogStatus: Codable, Sendable, Equatable {
     package var reason: String
     /// Lines that were lost since it began.
     package var lost: Int

@@ -191,3 +191,12 @@ package enum RateText {
         return unit.count == 2 && unit.hasSuffix("b")
     }
 }
+
+extension Int {
+    /// `1 file`, `2 files`.
+    ///
+    /// - Parameter many: nil where an `s` makes the plural.
+    package func counted(_ one: String, _ many: String? = nil) -> String {
+        "\(self) \(self == 1 ? one : many ?? one + "s")"
+    }
+}

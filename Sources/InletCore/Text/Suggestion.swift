@@ -14,6 +14,11 @@ package enum Suggestion {
         return best?.name
     }
 
+    /// The same as the end of a sentence, `; did you mean 'store'?`; empty when none is near.
+    package static func hint(_ word: String, in candidates: some Sequence<String>) -> String {
+        nearest(to: word, in: candidates).map { "; did you mean '\($0)'?" } ?? ""
+    }
+
     /// Insertions, deletions, substitutions and swaps of neighbours (Damerau–Levenshtein, optimal string alignment).
     static func distance(_ left: [Character], _ right: [Character]) -> Int {
         var beforeLast: [Int] = []

@@ -183,7 +183,7 @@ extension Health {
             guard let count = report.files[state], count > 0 else { continue }
             let again = state == FileState.rejected.rawValue ? "" : ", 'inlet queue retry' sends them again"
             let remedy = "'inlet queue list --state \(state)' says why\(again)"
-            add(.files, name: state, "\(count.counted("file", "files")) \(state)", remedy)
+            add(.files, name: state, "\(count.counted("file")) \(state)", remedy)
         }
         if let gone = report.gone_soon, gone >= mostGone {
             add(
@@ -193,7 +193,7 @@ extension Health {
         }
         if let forbidden = report.forbidden {
             add(
-                .files, name: "forbidden", "\(forbidden.files.counted("file", "files")) may not be read by Inlet",
+                .files, name: "forbidden", "\(forbidden.files.counted("file")) may not be read by Inlet",
                 "have the owner allow it (chmod, chown or setfacl); what may be read goes on by itself"
                     + because(forbidden.reason))
         }
@@ -204,7 +204,7 @@ extension Health {
                 "put it in again, wherever: they go on by themselves (\(volume.volume))")
         }
         if let stuck = report.stuck {
-            let what = "\(stuck.files.counted("file", "files")) could not be archived, deleted or quarantined"
+            let what = "\(stuck.files.counted("file")) could not be archived, deleted or quarantined"
             add(.files, name: "stuck", what, "mend that, and it is done by itself\(because(stuck.reason))")
         }
         return found
@@ -281,9 +281,4 @@ struct ReadyReport: Codable, Sendable, NamedSchema {
             journal: live.journalTrouble, roots: live.roots.map { ($0.root.display, $0.state) },
             destinations: live.destinations.map { ($0.name, StatusReport.destination($0, [:]).state) })
     }
-}
-
-extension Int {
-    /// `1 file`, `2 files`.
-    func counted(_ one: String, _ many: String) -> String { "\(self) \(self == 1 ? one : many)" }
 }

@@ -112,15 +112,8 @@ package struct CommandReport: Codable, Sendable, NamedSchema {
 
     static var schemaName: String { "CommandAnswer" }
 
-    static func done(_ message: String) -> CommandReport { CommandReport(done: true, message: message) }
-    static func refused(_ message: String) -> CommandReport { CommandReport(done: false, message: message) }
-
-    package init(done: Bool, message: String, job: Int64? = nil, known: Bool? = nil) {
-        self.done = done
-        self.message = message
-        self.job = job
-        self.known = known
-    }
+    package static func done(_ message: String) -> CommandReport { CommandReport(done: true, message: message) }
+    package static func refused(_ message: String) -> CommandReport { CommandReport(done: false, message: message) }
 }
 
 /// What is known of one file: more than its row says, as far as it is remembered.

@@ -164,7 +164,7 @@ package struct LocalControl: ControlAPI {
     }
 
     func unknownDestination(_ name: String) -> CommandReport {
-        let hint = Self.hint(name, in: agent.destinations.map(\.name))
+        let hint = Suggestion.hint(name, in: agent.destinations.map(\.name))
         return .refused("no destination is called '\(DisplayText.escape(name))'\(hint)")
     }
 
@@ -180,10 +180,6 @@ package struct LocalControl: ControlAPI {
         return .done(LimitReport(limit).text)
     }
 
-    private static func hint(_ word: String, in known: [String]) -> String {
-        Suggestion.nearest(to: word, in: known).map { "; did you mean '\($0)'?" } ?? ""
-    }
-
     // MARK: - The log
 
     /// nil while no agent runs.
@@ -196,7 +192,7 @@ package struct LocalControl: ControlAPI {
     func setLogLevel(_ request: LogLevelRequest) -> CommandReport {
         guard let level = LogSettings.Level(rawValue: request.level) else {
             let levels = LogSettings.Level.allCases.map(\.rawValue)
-            let hint = Self.hint(request.level, in: levels)
+            let hint = Suggestion.hint(request.level, in: levels)
             return .refused(
                 "'\(DisplayText.escape(request.level))' is none of \(levels.joined(separator: ", "))\(hint)")
         }

@@ -166,7 +166,7 @@ package struct ReloadReport: Codable, Sendable, Equatable, NamedSchema {
 
     private static func message(_ changes: [ConfigChange], _ parked: Int) -> String {
         var parts = [
-            changes.isEmpty ? "nothing has changed" : changes.count.counted("change", "changes")
+            changes.isEmpty ? "nothing has changed" : changes.count.counted("change")
         ]
         let waiting = changes.filter(\.needsRestart).map(\.path)
         if !waiting.isEmpty { parts.append("restart needed: \(waiting.joined(separator: ", "))") }

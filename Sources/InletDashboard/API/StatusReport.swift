@@ -101,14 +101,6 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         static let notes: [String: SchemaDescription] = ["service": "What it does."]
     }
 
-    /// Why the log is not written as it should be.
-    package struct Log: Codable, Sendable, NamedSchema {
-        package var reason: String
-        package var lost: Int
-
-        static let notes: [String: SchemaDescription] = ["lost": "Lines that were lost since it began."]
-    }
-
     /// Files with which something cannot be done now.
     package struct BlockedFiles: Codable, Sendable, NamedSchema {
         package var files: Int
@@ -154,7 +146,7 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
     package var gone_soon: Int?
     package var away: [AwayVolume]?
     /// nil while the log is written.
-    package var log: Log?
+    package var log: LogStatus?
     package var incidents: [ServiceFailure]?
     /// How far the files are that waited at the start; nil once all have been tried.
     package var resuming: ResumeSummary?
@@ -204,7 +196,7 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         windows = live?.windows.map { WindowReport(route: $0.route, $0.window, at: .now) }
         let ended = live?.incidents ?? []
         incidents = ended.isEmpty ? nil : ended.map { ServiceFailure(service: $0.service, reason: $0.reason) }
-        log = live?.logStanding.map { Log(reason: $0.reason, lost: $0.lost) }
+        log = live?.logStanding
         roots = live?.roots.map(Self.root) ?? []
         in_flight = live?.inFlight.map(Self.transfer) ?? []
         in_flight += try await agent.journal.waiting(limit: Self.mostWaiting).map { delivery in
@@ -307,6 +299,11 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
             size: delivery.size, since: delivery.admittedAt.rfc3339, percent: step?.percent,
             step: (delivery.saying ?? step?.step).map { DisplayText.escape($0) }, next_look: delivery.until.rfc3339)
     }
+}
+
+extension LogStatus: NamedSchema {
+    static var schemaName: String { "Log" }
+    static let notes: [String: SchemaDescription] = ["lost": "Lines that were lost since it began."]
 }
 
 extension ResumeSummary: NamedSchema {

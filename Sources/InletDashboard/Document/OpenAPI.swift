@@ -7,7 +7,7 @@ extension Endpoints {
         var types: [String: any NamedSchema.Type] = [ErrorReport.schemaName: ErrorReport.self]
         var paths: [String: [String: JSONValue]] = [:]
         for endpoint in all {
-            if case .json(let schema) = endpoint.answer { schema.collect(&types) }
+            endpoint.answer.collect(&types)
             endpoint.body?.schema.collect(&types)
             paths[endpoint.path, default: [:]][endpoint.verb.lowercased()] = endpoint.operation
         }
@@ -77,17 +77,13 @@ extension Endpoint {
     }
 
     private var responses: JSONValue {
-        let content: JSONValue =
-            switch answer {
-            case .json(let schema): Self.content("application/json", schema)
-            case .text(let type): Self.content(type, .text)
-            case .stream: Self.content("text/event-stream", .text)
-            }
         func response(_ description: String, _ content: JSONValue) -> JSONValue {
             .object(["description": .string(description), "content": content])
         }
         var responses = ["default": response("Why not.", Self.content("application/json", .named(ErrorReport.self)))]
-        for status in [200] + others { responses[String(status)] = response("The answer.", content) }
+        for status in [200] + others {
+            responses[String(status)] = response("The answer.", Self.content(answerType, answer))
+        }
         return .object(responses)
     }
 

@@ -16,12 +16,12 @@ extension Endpoints {
 
     static let healthz = Endpoint(
         method: .get, path: "/healthz", summary: "Answers while the process does.", need: .nothing,
-        answer: .text("text/plain")
+        answer: .text, answerType: "text/plain"
     ) { _, _ in .text("ok\n") }
 
     static let readyz = Endpoint(
         method: .get, path: "/readyz", summary: "Whether the agent does what it is there for, and if not, why.",
-        need: .nothing, answer: .json(.named(ReadyReport.self)), others: [503]
+        need: .nothing, answer: .named(ReadyReport.self), others: [503]
     ) { call, _ in
         let reasons = ReadyReport.reasons(call.control.agent.live)
         let mayKnow = call.principal.access >= .read
@@ -57,7 +57,7 @@ extension Endpoints {
     /// For Prometheus.
     static let metrics = Endpoint(
         method: .get, path: "/metrics", summary: "Figures in Prometheus' text format.", need: .read,
-        answer: .text(MetricsPage.contentType)
+        answer: .text, answerType: MetricsPage.contentType
     ) { call, _ in .text(try await MetricsPage(call.control.agent).text(), type: MetricsPage.contentType) }
 
     // MARK: - The configuration
@@ -77,7 +77,7 @@ extension Endpoints {
 
     static let document = Endpoint(
         method: .get, path: Endpoint.base + "openapi.json", summary: "This document.", need: .read,
-        answer: .json(.object([], more: .anything))
+        answer: .object([], more: .anything)
     ) { call, _ in try .json(openAPI(version: call.context.version)) }
 
     // MARK: - The log
@@ -107,7 +107,8 @@ extension Endpoints {
         method: .get, path: Endpoint.base + "events",
         summary: "An event stream: hello, then log (an Event each), status (a Status) and rates, as they come.",
         need: .read,
-        query: [Parameter("level", .level, "The least important of log; info without it."), after], answer: .stream
+        query: [Parameter("level", .level, "The least important of log; info without it."), after], answer: .text,
+        answerType: "text/event-stream"
     ) { call, exchange in
         let last = exchange.request.headers[.lastEventID]
         // Without it the stream would begin now, and what came in between would be missed in silence.
@@ -142,7 +143,7 @@ extension Endpoints {
 
     static let login = Endpoint(
         method: .post, path: Endpoint.base + "login", summary: "Opens a session, and sets its cookie.", need: .nothing,
-        body: Endpoint.Body(schema: .named(LoginRequest.self)), answer: .json(.named(SessionReport.self))
+        body: Endpoint.Body(schema: .named(LoginRequest.self)), answer: .named(SessionReport.self)
     ) { call, exchange in
         guard let logIn = call.principal.logIn else { return try .json(report(call.principal.access, call)) }
         let (access, cookie) = try logIn(Secret(JSON.decode(exchange.body, as: LoginRequest.self).secret))
@@ -153,7 +154,7 @@ extension Endpoints {
 
     static let logout = Endpoint(
         method: .post, path: Endpoint.base + "logout", summary: "Ends your session.", need: .nothing,
-        answer: .json(.named(SessionReport.self))
+        answer: .named(SessionReport.self)
     ) { call, _ in
         let cookie = call.principal.logOut?()
         var response = try Response.json(report(call.principal.login == .none ? call.principal.access : .none, call))

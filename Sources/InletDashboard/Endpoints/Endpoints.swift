@@ -77,13 +77,6 @@ struct Endpoint: Sendable {
         }
     }
 
-    enum ResponseFormat: Sendable {
-        case json(Schema)
-        case text(String)
-        /// An event stream.
-        case stream
-    }
-
     var method: HTTPRequest.Method
     /// `/api/v1/jobs/{id}`.
     var path: String
@@ -93,7 +86,8 @@ struct Endpoint: Sendable {
     /// What stands in the places of the path, where it is not what their names say.
     var places: [String: Schema] = [:]
     var body: Body?
-    var answer: ResponseFormat
+    var answer: Schema
+    var answerType = "application/json"
     /// Other statuses that it has an answer of the same kind for.
     var others: [Int] = []
     var serve: @Sendable (APICall, HTTPExchange) async throws -> Response
@@ -215,7 +209,7 @@ package struct TypedEndpoint<Body: Codable & Sendable, ResponseFormat: Encodable
         (self.deadline, self.answer) = (deadline, answer)
         row = Endpoint(
             method: method, path: Endpoint.base + path, summary: summary, need: need, query: query, places: places,
-            body: body, answer: .json(SchemaReader.schema(of: ResponseFormat.self))
+            body: body, answer: SchemaReader.schema(of: ResponseFormat.self)
         ) { call, exchange in
             let value = try Self.decode(exchange.body, body)
             let permit = isLarge(call, value) ? try call.context.largeAnswers?.permitForAnswer() : nil

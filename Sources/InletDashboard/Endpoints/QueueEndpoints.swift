@@ -96,9 +96,9 @@ extension Endpoints {
     ) { call throws -> CommandReport in
         let (files, skipped) = try await call.control.agent.clear()
         let left = skipped.sorted { $0.key < $1.key }.map {
-            "; \($0.value.counted("file", "files")) skipped: \($0.key)"
+            "; \($0.value.counted("file")) skipped: \($0.key)"
         }
-        return .done("\(files.counted("file", "files")) cancelled" + left.joined())
+        return .done("\(files.counted("file")) cancelled" + left.joined())
     }
 
     private static func words(_ action: JobAction) -> String {

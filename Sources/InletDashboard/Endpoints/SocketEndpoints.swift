@@ -46,7 +46,7 @@ extension Endpoints {
             switch answer {
             case .known(let job, let what): CommandReport(done: true, message: what, job: job, known: true)
             case .queued(let job): CommandReport(done: true, message: "queued as job \(job)", job: job)
-            case .refused(let why): CommandReport(done: false, message: why)
+            case .refused(let why): .refused(why)
             }
         }
     }

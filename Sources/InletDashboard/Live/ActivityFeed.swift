@@ -9,16 +9,11 @@ package final class ActivityFeed: Sendable {
     private struct State {
         var ring: EventRing
         var rates: RateHistory
-        var sent = SentBytes()
         /// Signals of the subscribers, by a number each.
         var readers: [UInt64: WakeSignal] = [:]
         var nextReader: UInt64 = 0
         /// Counts commands that may have changed something without an event.
         var changes: UInt64 = 0
-
-        mutating func add(_ share: SentBytes.Share, _ now: WallTime) {
-            rates.add(share.count, to: share.destination, from: share.since, until: now)
-        }
     }
 
     private let state: Mutex<State>
@@ -34,18 +29,18 @@ package final class ActivityFeed: Sendable {
 
     private func hear(_ event: AgentEvent) {
         let now = WallTime.now
-        let readers = state.withLock { state in
+        change { state in
             state.ring.append(event, at: now)
-            if let share = state.sent.heard(event, at: now) { state.add(share, now) }
-            return Array(state.readers.values)
+            state.rates.hear(event, at: now)
         }
-        for reader in readers { reader.raise() }
     }
 
     /// Wakes the subscribers after a command that may have changed something without an event.
-    func noteChange() {
+    func noteChange() { change { $0.changes += 1 } }
+
+    private func change(_ body: (inout State) -> Void) {
         let readers = state.withLock { state in
-            state.changes += 1
+            body(&state)
             return Array(state.readers.values)
         }
         for reader in readers { reader.raise() }
@@ -60,8 +55,7 @@ package final class ActivityFeed: Sendable {
         state.withLock { state in
             for transfer in inFlight {
                 let ref = transfer.ref
-                let share = state.sent.seen(transfer.sent, of: ref.delivery, to: ref.destination, at: now)
-                if let share { state.add(share, now) }
+                state.rates.look(transfer.sent, of: ref.delivery, to: ref.destination, at: now)
             }
         }
     }

@@ -4,22 +4,6 @@ internal import InletAgent
 internal import InletCore
 internal import NIOCore
 internal import ServiceLifecycle
-internal import Synchronization
-
-/// Ends a stream: the reader has left, or the server shuts down.
-final class StreamEnd: Sendable {
-    private let flag = Mutex(false)
-    private let signal: WakeSignal
-
-    init(_ signal: WakeSignal) { self.signal = signal }
-
-    func come() {
-        flag.withLock { $0 = true }
-        signal.raise()
-    }
-
-    var hasCome: Bool { flag.withLock { $0 } || Task.isCancelled }
-}
 
 /// Sends one reader what happens (WHATWG HTML, server-sent events). A reader that accepts nothing for a minute is disconnected;
 /// one that falls behind by more than the ring holds misses the events in between.
@@ -51,21 +35,26 @@ struct EventStream: Sendable {
     private func run(_ writer: inout any ResponseBodyWriter) async throws {
         let (signal, end) = feed.subscribe()
         defer { end() }
-        let ending = StreamEnd(signal)
+        // The reader has left, or the server shuts down.
+        let ending = StopFlag()
+        let finish = { @Sendable in
+            ending.set()
+            signal.raise()
+        }
         // A browser that goes away is noticed at once, and not when the next thing happens.
         try await exchange.request.body.consumeWithInboundCloseHandler { _ in
             try await withGracefulShutdownHandler {
                 try await sendEvents(&writer, signal, until: ending)
             } onGracefulShutdown: {
-                ending.come()
+                finish()
             }
         } onInboundClosed: {
-            ending.come()
+            finish()
         }
     }
 
     private func sendEvents(
-        _ writer: inout any ResponseBodyWriter, _ signal: WakeSignal, until end: StreamEnd
+        _ writer: inout any ResponseBodyWriter, _ signal: WakeSignal, until end: StopFlag
     ) async throws {
         var (cursor, changes) = (after ?? feed.last, feed.changes)
         var (isChanged, changedAt) = (true, ContinuousClock.now)
@@ -73,7 +62,7 @@ struct EventStream: Sendable {
         try await send(
             "hello", JSONValue.object(["seq": .number("\(feed.last)"), "version": .string(call.context.version)]),
             &writer)
-        while !end.hasCome {
+        while !end.isSet, !Task.isCancelled {
             let news = feed.events(after: cursor, limit: Self.mostAtOnce)
             for event in news where event.level >= level { try await send("log", event, id: event.seq, &writer) }
             cursor = news.last?.seq ?? cursor
@@ -94,7 +83,7 @@ struct EventStream: Sendable {
             }
             if news.count == Self.mostAtOnce { continue }
             await signal.wait(until: isChanged || !inFlight.isEmpty ? min(nextStatus, nextRates) : nextRates)
-            if !end.hasCome { try await Task.sleep(for: Self.pace) }
+            if !end.isSet { try await Task.sleep(for: Self.pace) }
         }
     }
 

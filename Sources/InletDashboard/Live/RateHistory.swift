@@ -1,7 +1,8 @@
 internal import InletAgent
 internal import InletCore
 
-/// How fast bytes went to each destination in the last hour, in steps of ten seconds. Pure: time is a parameter.
+/// How fast bytes went to each destination in the last hour, in steps of ten seconds. How many bytes of each running delivery
+/// are counted is remembered, so that the next look counts only the rest. Pure: time is a parameter.
 struct RateHistory: Sendable {
     static let step: Int64 = 10_000
     static let steps = 360
@@ -13,8 +14,51 @@ struct RateHistory: Sendable {
     /// The newest step that there is a place for.
     private var newest: Int64
 
+    /// By delivery. `counted` is nil until the first look at one that goes on with what an earlier process or try sent.
+    private var records: [Int64: (counted: Int64?, size: Int64, at: WallTime)] = [:]
+    /// Many times what can run at once.
+    private static let mostRecords = 10_000
+
     init(from start: WallTime) {
         newest = start.milliseconds / Self.step
+    }
+
+    /// Counts the bytes that an event reports as sent. - Returns: how many they are.
+    @discardableResult
+    mutating func hear(_ event: AgentEvent, at now: WallTime) -> Int64 {
+        switch event {
+        case .jobStarted(let ref, _, _, let size, let isPoll, let isResumed):
+            if records.count >= Self.mostRecords { records = [:] }
+            let counted: Int64? = isPoll ? size : isResumed || records[ref.delivery] != nil ? nil : 0
+            records[ref.delivery] = (counted, size, now)
+            return 0
+        case .transferProgress(let ref, let sent, _, _):
+            return look(sent, of: ref.delivery, to: ref.destination, at: now)
+        case .jobWaiting(let ref, _, _, _):
+            // Nothing of it is left to send.
+            guard let size = records[ref.delivery]?.size else { return 0 }
+            return look(size, of: ref.delivery, to: ref.destination, at: now)
+        case .jobDelivered(let ref, let proof, _):
+            defer { records[ref.delivery] = nil }
+            guard proof.sameAs == nil, ![.registered, .adopted, .carried].contains(proof.method) else { return 0 }
+            return look(proof.size, of: ref.delivery, to: ref.destination, at: now)
+        case .jobRetry: return 0  // The next try may go on where this one ended.
+        case .jobFailed(let ref, _, _):
+            records[ref.delivery] = nil
+            return 0
+        default: return 0
+        }
+    }
+
+    /// Counts the bytes that a delivery has sent since the last look. - Returns: how many they are.
+    @discardableResult
+    mutating func look(_ sent: Int64, of delivery: Int64, to destination: String, at now: WallTime) -> Int64 {
+        guard let record = records[delivery] else { return 0 }
+        records[delivery]?.counted = max(sent, record.counted ?? 0)
+        records[delivery]?.at = now
+        guard let counted = record.counted, sent > counted else { return 0 }
+        add(sent - counted, to: destination, from: record.at, until: now)
+        return sent - counted
     }
 
     /// Counts bytes that left between two times, evenly.
@@ -80,55 +124,4 @@ package struct RatesReport: Codable, Sendable, Equatable, NamedSchema {
     package var destinations: [String: [Int64]]
 
     static let notes: [String: SchemaDescription] = ["from": .time, "total": "Bytes per second."]
-}
-
-/// Remembers how many bytes of each running delivery are counted, so that the next look counts only the rest. Pure.
-struct SentBytes: Sendable {
-    /// Bytes that left between two times.
-    struct Share: Sendable, Equatable {
-        var destination: String
-        var count: Int64
-        var since: WallTime
-    }
-
-    /// Many times what can run at once.
-    static let most = 10_000
-
-    /// By delivery. `counted` is nil until the first look at one that goes on with what an earlier process or try sent.
-    private var records: [Int64: (counted: Int64?, size: Int64, at: WallTime)] = [:]
-
-    /// The bytes that an event reports as sent.
-    mutating func heard(_ event: AgentEvent, at now: WallTime) -> Share? {
-        switch event {
-        case .jobStarted(let ref, _, _, let size, let isPoll, let isResumed):
-            if records.count >= Self.most { records = [:] }
-            let counted: Int64? = isPoll ? size : isResumed || records[ref.delivery] != nil ? nil : 0
-            records[ref.delivery] = (counted, size, now)
-            return nil
-        case .transferProgress(let ref, let sent, _, _):
-            return seen(sent, of: ref.delivery, to: ref.destination, at: now)
-        case .jobWaiting(let ref, _, _, _):
-            // Nothing of it is left to send.
-            guard let size = records[ref.delivery]?.size else { return nil }
-            return seen(size, of: ref.delivery, to: ref.destination, at: now)
-        case .jobDelivered(let ref, let proof, _):
-            defer { records[ref.delivery] = nil }
-            guard proof.sameAs == nil, ![.registered, .adopted, .carried].contains(proof.method) else { return nil }
-            return seen(proof.size, of: ref.delivery, to: ref.destination, at: now)
-        case .jobRetry: return nil  // The next try may go on where this one ended.
-        case .jobFailed(let ref, _, _):
-            records[ref.delivery] = nil
-            return nil
-        default: return nil
-        }
-    }
-
-    /// The bytes that a delivery has sent since the last look.
-    mutating func seen(_ sent: Int64, of delivery: Int64, to destination: String, at now: WallTime) -> Share? {
-        guard let record = records[delivery] else { return nil }
-        records[delivery]?.counted = max(sent, record.counted ?? 0)
-        records[delivery]?.at = now
-        guard let counted = record.counted, sent > counted else { return nil }
-        return Share(destination: destination, count: sent - counted, since: record.at)
-    }
 }

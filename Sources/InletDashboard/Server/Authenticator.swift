@@ -25,15 +25,13 @@ final class Authenticator: Sendable {
     /// Who asks. A wrong token is a wrong try.
     ///
     /// - Throws: `APIFault` where there were too many of these.
-    func principal(
-        _ head: RequestFilter.Head, _ request: Request, from peer: String?
-    ) throws(APIFault) -> Principal {
+    func principal(_ request: Request, from peer: String?) throws(APIFault) -> Principal {
         let address = address(request, peer)
         let name = "dashboard (\(address))"
         guard credentials.login != .none else { return Principal(access: .full, name: name) }
         let cookie = Self.cookie(request)
         var principal = Principal(access: .none, login: credentials.login, name: name)
-        if let token = head.bearer {
+        if let token = request.head.bearer {
             principal.access = try access(by: token, asToken: true, address)
         } else if let id = cookie.map({ Credentials.id(of: $0) }) {
             principal.access = sessions.withLock { $0.access(of: id, at: .now) } ?? .none
@@ -71,10 +69,8 @@ final class Authenticator: Sendable {
             if access == .full, !asToken { throttle.withLock { $0.succeeded(network) } }
             return access
         }
-        switch throttle.withLock({ $0.failed(network, at: .now) }) {
-        case .none: break
-        case .wait(let wait): log.emit(.dashboardRefused(address: address, wait: wait))
-        case .waitTogether(let wait): log.emit(.dashboardRefused(address: nil, wait: wait))
+        if let (wait, isForAll) = throttle.withLock({ $0.failed(network, at: .now) }) {
+            log.emit(.dashboardRefused(address: isForAll ? nil : address, wait: wait))
         }
         throw APIFault(401, "login_needed", asToken ? "that is no token of this agent" : "that is not it; try again")
     }
@@ -244,16 +240,8 @@ struct LoginThrottle: Sendable {
         return together >= Self.freeTogether ? now.duration(to: end) : nil
     }
 
-    /// What a wrong try brings.
-    enum Backoff: Equatable {
-        case none
-        /// Its address has to wait from now on.
-        case wait(Duration)
-        /// Everybody has.
-        case waitTogether(Duration)
-    }
-
-    mutating func failed(_ network: [UInt8], at now: Instant) -> Backoff {
+    /// A wrong try. - Returns: how long its address has to wait from now on, or everybody; nil = nobody has.
+    mutating func failed(_ network: [UInt8], at now: Instant) -> (wait: Duration, isForAll: Bool)? {
         if let began = spanBegan, now >= began.advanced(by: Self.span) { (together, spanBegan) = (0, nil) }
         spanBegan = spanBegan ?? now
         together += 1
@@ -270,11 +258,11 @@ struct LoginThrottle: Sendable {
             records[oldest] = nil
         }
         records[network] = record
-        if let wait { return .wait(wait) }
+        if let wait { return (wait, false) }
         if together == Self.freeTogether, let began = spanBegan {
-            return .waitTogether(now.duration(to: began.advanced(by: Self.span)))
+            return (now.duration(to: began.advanced(by: Self.span)), true)
         }
-        return .none
+        return nil
     }
 
     mutating func succeeded(_ network: [UInt8]) { records[network] = nil }

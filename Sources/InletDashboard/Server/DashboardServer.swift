@@ -18,7 +18,9 @@ package struct DashboardServer: Service {
     private let listen: ListenAddress
     private let responder: APIResponder
     private let authenticator: Authenticator
-    private let assets = WebAssets()
+    /// The page's files, which the program holds (`Sources/InletWeb/page`), by path: `/` for the page itself, `/assets/NAME` for all
+    /// others.
+    private let files = Self.pageFiles()
     private let bounds: ServerBounds
     private let status: DashboardStatus
     private let log: EventLog
@@ -96,22 +98,20 @@ package struct DashboardServer: Service {
             let fault = APIFault.tooLarge("the path is longer than \(Self.longestPath) bytes")
             return await request.refuse(.fault(fault), deadline)
         }
-        let head = RequestFilter.Head(request)
-        let hostFault = authenticator.filter.hostFault(head)
+        let hostFault = authenticator.filter.hostFault(request.head)
         if let hostFault, !Self.openToAllHosts.contains(request.uri.path) {
             return await request.refuse(.fault(hostFault), deadline)
         }
-        if let response = assets.response(to: request) { return await request.refuse(response, deadline) }
+        if let response = file(for: request) { return await request.refuse(response, deadline) }
         let principal: Principal
         // A liveness check needs no secret; under another host's name none is looked at.
         if hostFault != nil || request.uri.path == "/healthz" {
             principal = Principal(access: .none, name: "dashboard")
         } else {
             do throws(APIFault) {
-                if let fault = authenticator.filter.proxyFault(head) ?? authenticator.filter.crossFault(head) {
-                    throw fault
-                }
-                principal = try authenticator.principal(head, request, from: peer)
+                let filter = authenticator.filter
+                if let fault = filter.proxyFault(request.head) ?? filter.crossFault(request.head) { throw fault }
+                principal = try authenticator.principal(request, from: peer)
             } catch {
                 return await request.refuse(.fault(error), deadline)
             }
@@ -120,6 +120,36 @@ package struct DashboardServer: Service {
         return await responder.respond(to: request, from: principal, deadline) { endpoint in
             if let fault = RequestFilter.accessFault(access, endpoint.need) { throw fault }
         }
+    }
+
+    private typealias PageFile = (type: String, tag: String, body: ByteBuffer)
+
+    private static func pageFiles() -> [String: PageFile] {
+        var files: [String: PageFile] = [:]
+        for index in 0... {
+            guard let file = inlet_web_file(index)?.pointee else { break }
+            let (name, text) = (String(cString: file.name), String(cString: file.text))
+            let tag = "\"\(SHA256.bytes(of: text.utf8).prefix(16).hex)\""
+            files[name == "index.html" ? "/" : "/assets/\(name)"] = (
+                String(cString: file.type), tag, ByteBuffer(string: text)
+            )
+        }
+        return files
+    }
+
+    /// A file of the page, or 304 when the `ETag` matches; nil for a path that is none of theirs.
+    private func file(for request: Request) -> Response? {
+        guard let file = files[request.uri.path] else { return nil }
+        guard request.method == .get || request.method == .head else {
+            return .fault(APIFault(405, "method", "this path knows GET", allowed: ["GET"]))
+        }
+        // Browsers keep the files, and ask each time: another version of Inlet has other files.
+        var headers: HTTPFields = [.eTag: file.tag, .cacheControl: "no-cache"]
+        let known = request.headers[.ifNoneMatch]?.split(separator: ",").map { $0.filter { $0 != " " } } ?? []
+        if known.contains(file.tag) || known.contains("*") { return Response(status: .notModified, headers: headers) }
+        headers[.contentType] = file.type
+        let response = Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: file.body))
+        return request.method == .head ? response.withoutBody : response
     }
 
     /// The page loads nothing from other hosts, and is shown in no other page's frame.
@@ -139,27 +169,6 @@ package struct DashboardServer: Service {
             name: .named("Permissions-Policy"),
             value: "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"),
     ]
-}
-
-extension RequestFilter.Head {
-    init(_ request: Request) {
-        let headers = request.headers
-        let hosts = (request.head.authority.map { [$0] } ?? []) + headers[values: .host]
-        self.init(
-            method: request.method.rawValue, host: hosts.first, hasMoreHosts: hosts.count > 1,
-            origin: headers[.origin], fetchSite: headers[HTTPField.Name.fetchSite],
-            contentType: headers[.contentType], mark: headers[HTTPField.Name.mark],
-            authorization: headers[.authorization],
-            proxyMark: headers.lazy.map(\.name.canonicalName).first(where: Self.isOfProxies))
-    }
-
-    private static func isOfProxies(_ name: String) -> Bool {
-        name.hasPrefix("x-forwarded-") || ["forwarded", "via", "x-real-ip"].contains(name)
-    }
-}
-
-extension HTTPField.Name {
-    fileprivate static var host: Self { named("Host") }
 }
 
 /// Where the page and the API listen, and if they cannot, why.
@@ -192,39 +201,5 @@ package final class DashboardStatus: Sendable {
             defer { (report.state, report.error) = (.failing, reason) }
             return report.error != reason
         }
-    }
-}
-
-/// Serves the files of the page, which the program holds (`Sources/InletWeb/page`). Answers 304 when the `ETag` matches.
-struct WebAssets: Sendable {
-    /// By path: `/` for the page itself, `/assets/NAME` for all others.
-    private let files: [String: (type: String, tag: String, body: ByteBuffer)]
-
-    init() {
-        var files: [String: (type: String, tag: String, body: ByteBuffer)] = [:]
-        for index in 0... {
-            guard let file = inlet_web_file(index)?.pointee else { break }
-            let name = String(cString: file.name)
-            let text = String(cString: file.text)
-            let tag = "\"\(SHA256.bytes(of: text.utf8).prefix(16).hex)\""
-            let path = name == "index.html" ? "/" : "/assets/\(name)"
-            files[path] = (String(cString: file.type), tag, ByteBuffer(string: text))
-        }
-        self.files = files
-    }
-
-    /// nil for a path that is none of theirs.
-    func response(to request: Request) -> Response? {
-        guard let file = files[request.uri.path] else { return nil }
-        guard request.method == .get || request.method == .head else {
-            return .fault(APIFault(405, "method", "this path knows GET", allowed: ["GET"]))
-        }
-        // Browsers keep the files, and ask each time: another version of Inlet has other files.
-        var headers: HTTPFields = [.eTag: file.tag, .cacheControl: "no-cache"]
-        let known = request.headers[.ifNoneMatch]?.split(separator: ",").map { $0.filter { $0 != " " } } ?? []
-        if known.contains(file.tag) || known.contains("*") { return Response(status: .notModified, headers: headers) }
-        headers[.contentType] = file.type
-        let response = Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: file.body))
-        return request.method == .head ? response.withoutBody : response
     }
 }

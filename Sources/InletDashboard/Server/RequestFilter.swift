@@ -1,32 +1,9 @@
+internal import Foundation
 internal import HTTPTypes
 internal import InletCore
 
 /// Which requests the port accepts, judged by their head alone. Pure.
 struct RequestFilter: Sendable {
-    /// What it looks at.
-    struct Head: Sendable {
-        var method = "GET"
-        /// The header, or what stands for it in HTTP/2.
-        var host: String?
-        /// Whether it has more of these: who stands in between may have gone by another one (RFC 9112, 3.2).
-        var hasMoreHosts = false
-        var origin: String?
-        var fetchSite: String?
-        var contentType: String?
-        /// `X-Inlet`.
-        var mark: String?
-        /// `Authorization`.
-        var authorization: String?
-        /// A header that only a proxy adds.
-        var proxyMark: String?
-
-        /// A token that came with the request; a page of another site cannot add one.
-        var bearer: String? {
-            guard let authorization, authorization.lowercased().hasPrefix("bearer ") else { return nil }
-            return String(authorization.dropFirst(7)).trimmingSpaces
-        }
-    }
-
     let listen: ListenAddress
     /// In lower case.
     let hosts: [String]
@@ -40,9 +17,9 @@ struct RequestFilter: Sendable {
     }
 
     /// DNS rebinding: another site's page under a name that resolves to this machine would count as ours.
-    func hostFault(_ head: Head) -> APIFault? {
-        if head.hasMoreHosts { return .badRequest("the request names more than one host") }
-        guard let host = head.host?.lowercased(), !host.isEmpty else {
+    func hostFault(_ head: HTTPRequest) -> APIFault? {
+        if head.hosts.count > 1 { return .badRequest("the request names more than one host") }
+        guard let host = head.hosts.first?.lowercased(), !host.isEmpty else {
             return APIFault(421, "host", "the request names no host")
         }
         guard let name = Self.name(of: host) else { return .badRequest("the header Host is no name with a port") }
@@ -60,7 +37,7 @@ struct RequestFilter: Sendable {
     }
 
     /// Through a proxy everybody comes from this machine; that must not be enough.
-    func proxyFault(_ head: Head) -> APIFault? {
+    func proxyFault(_ head: HTTPRequest) -> APIFault? {
         guard isOpen, let name = head.proxyMark else { return nil }
         return APIFault(
             403, "proxy",
@@ -70,20 +47,22 @@ struct RequestFilter: Sendable {
 
     /// What changes something must come from our own page, or from a program that knows the token. What is read, other sites'
     /// pages could not see; but they could keep others out.
-    func crossFault(_ head: Head) -> APIFault? {
-        if let site = head.fetchSite, site != "same-origin", site != "none" {
+    func crossFault(_ head: HTTPRequest) -> APIFault? {
+        if let site = head.headerFields[.fetchSite], site != "same-origin", site != "none" {
             return Self.csrf("it comes from another site's page")
         }
-        if ["GET", "HEAD"].contains(head.method) { return nil }
-        let type = head.contentType?.split(separator: ";").first.map { String($0).trimmingSpaces.lowercased() }
+        if [.get, .head].contains(head.method) { return nil }
+        let type = head.headerFields[.contentType]?.split(separator: ";").first.map {
+            String($0).trimmingSpaces.lowercased()
+        }
         guard type == "application/json" else {
             return Self.csrf("the header 'Content-Type: application/json' is missing")
         }
         guard head.mark == "1" || head.bearer != nil else { return Self.csrf("the header 'X-Inlet: 1' is missing") }
-        if let origin = head.origin {
+        if let origin = head.headerFields[.origin] {
             let parts = origin.lowercased().split(separator: "/", omittingEmptySubsequences: false)
             let authority = parts.count == 3 && parts[1].isEmpty ? String(parts[2]) : nil
-            guard let authority, authority == head.host?.lowercased() else {
+            guard let authority, authority == head.hosts.first?.lowercased() else {
                 return Self.csrf(
                     "it comes from a page of another host; a proxy in between must pass the header Host on as it is")
             }
@@ -117,9 +96,31 @@ struct RequestFilter: Sendable {
     }
 }
 
-extension String {
-    fileprivate var trimmingSpaces: String {
-        let start = drop { $0 == " " || $0 == "\t" }
-        return String(start.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
+extension HTTPRequest {
+    /// The header, or what stands for it in HTTP/2; where there are more, who stands in between may have gone by another one
+    /// (RFC 9112, 3.2).
+    fileprivate var hosts: [String] { (authority.map { [$0] } ?? []) + headerFields[values: .host] }
+
+    fileprivate var mark: String? { headerFields[.mark] }
+
+    /// A token that came with the request; a page of another site cannot add one.
+    var bearer: String? {
+        guard let text = headerFields[.authorization], text.lowercased().hasPrefix("bearer ") else { return nil }
+        return String(text.dropFirst(7)).trimmingSpaces
     }
+
+    /// A header that only a proxy adds.
+    fileprivate var proxyMark: String? {
+        headerFields.lazy.map(\.name.canonicalName).first { name in
+            name.hasPrefix("x-forwarded-") || ["forwarded", "via", "x-real-ip"].contains(name)
+        }
+    }
+}
+
+extension HTTPField.Name {
+    static var host: Self { named("Host") }
+}
+
+extension String {
+    fileprivate var trimmingSpaces: String { trimmingCharacters(in: CharacterSet(charactersIn: " \t")) }
 }

@@ -1,4 +1,4 @@
-package import InletAgent
+internal import InletAgent
 package import InletCore
 
 /// One line of the agent's log, as far as it is one: a JSON object with a time, a level and an event.
@@ -7,7 +7,7 @@ package struct LogFields: Sendable, Equatable {
     package var level: String
     package var event: String
     /// All the others, by their names.
-    package var fields: [String: EventValue]
+    package var fields: [String: JSONValue]
 
     /// nil for what is no line of the log.
     package init?(_ line: some Sequence<UInt8>) {
@@ -20,7 +20,7 @@ package struct LogFields: Sendable, Equatable {
             let event = all["event"]?.string
         else { return nil }
         (self.time, self.level, self.event) = (time, level, event)
-        fields = all.filter { !["ts", "level", "event"].contains($0.key) }.compactMapValues { EventValue($0) }
+        fields = all.filter { !["ts", "level", "event"].contains($0.key) && $0.value.words != nil }
     }
 
     /// The lines of a JSON array, such as the agent answers with; nil for what is none.
@@ -29,12 +29,8 @@ package struct LogFields: Sendable, Equatable {
     }
 
     /// The line's number, in answers of a running agent.
-    package var sequence: Int64? { number("seq") }
-    package var job: Int64? { number("job") }
-
-    private func number(_ name: String) -> Int64? {
-        if case .number(let number)? = fields[name] { number } else { nil }
-    }
+    package var sequence: Int64? { fields["seq"]?.integer }
+    package var job: Int64? { fields["job"]?.integer }
 
     // MARK: - In words
 
@@ -42,7 +38,7 @@ package struct LogFields: Sendable, Equatable {
     func sentence(_ spec: EventSpec?, zone: String?) -> String {
         if let spec { return fill(spec.sentence[...], zone: zone) ?? DisplayText.escape(event) }
         let rest = fields.filter { !["seq", "job"].contains($0.key) }.sorted { $0.key < $1.key }
-        return ([event] + rest.map { "\($0)=\($1.words)" }).map { DisplayText.escape($0) }.joined(separator: " ")
+        return ([event] + rest.map { "\($0)=\($1.words ?? "")" }).map { DisplayText.escape($0) }.joined(separator: " ")
     }
 
     /// nil when one of the fields outside of brackets is not there.
@@ -71,39 +67,29 @@ package struct LogFields: Sendable, Equatable {
     private static let sizes: Set = ["size", "sent", "bytes"]
 
     private func shown(_ name: String, zone: String?) -> String? {
-        switch fields[name] {
-        case .number(let number) where name.hasSuffix("_ms"):
+        let value = fields[name]
+        if name.hasSuffix("_ms"), let number = value?.integer {
             // Nobody reads milliseconds of what took minutes.
-            DurationText.format(.milliseconds(number < 10_000 ? number : number / 1000 * 1000))
-        case .number(let number) where Self.sizes.contains(name): ByteText.format(number)
-        case .text(let text) where Self.times.contains(name): DisplayText.escape(WallTime.clock(of: text, in: zone))
-        case let value: value.map { DisplayText.escape($0.words) }
+            return DurationText.format(.milliseconds(number < 10_000 ? number : number / 1000 * 1000))
         }
+        if Self.sizes.contains(name), let number = value?.integer { return ByteText.format(number) }
+        let words = value?.words
+        return (Self.times.contains(name) ? words.map { WallTime.clock(of: $0, in: zone) } : words)
+            .map { DisplayText.escape($0) }
     }
 }
 
-extension EventValue {
+extension JSONValue {
     /// nil for what no line of ours has.
-    fileprivate init?(_ json: JSONValue) {
-        switch json {
-        case .string(let text): self = .text(text)
-        case .number(let digits):
-            self = json.integer.map { .number($0) } ?? .text(json.double.map { "\($0)" } ?? digits)
-        case .boolean(let flag): self = .flag(flag)
+    fileprivate var words: String? {
+        switch self {
+        case .string(let text): return text
+        case .number(let digits): return integer.map { String($0) } ?? double.map { "\($0)" } ?? digits
+        case .boolean(let flag): return flag ? "yes" : "no"
         case .array(let items):
             let texts = items.compactMap(\.string)
-            guard texts.count == items.count else { return nil }
-            self = .list(texts)
+            return texts.count == items.count ? texts.joined(separator: ", ") : nil
         case .null, .object: return nil
-        }
-    }
-
-    fileprivate var words: String {
-        switch self {
-        case .text(let text): text
-        case .number(let number): String(number)
-        case .list(let items): items.joined(separator: ", ")
-        case .flag(let isSet): isSet ? "yes" : "no"
         }
     }
 }
@@ -111,23 +97,12 @@ extension EventValue {
 /// A line of the agent's log as people read it: time, sign, and the event in words. What is no line of the log is shown as it
 /// is, escaped.
 package struct LogLineText: Sendable {
-    /// Which lines somebody wants to see.
-    package struct Filter: Sendable {
-        package var level: LogSettings.Level
-        /// nil = all lines, also those about no job.
-        package var job: Int64?
-
-        package init(level: LogSettings.Level = .debug, job: Int64? = nil) {
-            self.level = level
-            self.job = job
-        }
-
-        /// A line that is not from the log passes, unless one job is asked for.
-        package func allows(_ line: LogFields?) -> Bool {
-            guard let line else { return job == nil }
-            let isGrave = LogSettings.Level(rawValue: line.level).map { $0 >= level } ?? true
-            return isGrave && (job == nil || line.job == job)
-        }
+    /// Whether somebody wants to see a line who wants those of a level and above, and of one job; nil = all, also those about no
+    /// job. A line that is not from the log passes, unless one job is asked for.
+    package static func isWanted(_ line: LogFields?, level: LogSettings.Level = .debug, job: Int64? = nil) -> Bool {
+        guard let line else { return job == nil }
+        let isGrave = LogSettings.Level(rawValue: line.level).map { $0 >= level } ?? true
+        return isGrave && (job == nil || line.job == job)
     }
 
     private let zone: String?

@@ -2,25 +2,18 @@ internal import Foundation
 
 /// What `inlet status --watch` knows of an agent: the last answer, transfer rates, and whether it still answers.
 package struct WatchedStatus: Sendable {
-    private enum ConnectionState: Sendable {
-        case answering
-        /// It listens, and says nothing.
-        case silent
-        case stopped
-    }
-
     package private(set) var report: StatusReport
     package private(set) var rates = TransferRates()
     /// That the agent was restarted, stopped or fell silent; nil while it was not.
     package private(set) var notice: String?
-    private var contact: ConnectionState
+    /// It listens, and says nothing.
+    private var isSilent = false
     private var hasRun: Bool
 
     /// - Parameter seconds: of a clock that only goes on.
     package init(_ report: StatusReport, at seconds: Double) {
         self.report = report
         hasRun = report.running
-        contact = report.running ? .answering : .stopped
         rates.look(report, at: seconds)
     }
 
@@ -28,14 +21,14 @@ package struct WatchedStatus: Sendable {
     ///
     /// - Parameter clock: the time of day, for people.
     package mutating func take(_ next: StatusReport, at seconds: Double, clock: String) {
-        if contact == .stopped || next.started_at != report.started_at {
+        if !report.running || next.started_at != report.started_at {
             notice = hasRun ? "The agent was started again at \(clock)." : "The agent was started at \(clock)."
             rates = TransferRates()
-        } else if contact == .silent {
+        } else if isSilent {
             notice = "The agent answers again since \(clock)."
             rates = TransferRates()
         }
-        (contact, hasRun, report) = (.answering, true, next)
+        (isSilent, hasRun, report) = (false, true, next)
         rates.look(next, at: seconds)
     }
 
@@ -43,12 +36,13 @@ package struct WatchedStatus: Sendable {
     ///
     /// - Parameter hasStopped: nothing listens any more; otherwise it may be busy, and what was known is still shown.
     package mutating func lose(hasStopped: Bool, clock: String) {
-        if hasStopped, contact != .stopped {
+        guard report.running else { return }
+        if hasStopped {
             notice = "The agent stopped at \(clock); this is what was known then."
-            (contact, report) = (.stopped, report.stopped)
-        } else if !hasStopped, contact == .answering {
+            (isSilent, report) = (false, report.stopped)
+        } else if !isSilent {
             notice = "The agent does not answer since \(clock); this is what was known then."
-            contact = .silent
+            isSilent = true
         }
     }
 }
@@ -76,18 +70,13 @@ extension StatusReport {
 ///
 /// What a transfer has sent when it is seen first is not counted: it may go on from where an earlier one stopped.
 package struct TransferRates: Sendable {
-    private struct RateSample: Sendable {
-        var sent: Int64
-        var rate: Double?
-    }
-
     /// Seconds after which a change counts for about two thirds.
     private static let memory = 5.0
     /// Looks closer together than this say nothing.
     private static let least = 0.05
 
     /// By job and destination.
-    private var courses: [String: RateSample] = [:]
+    private var courses: [String: (sent: Int64, rate: Double?)] = [:]
     private var last: (time: Double, delivered: Int64, files: Int)?
     /// Bytes per second of all together; nil until there are two looks.
     package private(set) var total: Double?
@@ -111,7 +100,7 @@ package struct TransferRates: Sendable {
     ) {
         guard let former = last else {
             last = (time, delivered, count)
-            for transfer in transfers { courses[Self.key(transfer)] = RateSample(sent: transfer.sent) }
+            for transfer in transfers { courses[Self.key(transfer)] = (transfer.sent, nil) }
             return
         }
         let span = time - former.time
@@ -119,18 +108,17 @@ package struct TransferRates: Sendable {
         last = (time, delivered, count)
         let weight = 1 - exp(-span / Self.memory)
         var moved: Int64 = 0
-        var next: [String: RateSample] = [:]
+        var next: [String: (sent: Int64, rate: Double?)] = [:]
         for transfer in transfers {
             let key = Self.key(transfer)
             guard let course = courses.removeValue(forKey: key) else {
-                next[key] = RateSample(sent: transfer.sent)
+                next[key] = (transfer.sent, nil)
                 continue
             }
             // Less than before is a new attempt.
             let step = max(0, transfer.sent - course.sent)
             moved += step
-            let rate = Self.smooth(course.rate, Double(step) / span, weight)
-            next[key] = RateSample(sent: transfer.sent, rate: rate)
+            next[key] = (transfer.sent, Self.smooth(course.rate, Double(step) / span, weight))
         }
         // Of what arrived in between, a part was counted while it was seen.
         moved += max(0, delivered - former.delivered - courses.values.reduce(0) { $0 + $1.sent })

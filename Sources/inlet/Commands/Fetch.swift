@@ -30,7 +30,7 @@ struct Fetch: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("An https address, or an object's key.", valueName: "URL|KEY")) var source: String
     @Option(
         help: ArgumentHelp("The destination that has the object.", valueName: "DEST"),
-        completion: ConfiguredNames.destinations)
+        completion: .destinations)
     var from: String?
     @Option(
         name: .shortAndLong,
@@ -47,13 +47,13 @@ struct Fetch: AsyncParsableCommand {
         if let sha256, Digest(.sha256, hex: sha256)?.bytes.count != 32 {
             throw ValidationError("'\(sha256)' is no SHA-256: 64 hexadecimal digits")
         }
-        if FetchPlace.name(of: source) == nil, output == nil {
+        if Self.name(of: source) == nil, output == nil {
             throw ValidationError("'\(source)' has no name at its end; name the file with -o FILE")
         }
     }
 
     func run() async throws {
-        let file = try FetchPlace(output, name: FetchPlace.name(of: source)).free(replacing: force)
+        let file = try free()
         let order = FetchOrder(file: file, sha256: sha256.flatMap { Digest(.sha256, hex: $0) }, replaces: force)
         if isAddress {
             // It needs no configuration; the proxy of one that is there holds all the same.
@@ -77,10 +77,11 @@ struct Fetch: AsyncParsableCommand {
         }
         if let from {
             if let store = readable.first(where: { $0.0 == from })?.1 { return store }
-            let known = config.settings.destinations.first { $0.name == from }
-            let why = known.map { "'\(from)' is of type \($0.type), whose objects cannot be fetched" }
+            guard let known = config.settings.destinations.first(where: { $0.name == from }) else {
+                throw config.noDestination(from)
+            }
             throw ExitStatus.configuration.saying(
-                "\(why ?? "no destination '\(DisplayText.escape(from))' in \(config.file.display)")")
+                "'\(from)' is of type \(known.type), whose objects cannot be fetched")
         }
         if readable.count == 1 { return readable[0].1 }
         let names = readable.map(\.0).joined(separator: ", ")
@@ -91,10 +92,10 @@ struct Fetch: AsyncParsableCommand {
 
     /// Fetches with a bar on a terminal, and says what came.
     private func show(_ order: FetchOrder, _ fetch: @escaping @Sendable () async throws -> Downloaded) async throws {
-        let shown = DisplayText.escape(FetchPlace.withoutQuery(source))
+        let shown = DisplayText.escape(Self.withoutQuery(source))
         let line = ProgressLine()
         do {
-            let fetched = try await Watched.run(fetch) {
+            let fetched = try await watched(fetch) {
                 line.show(shown, sent: order.received, size: order.total ?? order.received + 1)
             }
             var facts = [ByteText.format(fetched.size)]
@@ -110,20 +111,14 @@ struct Fetch: AsyncParsableCommand {
     }
 }
 
-/// The file that a fetch makes.
-struct FetchPlace {
-    private let path: FilePath
-
-    /// - Parameter name: what it is called in a folder; nil only where `output` names the file itself.
-    init(_ output: String?, name: String?) {
+// The file that a fetch makes.
+extension Fetch {
+    /// Its path, if nothing is there; otherwise says so and exits.
+    private func free() throws -> FilePath {
         let given = output.map { FilePath.absolute($0) } ?? .workingDirectory
         var isFolder: ObjCBool = false
         let isThere = FileManager.default.fileExists(atPath: given.string, isDirectory: &isFolder)
-        path = isThere && isFolder.boolValue ? given.appending(name ?? "") : given
-    }
-
-    /// The path, if nothing is there; otherwise says so and exits.
-    func free(replacing: Bool) throws -> FilePath {
+        let path = isThere && isFolder.boolValue ? given.appending(Self.name(of: source) ?? "") : given
         let folder = path.removingLastComponent()
         var trouble = "\(path.display) is there already, and is no regular file"
         do throws(SystemError) {
@@ -132,7 +127,7 @@ struct FetchPlace {
                 guard FileLook.glance(at: folder) == .missing else { return path }
                 trouble = "the folder \(folder.display) is not there"
             case .regular:
-                if replacing { return path }
+                if force { return path }
                 trouble = "\(path.display) is there already; --force replaces it"
             default: break
             }
@@ -143,7 +138,7 @@ struct FetchPlace {
     }
 
     /// The last segment of a key or of an address's path; nil where it is none that a file can have.
-    static func name(of source: String) -> String? {
+    private static func name(of source: String) -> String? {
         let isAddress = source.contains("://")
         let rest = isAddress ? withoutQuery(source).components(separatedBy: "://").dropFirst().joined() : source
         let segments = rest.split(separator: "/", omittingEmptySubsequences: false)
@@ -154,5 +149,5 @@ struct FetchPlace {
     }
 
     /// A presigned address is a credential up to its end: only what comes before the query is shown.
-    static func withoutQuery(_ source: String) -> String { String(source.prefix { $0 != "?" && $0 != "#" }) }
+    private static func withoutQuery(_ source: String) -> String { String(source.prefix { $0 != "?" && $0 != "#" }) }
 }

@@ -23,7 +23,7 @@ struct Limit: AsyncParsableCommand {
         help: "5MiB/s, 20Mbit/s, 0, off or auto; without it, what holds is shown.",
         completion: .list(["auto", "off", "0"]))
     var rate: String?
-    @Option(help: "The destination; without it, all of them together.", completion: ConfiguredNames.destinations)
+    @Option(help: "The destination; without it, all of them together.", completion: .destinations)
     var to: String?
 
     func validate() throws {

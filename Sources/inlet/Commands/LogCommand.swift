@@ -32,7 +32,7 @@ struct LogCommand: AsyncParsableCommand {
         func validate() throws {
             guard let level, LogSettings.Level(rawValue: level) == nil else { return }
             let levels = LogSettings.Level.allCases.map(\.rawValue)
-            let hint = Suggestion.nearest(to: level, in: levels).map { "; did you mean '\($0)'?" } ?? ""
+            let hint = Suggestion.hint(level, in: levels)
             throw ValidationError("'\(level)' is none of \(levels.joined(separator: ", "))\(hint)")
         }
 

@@ -25,15 +25,14 @@ struct Notify: AsyncParsableCommand {
                 """)
 
         @OptionGroup var options: ConfigOption
-        @Argument(help: "The receiver's name in the configuration.", completion: ConfiguredNames.receivers)
+        @Argument(help: "The receiver's name in the configuration.", completion: .receivers)
         var name: String
 
         func run() async throws {
             let config = try options.load()
             let names = config.settings.notify.map(\.name)
             guard let settings = config.settings.notify.first(where: { $0.name == name }) else {
-                let hint = Suggestion.nearest(to: name, in: names).map { "; did you mean '\($0)'?" } ?? ""
-                throw ValidationError("no receiver is called '\(name)'\(hint)")
+                throw ValidationError("no receiver is called '\(name)'\(Suggestion.hint(name, in: names))")
             }
             let factory = PipelineFactory.standard(config)
             defer { factory.shutdown() }

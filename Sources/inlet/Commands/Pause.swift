@@ -16,7 +16,7 @@ struct Pause: AsyncParsableCommand {
             """)
 
     @OptionGroup var options: ConfigOption
-    @Argument(help: "The destination; without it, all of them.", completion: ConfiguredNames.destinations)
+    @Argument(help: "The destination; without it, all of them.", completion: .destinations)
     var destination: String?
 
     func run() async throws { try await options.setPaused(true, destination) }
@@ -43,10 +43,10 @@ struct Resume: AsyncParsableCommand {
             """)
 
     @OptionGroup var options: ConfigOption
-    @Argument(help: "The destination; without it, all of them.", completion: ConfiguredNames.destinations)
+    @Argument(help: "The destination; without it, all of them.", completion: .destinations)
     var destination: String?
 
-    @Option(help: "A watched folder that is right as it is.", completion: ConfiguredNames.roots)
+    @Option(help: "A watched folder that is right as it is.", completion: .roots)
     var root: String?
 
     func validate() throws {

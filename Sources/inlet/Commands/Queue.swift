@@ -43,7 +43,7 @@ struct Queue: AsyncParsableCommand {
                     filters.isEmpty
                         ? "The queue is empty." : filters.state.isEmpty ? "No file matches." : "No file is \(states).")
             } else {
-                Console.print(JobText.table(jobs))
+                Console.print(JobReport.table(jobs))
             }
         }
     }
@@ -60,7 +60,7 @@ struct Queue: AsyncParsableCommand {
             guard let report = try await options.use({ try await $0.find(Endpoints.job, [.id: "\(job)"]) }) else {
                 throw ExitStatus.failed.saying("there is no job \(job)")
             }
-            Console.print(json ? try Console.json(report) : JobText.story(report))
+            Console.print(json ? try Console.json(report) : report.story)
         }
     }
 

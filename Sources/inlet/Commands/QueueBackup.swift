@@ -43,7 +43,7 @@ extension Queue {
                 } catch let error
                     where error is SystemError || error is Refusal || error is FileCopyError
                 {
-                    return CommandReport(done: false, message: "no backup was made: \(error)")
+                    return .refused("no backup was made: \(error)")
                 }
             }
             try report.show()
@@ -157,6 +157,6 @@ extension Queue {
                 throw error
             }
         }
-        return CommandReport(done: true, message: made.message.replacing(own.display, with: target.display))
+        return .done(made.message.replacing(own.display, with: target.display))
     }
 }

@@ -33,12 +33,12 @@ struct RouteCommand: AsyncParsableCommand {
         var isTaken = true
         var names = NameReader(files, from: .workingDirectory)
         while let file = names.next(1).first {
-            let explanation = try await RouteSummary(file, config.settings, destinations)
-            Console.print(explanation.text)
-            if let plan = explanation.plan, plan.plan.dedupe != .off {
-                Console.print(try await Self.duplicates(of: plan.plan, plan.size, config).joined(separator: "\n"))
+            let summary = try await RouteSummary(file, config.settings, destinations)
+            Console.print(summary.said.joined(separator: "\n"))
+            if let plan = summary.plan, plan.dedupe != .off {
+                Console.print(try await Self.duplicates(of: plan, summary.size, config).joined(separator: "\n"))
             }
-            isTaken = isTaken && explanation.isTaken
+            isTaken = isTaken && summary.isTaken
         }
         if !isTaken { throw ExitStatus.failed }
     }
@@ -65,133 +65,118 @@ struct RouteCommand: AsyncParsableCommand {
 
 /// What the routes would do with one file, in words.
 struct RouteSummary {
-    let text: String
-    let isTaken: Bool
+    /// Line by line.
+    private(set) var said: [String]
+    private(set) var isTaken = false
     /// What would be done with a file of which all is known.
-    let plan: (plan: Plan, size: Int64)?
+    private(set) var plan: Plan?
+
+    private let path: FilePath
+    private let table: RouteTable
+    private let destinations: [String: Destination]
+    private let arrival: CompleteFile
+    private var facts = FileProperties()
+
+    var size: Int64 { arrival.identity.size }
 
     /// - Parameter destinations: those that could be made, by name.
     init(_ path: FilePath, _ settings: Settings, _ destinations: [String: Destination]) async throws {
-        var lines = [Console.tint(path.display, .strong)]
+        (self.path, self.destinations, table) = (path, destinations, RouteTable(settings.routes))
+        said = [Console.tint(path.display, .strong)]
         var identity: FileIdentity?
         do throws(SystemError) {
             let look = try FileLook.look(at: path)
             identity = look.identity
             if identity == nil {
-                lines.append("  (\(look == .missing ? "not there" : "no regular file"): taken as an empty file)")
+                said.append("  (\(look == .missing ? "not there" : "no regular file"): taken as an empty file)")
             }
         } catch {
-            lines.append(Console.tint("  (taken as an empty file, because it cannot be looked at: \(error))", .warning))
+            said.append(Console.tint("  (taken as an empty file, because it cannot be looked at: \(error))", .warning))
         }
         let place = RoutePlace(path, in: settings.watch)
-        if place.root == nil {
-            lines.append(Console.tint("  not below any watched folder; only 'inlet send' could take it", .warning))
-        }
-        if let ignored = place.ignoredBecause {
-            lines.append(Console.tint("  ignored: \(ignored)", .warning))
-            (text, isTaken, plan) = (lines.joined(separator: "\n"), false, nil)
-            return
-        }
         // The table says where it needs one, and the agent where it finds none.
         let volume = (try? VolumeFinder().identity(of: path)).map { Volume(name: $0.name) }
-        let arrival = place.arrival(identity, volume: volume, at: .now)
-        let table = RouteTable(settings.routes)
-        let (facts, trouble) = await Self.firstFacts(table, arrival, path)
-        if let trouble { lines.append(Console.tint("  \(trouble)", .warning)) }
-        lines += Self.tried(table, arrival, facts)
-        let mains = Self.mains(table, arrival)
-        lines += mains + Self.sets(table, arrival, facts)
-        let size = arrival.identity.size
-        let (more, isTaken, plan) = try await Self.decision(table, arrival, path, facts, destinations)
-        self.plan = plan.map { ($0, size) }
-        // A companion needs no route of its own.
-        let goesAlong =
-            !mains.isEmpty && table.route(for: place.relative, size: size, mediaType: facts.mediaType) == nil
-        self.isTaken = isTaken || goesAlong
-        text = (lines + (goesAlong ? [] : more)).joined(separator: "\n")
-    }
-
-    /// Each route up to the one that takes it.
-    private static func tried(_ table: RouteTable, _ arrival: CompleteFile, _ facts: FileProperties) -> [String] {
-        table.trace(arrival, mediaType: facts.mediaType).map { trace in
+        arrival = place.arrival(identity, volume: volume, at: .now)
+        if place.root == nil {
+            said.append(Console.tint("  not below any watched folder; only 'inlet send' could take it", .warning))
+        }
+        if let ignored = place.ignoredBecause {
+            said.append(Console.tint("  ignored: \(ignored)", .warning))
+            return
+        }
+        if let trouble = await learnFirst() { said.append(Console.tint("  \(trouble)", .warning)) }
+        said += table.trace(arrival, mediaType: facts.mediaType).map { trace in
             trace.mismatch == nil
                 ? Console.tint("  route \(trace.route) takes it", .good)
                 : "  route \(trace.route): \(DisplayText.escape(trace.mismatch ?? ""))"
         }
+        let route = table.route(for: arrival.path, size: size, mediaType: facts.mediaType)
+        let mains = mains
+        said += mains + (route.map { sets(of: $0) } ?? [])
+        let decision = try await decision()
+        // A companion needs no route of its own.
+        if !mains.isEmpty, route == nil { isTaken = true } else { said += decision }
     }
 
     /// The files that it travels with.
-    private static func mains(_ table: RouteTable, _ arrival: CompleteFile) -> [String] {
+    private var mains: [String] {
         table.belongings(of: arrival.path).filter { belonging in
             FileLook.glance(at: arrival.root.pushing(belonging.main))?.identity != nil
         }.map { "  goes with \($0.main.display), by route \($0.route.name)" }
     }
 
     /// What else belongs together with it.
-    private static func sets(_ table: RouteTable, _ arrival: CompleteFile, _ facts: FileProperties) -> [String] {
-        var lines: [String] = []
-        let size = arrival.identity.size
-        guard let route = table.route(for: arrival.path, size: size, mediaType: facts.mediaType) else { return lines }
-        if let unit = route.unit(of: arrival.path) {
+    private func sets(of route: Route) -> [String] {
+        let unit = route.unit(of: arrival.path).map { unit in
             let marker = unit.appending(Completion.folderMarker).display
             let when = route.completion == .marker ? "there is a \(marker)" : "the folder is quiet"
-            lines.append("  unit     \(unit.display): all of it is sent when \(when)")
+            return "  unit     \(unit.display): all of it is sent when \(when)"
         }
-        for companion in route.companions(of: arrival.path) where companion.kind == .marker {
-            lines.append("  waits for its marker \(companion.path.display)")
-        }
-        return lines
+        let markers = route.companions(of: arrival.path).filter { $0.kind == .marker }
+        return [unit].compactMap(\.self) + markers.map { "  waits for its marker \($0.path.display)" }
     }
 
-    private static func decision(
-        _ table: RouteTable, _ arrival: CompleteFile, _ path: FilePath, _ first: FileProperties,
-        _ destinations: [String: Destination]
-    ) async throws -> ([String], Bool, Plan?) {
-        var facts = first
+    private mutating func decision() async throws -> [String] {
         // A number for {seq} is only given out when a file is admitted.
         facts.sequence = 0
         do {
             facts.add(
-                try await SidecarFile.metadata(beside: arrival, table, mediaType: facts.mediaType, on: hashing.pool))
+                try await SidecarFile.metadata(beside: arrival, table, mediaType: facts.mediaType, on: Self.hashing.pool))
         } catch let error as ConfigErrors {
-            return ([Console.tint("  rejected: \(SidecarFile.reason(error))", .bad)], false, nil)
+            return [Console.tint("  rejected: \(SidecarFile.reason(error))", .bad)]
         } catch {
-            return ([Console.tint("  its sidecar cannot be read: \(error)", .bad)], false, nil)
+            return [Console.tint("  its sidecar cannot be read: \(error)", .bad)]
         }
         while true {
             switch table.plan(arrival, facts: facts, at: .now) {
-            case .unmatched: return ([Console.tint("  no route takes it: it would be ignored", .warning)], false, nil)
-            case .rejected(_, let reason): return ([Console.tint("  rejected: \(reason)", .bad)], false, nil)
+            case .unmatched: return [Console.tint("  no route takes it: it would be ignored", .warning)]
+            case .rejected(_, let reason): return [Console.tint("  rejected: \(reason)", .bad)]
             case .needs([.captured]) where FileLook.glance(at: path) == .missing: facts.captured = .unknown
             case .needs(let wanted):
                 do {
-                    try await hashing.learn(wanted, of: RootedPath("", path), &facts)
+                    try await Self.hashing.learn(wanted, of: RootedPath("", path), &facts)
                 } catch let error as SystemError {
-                    return (["  \(unreadable(wanted)), and the file cannot be read: \(error)"], false, nil)
+                    return ["  \(Self.unreadable(wanted)), and the file cannot be read: \(error)"]
                 }
             case .plan(let plan):
-                let derived = derivations(table, arrival, facts, plan, destinations)
-                return (lines(of: plan, arrival, facts, destinations) + derived, true, plan)
+                (isTaken, self.plan) = (true, plan)
+                return lines(of: plan) + derivations(plan)
             }
         }
     }
 
     private static let hashing = Hashing(pool: BlockingPool(name: "route", threads: 1))
 
-    /// What the file is by its content, where a route asks for that first; or why that cannot be told.
-    private static func firstFacts(
-        _ table: RouteTable, _ arrival: CompleteFile, _ path: FilePath
-    ) async -> (FileProperties, String?) {
-        var facts = FileProperties()
+    /// Learns what the file is by its content, where a route asks for that first. - Returns: why that cannot be told.
+    private mutating func learnFirst() async -> String? {
         do {
-            try await hashing.learnFirst(of: arrival, by: table, at: RootedPath("", path), &facts)
+            try await Self.hashing.learnFirst(of: arrival, by: table, at: RootedPath("", path), &facts)
+            return nil
         } catch let error as SystemError {
-            let why = "routes ask what it holds, and it cannot be read (\(error)): the first that might take it counts"
-            return (facts, why)
+            return "routes ask what it holds, and it cannot be read (\(error)): the first that might take it counts"
         } catch {
-            return (facts, "\(error)")
+            return "\(error)"
         }
-        return (facts, nil)
     }
 
     private static func unreadable(_ wanted: Set<FileProperty>) -> String {
@@ -200,11 +185,11 @@ struct RouteSummary {
             ? "its route needs a checksum of the file" : "its key needs the date inside of the file"
     }
 
-    private static func line(_ window: DeliveryWindow, size: Int64, at now: WallTime) -> String {
+    private func line(_ window: DeliveryWindow) -> String {
         let fate =
             if !window.concerns(size: size) {
                 "not for this one"
-            } else if let opening = window.opening(at: now) {
+            } else if let opening = window.opening(at: .now) {
                 "this one would wait until \(opening.rfc3339(in: window.zone))"
             } else {
                 "open now"
@@ -212,19 +197,15 @@ struct RouteSummary {
         return "  window   \(window.text): \(fate)"
     }
 
-    private static func lines(
-        of plan: Plan, _ arrival: CompleteFile, _ facts: FileProperties, _ destinations: [String: Destination]
-    ) -> [String] {
-        let steps = DeliverySteps(plan, of: arrival.path, destination: { destinations[$0] }).steps.map { step in
-            step.after.map { "\(step.destination) (once \($0) has it)" } ?? step.destination
-        }
+    private func lines(of plan: Plan) -> [String] {
+        let steps = DeliverySteps(plan, of: arrival.path) { destinations[$0] }
         var lines = [
             "  category \(plan.category), type \(plan.mediaType)", "  key      \(plan.key)",
-            "  to       \(steps.joined(separator: ", "))",
+            "  to       \(steps.text)",
             "  then     \(plan.onSuccess.rawValue); on failure \(plan.onFailure.rawValue)",
         ]
-        if let window = plan.window { lines.append(line(window, size: arrival.identity.size, at: .now)) }
-        if !plan.labels.isEmpty { lines.append("  labels   \(JobText.pairs(plan.labels))") }
+        if let window = plan.window { lines.append(line(window)) }
+        if !plan.labels.isEmpty { lines.append("  labels   \(JobReport.pairs(plan.labels))") }
         let readings = plan.destinations.compactMap { destinations[$0]?.reading?(arrival.path, plan.with) }
         lines += plan.with.sorted { $0.key < $1.key }.map { name, text in
             let decided = readings.lazy.compactMap { $0.decided[name] }.first
@@ -236,10 +217,7 @@ struct RouteSummary {
     }
 
     /// The files that programs would make of it (`derive:`).
-    private static func derivations(
-        _ table: RouteTable, _ arrival: CompleteFile, _ facts: FileProperties, _ plan: Plan,
-        _ destinations: [String: Destination]
-    ) -> [String] {
+    private func derivations(_ plan: Plan) -> [String] {
         let storing = plan.destinations.filter { destinations[$0]?.takesSidecars != false }.joined(separator: ", ")
         return table.derivations(of: arrival, facts: facts).map { rule in
             let word = rule.command.first ?? ""

@@ -63,7 +63,7 @@ struct Run: AsyncParsableCommand {
         if let trouble = Findings.mediaTypeTrouble(config.settings.routes) {
             throw ExitStatus.configuration.saying("media types: \(trouble)")
         }
-        guard let confinement else { return try await Rehearsal.run(config, json: json) }
+        guard let confinement else { return try await rehearse(config) }
         ProcessMemory.boundHeap()
         ProcessSetup.ignoreSignals()
         let factory = PipelineFactory.standard(config)

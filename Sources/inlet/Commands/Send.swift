@@ -26,7 +26,7 @@ struct Send: AsyncParsableCommand {
     @Argument(help: "The files.", completion: .file()) var files: [NamedFiles]
     @Option(
         help: ArgumentHelp("The destination; without it, the routes decide.", valueName: "DEST"),
-        completion: ConfiguredNames.destinations)
+        completion: .destinations)
     var to: String?
     @Flag(help: "Sends also what was delivered there before.") var again = false
 
@@ -127,28 +127,19 @@ struct Send: AsyncParsableCommand {
 /// A shell makes tens of thousands of names of one `*`, for which the parser takes time and memory by the square of their
 /// number: it sees one word for each row of them, which says where they are.
 struct NamedFiles: ExpressibleByArgument {
-    /// Places in the process's arguments, or what was read from elsewhere.
-    private enum Place {
-        case row(Range<Int>)
-        case one(FilePath)
-    }
+    /// Places in the process's arguments; nil for one that was read from elsewhere.
+    private let row: Range<Int>?
+    private let one: FilePath
 
-    private let place: Place
-
-    init(argument: String) {
-        place = Self.row(argument).map { .row($0) } ?? .one(FilePath(argument))
-    }
+    init(argument: String) { (row, one) = (Self.row(argument), FilePath(argument)) }
 
     /// How many they are.
-    var count: Int { if case .row(let row) = place { row.count } else { 1 } }
+    var count: Int { row?.count ?? 1 }
 
     /// Some of them, by their places among them, as they were named.
     func paths(_ wanted: Range<Int>) -> [FilePath] {
-        switch place {
-        case .row(let row):
-            wanted.clamped(to: 0..<row.count).compactMap { Self.argument(row.lowerBound + $0) }
-        case .one(let path): wanted.contains(0) ? [path] : []
-        }
+        guard let row else { return wanted.contains(0) ? [one] : [] }
+        return wanted.clamped(to: 0..<row.count).compactMap { Self.argument(row.lowerBound + $0) }
     }
 
     // MARK: - The command line

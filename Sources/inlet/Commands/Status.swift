@@ -34,7 +34,7 @@ struct Status: AsyncParsableCommand {
         let config = try options.load()
         let report = try await ControlAccess.use(config) { try await $0.ask(Endpoints.status) }
         guard watch else {
-            return Console.print(json ? try Console.json(report, isPretty: true) : StatusText(report).text)
+            return Console.print(json ? try Console.json(report, isPretty: true) : report.text)
         }
         let watch = StatusWatch(config, interval: interval.duration)
         defer { watch.end() }
@@ -70,28 +70,26 @@ struct PositiveTime: ExpressibleByArgument, CustomStringConvertible {
     var defaultValueDescription: String { description }
 }
 
-/// The status for people.
-struct StatusText {
-    let text: String
-
-    init(_ report: StatusReport) {
-        var blocks = [Self.health(report.health ?? Health(report))]
-        let state = report.running ? Console.tint("running", .good) : Console.tint("not running", .warning)
-        var head = "inlet \(report.version ?? "") is \(state)".replacingOccurrences(of: "  ", with: " ")
-        if let since = report.started_at { head += " since \(since)" }
-        if report.journal_failing {
+// The status for people.
+extension StatusReport {
+    fileprivate var text: String {
+        var blocks = [Self.health(health ?? Health(self))]
+        let state = running ? Console.tint("running", .good) : Console.tint("not running", .warning)
+        var head = "inlet \(version ?? "") is \(state)".replacingOccurrences(of: "  ", with: " ")
+        if let since = started_at { head += " since \(since)" }
+        if journal_failing {
             head += "\n" + Console.tint("The journal cannot be written: is the disk full?", .bad)
         }
-        if let dashboard = report.dashboard { head += "\n" + Self.dashboard(dashboard) }
-        if let resuming = report.resuming { head += "\nSince the start: \(resuming.text)" }
+        if let dashboard { head += "\n" + Self.dashboard(dashboard) }
+        if let resuming { head += "\nSince the start: \(resuming.text)" }
         blocks.append(head)
-        blocks.append(Self.balance(report))
-        if let notices = Self.notices(report) { blocks.append(notices) }
+        blocks.append(balance)
+        if let notices = noticesText { blocks.append(notices) }
         blocks.append(
             contentsOf: [
-                Self.transfers(report), Self.destinations(report), Self.limits(report), Self.roots(report),
+                transfersText, destinationsText, limitsText, rootsText,
             ].compactMap(\.self))
-        text = blocks.joined(separator: "\n\n")
+        return blocks.joined(separator: "\n\n")
     }
 
     /// What one looks for in five seconds: is it healthy, what is moving, what needs me.
@@ -115,22 +113,22 @@ struct StatusText {
         }
     }
 
-    private static func balance(_ report: StatusReport) -> String {
-        var rows = [["Seen", "\(report.seen)".leftPadded(8), ""]]
+    private var balance: String {
+        var rows = [["Seen", "\(seen)".leftPadded(8), ""]]
         for state in FileState.allCases {
-            let files = report.files[state.rawValue] ?? 0
+            let files = files[state.rawValue] ?? 0
             let isMain = [.pending, .delivered, .failed].contains(state)
             guard files > 0 || isMain else { continue }
             let needsYou = files > 0 && [.failed, .expired, .rejected].contains(state)
             let name = "  \(state.rawValue)"
             rows.append([
                 needsYou ? Console.tint(name, .bad) : name, "\(files)".leftPadded(8),
-                ByteText.format(report.bytes[state.rawValue] ?? 0),
+                ByteText.format(bytes[state.rawValue] ?? 0),
             ])
         }
-        if report.ignored > 0 { rows.append(["  ignored", "\(report.ignored)".leftPadded(8), ""]) }
+        if ignored > 0 { rows.append(["  ignored", "\(ignored)".leftPadded(8), ""]) }
         var text = Console.table(rows)
-        let queue = report.queue
+        let queue = queue
         if queue.total > 0 {
             let parts = [
                 ("in flight", queue.in_flight), ("waiting", queue.waiting), ("of these tried before", queue.retrying),
@@ -141,20 +139,20 @@ struct StatusText {
         if let oldest = queue.oldest_waiting, let age = queue.oldest_waiting_ms {
             text += "\nOldest waiting since \(oldest), for \(DurationText.format(.milliseconds(age / 1000 * 1000)))"
         }
-        if report.files["failed"] ?? 0 > 0 { text += "\nSee them with: inlet queue list --state failed" }
+        if files["failed"] ?? 0 > 0 { text += "\nSee them with: inlet queue list --state failed" }
         return text
     }
 
-    private static func notices(_ report: StatusReport) -> String? {
+    private var noticesText: String? {
         let parts = [
-            report.notices_waiting.map { "\($0) waiting" }, report.notices_failed.map { "\($0) given up" },
+            notices_waiting.map { "\($0) waiting" }, notices_failed.map { "\($0) given up" },
         ].compactMap(\.self)
         return parts.isEmpty ? nil : "Notices  " + parts.joined(separator: ", ")
     }
 
-    private static func transfers(_ report: StatusReport) -> String? {
-        guard !report.in_flight.isEmpty else { return nil }
-        let rows = report.in_flight.map { transfer in
+    private var transfersText: String? {
+        guard !in_flight.isEmpty else { return nil }
+        let rows = in_flight.map { transfer in
             [
                 "  \(transfer.job)", DisplayText.escape(transfer.path).shortened(40), "→ \(transfer.destination)",
                 transfer.percent.map { Console.bar(Int64($0), of: 100, width: 16) }
@@ -165,9 +163,9 @@ struct StatusText {
         return "In flight\n" + Console.table(rows)
     }
 
-    private static func destinations(_ report: StatusReport) -> String? {
-        guard !report.destinations.isEmpty else { return nil }
-        let rows = report.destinations.map { destination in
+    private var destinationsText: String? {
+        guard !destinations.isEmpty else { return nil }
+        let rows = destinations.map { destination in
             let isGood = ["up", "not running", "not asked yet"].contains(destination.state)
             return [
                 "  \(destination.name)", destination.type,
@@ -186,10 +184,10 @@ struct StatusText {
         return text + ", for \(DurationText.format(.milliseconds(waiting / 1000 * 1000)))"
     }
 
-    private static func roots(_ report: StatusReport) -> String? {
-        guard !report.roots.isEmpty else { return nil }
+    private var rootsText: String? {
+        guard !roots.isEmpty else { return nil }
         var lines: [String] = []
-        for root in report.roots {
+        for root in roots {
             let folders = root.directories == 1 ? "1 folder" : "\(root.directories) folders"
             let polled = root.polled > 0 ? " (\(root.polled) polled)" : ""
             let last = root.last_event.map { ", last event \($0)" } ?? ""
@@ -204,8 +202,8 @@ struct StatusText {
     }
 
     /// Limits and windows; nil where there is nothing to say of them.
-    private static func limits(_ report: StatusReport) -> String? {
-        let lines = (report.limits ?? []).filter(\.isNotable).map(\.text) + (report.windows ?? []).map(\.text)
+    private var limitsText: String? {
+        let lines = (limits ?? []).filter(\.isNotable).map(\.text) + (windows ?? []).map(\.text)
         return lines.isEmpty ? nil : "Limits\n" + lines.map { "  \($0)" }.joined(separator: "\n")
     }
 }

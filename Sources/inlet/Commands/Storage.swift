@@ -26,7 +26,7 @@ struct StorageList: AsyncParsableCommand {
             """)
 
     @OptionGroup var options: ConfigOption
-    @Argument(help: "The destination's name in the configuration.", completion: ConfiguredNames.destinations)
+    @Argument(help: "The destination's name in the configuration.", completion: .destinations)
     var destination: String
     @Argument(help: "Only keys that begin with this.") var prefix = ""
     @Flag(help: "One JSON object a line: key, size, modified, etag.") var json = false
@@ -37,8 +37,7 @@ struct StorageList: AsyncParsableCommand {
         defer { factory.shutdown() }
         let destinations = try config.makeDestinations(factory)
         guard let found = destinations.first(where: { $0.name == destination }) else {
-            throw ExitStatus.configuration.saying(
-                "no destination '\(DisplayText.escape(destination))' in \(config.file.display)")
+            throw config.noDestination(destination)
         }
         guard let listing = found.pipeline as? any ObjectListing else {
             throw ExitStatus.configuration.saying("'\(destination)' is of type \(found.type), which cannot be listed")

@@ -46,7 +46,7 @@ struct Tail: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let printer = LogPrinter(LogLineText.Filter(level: level, job: job))
+        let printer = LogPrinter(level: level, job: job)
         if let named = source ?? file {
             return named == "-" ? try await readInput(printer) : try await follow(FilePath(named), printer)
         }
@@ -65,31 +65,29 @@ struct Tail: AsyncParsableCommand {
     private func follow(agentAt socket: FilePath, _ printer: LogPrinter) async throws {
         let client = ControlClient(socket: socket)
         defer { client.shutdown() }
-        let filter = printer.filter
         let seen = Mutex<String?>(nil)
         var (isFirst, isAway) = (true, false)
         while true {
             do {
                 let wanted = isFirst ? lines : Self.again.lines
-                let earlier = try await client.log(limit: max(1, wanted), level: filter.level, job: filter.job)
+                let earlier = try await client.log(limit: max(1, wanted), level: level, job: job)
                 let time = seen.withLock { $0 }
                 for line in earlier.suffix(wanted) where time.map({ line.time > $0 }) ?? true {
                     guard printer.show(line) else { return }
                 }
                 if let last = earlier.last { seen.withLock { $0 = last.time } }
                 (isFirst, isAway) = (false, false)
-                return try await client.followLog(after: earlier.last?.sequence, level: filter.level) { line in
+                return try await client.followLog(after: earlier.last?.sequence, level: level) { line in
                     seen.withLock { $0 = line.time }
                     return printer.show(line)
                 }
-            } catch is ControlClient.NotRunning {
-                guard !isFirst else {
-                    throw ExitStatus.tryLater.saying(
-                        "no agent is running; name its log file, or: journalctl -o cat -u inlet -f | inlet tail -")
-                }
             } catch let failure as ControlClient.Failure {
                 // A silence later on is told below, once.
-                guard failure.isSilence, !isFirst else { throw ExitStatus.tryLater.saying("\(failure)") }
+                guard failure.isSilence, !isFirst else {
+                    let hint =
+                        failure.isAbsence ? "; name its log file, or: journalctl -o cat -u inlet -f | inlet tail -" : ""
+                    throw ExitStatus.tryLater.saying("\(failure)\(hint)")
+                }
             }
             if !isAway { Console.printError("inlet: the agent does not answer; waiting for it") }
             isAway = true
@@ -113,7 +111,7 @@ struct Tail: AsyncParsableCommand {
                 let bytes = try file.next()
                 if bytes.isEmpty { break }
                 for line in splitter.take(bytes) {
-                    if !isFirst, printer.allows(line) { earlier.append(line) }
+                    if !isFirst, printer.allows(LogFields(line)) { earlier.append(line) }
                     isFirst = false
                 }
                 // Twice as many at most, so that not every line moves all others.
@@ -156,26 +154,27 @@ extension LogSettings.Level: ExpressibleByArgument {}
 
 /// Prints lines of a log as people read them.
 final class LogPrinter: Sendable {
-    let filter: LogLineText.Filter
+    private let level: LogSettings.Level
+    private let job: Int64?
     private let text = Mutex(LogLineText())
 
-    init(_ filter: LogLineText.Filter) { self.filter = filter }
+    init(level: LogSettings.Level, job: Int64?) { (self.level, self.job) = (level, job) }
 
     /// Whether a line is one that is wanted.
-    func allows(_ line: [UInt8]) -> Bool { filter.allows(LogFields(line)) }
+    func allows(_ line: LogFields?) -> Bool { LogLineText.isWanted(line, level: level, job: job) }
 
     /// - Returns: false when nobody reads any more.
     @discardableResult
     func show(_ line: [UInt8]) -> Bool {
         let fields = LogFields(line)
-        guard filter.allows(fields) else { return true }
+        guard allows(fields) else { return true }
         return print(text.withLock { text in fields.map { text.lines($0) } ?? text.lines(line) })
     }
 
     /// - Returns: false when nobody reads any more.
     @discardableResult
     func show(_ line: LogFields) -> Bool {
-        filter.allows(line) ? print(text.withLock { $0.lines(line) }) : true
+        allows(line) ? print(text.withLock { $0.lines(line) }) : true
     }
 
     private func print(_ lines: [StyledText]) -> Bool {

@@ -30,7 +30,7 @@ struct Verify: AsyncParsableCommand {
     @Option(help: ArgumentHelp("What was delivered within this time, such as 12h or 7d.", valueName: "AGE"))
     var since: String?
     @Option(
-        help: ArgumentHelp("Only what went there.", valueName: "DEST"), completion: ConfiguredNames.destinations)
+        help: ArgumentHelp("Only what went there.", valueName: "DEST"), completion: .destinations)
     var destination: String?
     @Option(help: ArgumentHelp("The files of one batch, as 'inlet queue show' names it.", valueName: "ID"))
     var batch: Int64?
@@ -50,8 +50,7 @@ struct Verify: AsyncParsableCommand {
     func run() async throws {
         let config = try options.load()
         if let destination, !config.settings.destinations.contains(where: { $0.name == destination }) {
-            throw ExitStatus.configuration.saying(
-                "no destination '\(DisplayText.escape(destination))' in \(config.file.display)")
+            throw config.noDestination(destination)
         }
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }

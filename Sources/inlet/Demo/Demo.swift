@@ -32,11 +32,11 @@ struct Demo: AsyncParsableCommand {
         let place = DemoFolders(dir.map { FilePath.absolute($0) } ?? FilePath.userState.appending("demo"))
         try place.prepare()
         let servers = try DemoServers(place)
-        try await servers.serve { ports in try await self.show(place, servers, ports) }
+        try await servers.serve { try await self.show(place, servers) }
     }
 
-    private func show(_ place: DemoFolders, _ servers: DemoServers, _ ports: DemoServers.Ports) async throws {
-        let config = try place.writeConfiguration(ports, login: servers.signIn())
+    private func show(_ place: DemoFolders, _ servers: DemoServers) async throws {
+        let config = try await place.writeConfiguration(servers)
         let factory = PipelineFactory.standard(config)
         let destinations = try config.makeDestinations(factory)
         let state = try await AgentSession.takeState(config.settings.stateDirectory)

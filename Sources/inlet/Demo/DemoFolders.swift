@@ -3,6 +3,7 @@ import InletConfig
 import InletCore
 import InletLinux
 import InletPipelines
+import InletSandbox
 import SystemPackage
 
 /// The demo's folders and its configuration.
@@ -46,25 +47,19 @@ struct DemoFolders: Sendable {
         }
     }
 
-    /// - Parameter login: a refresh token of VOPI's.
-    func writeConfiguration(_ ports: DemoServers.Ports, login token: Secret) throws -> LoadedConfig {
-        try DurableFile.write(Array((token.reveal() + "\n").utf8), to: login, mode: 0o600)
-        try DurableFile.write(Array(text(ports).utf8), to: configuration, mode: 0o600)
-        let environment = ProcessInfo.processInfo.environment
-        return try ConfigFile.load(
-            configuration, types: DestinationKinds.types, environment: environment,
-            defaults: ConfigOption.defaults(environment))
+    /// Waits until all servers listen.
+    func writeConfiguration(_ servers: DemoServers) async throws -> LoadedConfig {
+        try DurableFile.write(Array((servers.signIn().reveal() + "\n").utf8), to: login, mode: 0o600)
+        let text = try await placesText(servers) + Self.routesText
+        try DurableFile.write(Array(text.utf8), to: configuration, mode: 0o600)
+        return try ConfigOption.read(configuration)
     }
 
-    private func quote(_ path: FilePath) -> String {
-        "\"" + path.string.replacingOccurrences(of: "\\", with: "\\\\").replacingOccurrences(of: "\"", with: "\\\"")
-            + "\""
-    }
-
-    private func text(_ ports: DemoServers.Ports) -> String { placesText(ports) + Self.routesText }
-
-    private func placesText(_ ports: DemoServers.Ports) -> String {
-        let spiral = "http://127.0.0.1:\(ports.spiral)"
+    private func placesText(_ servers: DemoServers) async throws -> String {
+        func quote(_ path: FilePath) -> String { YAMLText.quoted(path.string) }
+        let spiral = "http://127.0.0.1:\(try await servers.spiral.port())"
+        let (s3, gigHive) = (try await servers.s3.port(), try await servers.gigHive.port())
+        let (vopi, roboscope) = (try await servers.vopi.port(), try await servers.roboscope.port())
         return """
             # Written by 'inlet demo' at each start; copy it to begin a configuration of your own.
             state_dir: \(quote(stateDirectory))
@@ -77,16 +72,16 @@ struct DemoFolders: Sendable {
               older:  { type: r2, api: "\(spiral)", dialect: r2, public_url: "\(spiral)/public" }
               oldest: { type: r2, api: "\(spiral)", dialect: seed }
               # A store that speaks S3, here a loopback one: keys are signed with, no service stands in between.
-              archive: { type: s3, endpoint: "http://127.0.0.1:\(ports.s3)", bucket: \(DemoServers.bucket),
+              archive: { type: s3, endpoint: "http://127.0.0.1:\(s3)", bucket: \(DemoServers.bucket),
                          access_key: \(DemoServers.accessKey), secret_key: \(DemoServers.secretKey) }
               # A GigHive server: small files go in one form, larger ones by tus.
-              stage: { type: gighive, url: "http://127.0.0.1:\(ports.gigHive)", user: uploader,
+              stage: { type: gighive, url: "http://127.0.0.1:\(gigHive)", user: uploader,
                        password: \(DemoServers.password), multipart_limit: 4MiB }
               # A VOPI server: product videos go up, the pictures that it makes of them come back.
-              products: { type: vopi, url: "http://127.0.0.1:\(ports.vopi)", poll: 1s,
+              products: { type: vopi, url: "http://127.0.0.1:\(vopi)", poll: 1s,
                           auth: { refresh_token_file: \(quote(login)) }, results: \(quote(pictures)) }
               # Roboscope: models are stored at 'spiral' first, then registered in their spaces.
-              spaces: { type: roboscope, url: "http://127.0.0.1:\(ports.roboscope)/api/v1", storage: spiral }
+              spaces: { type: roboscope, url: "http://127.0.0.1:\(roboscope)/api/v1", storage: spiral }
               # A plain folder: copied, read back from the disk, compared.
               library: { type: folder, path: \(quote(library)) }
 

@@ -7,32 +7,39 @@ import Synchronization
 import SystemPackage
 
 /// Shows files arriving: a bar for what is moving on a terminal, a plain line for each end everywhere.
-struct DemoProgress: Sendable {
+final class DemoProgress: Sendable {
     private let place: DemoFolders
     private let control: LocalControl
     private let ended = WakeSignal()
-    private let lines = DemoOutput()
+    /// Lines that wait to be printed, those that are printed once only, and when deliveries were first tried.
+    private let state = Mutex(
+        (waiting: [String](), shownOnce: Set<String>(), begun: [Int64: ContinuousClock.Instant]()))
 
     private static let interval = Duration.milliseconds(150)
 
     init(place: DemoFolders, log: EventLog, control: LocalControl) {
         self.place = place
         self.control = control
-        let (lines, ended) = (lines, ended)
-        log.listen { event in
-            if case .jobStarted(let ref, _, _, _, _, _) = event { lines.begin(ref.delivery) }
-            if let line = Self.line(event, place, lines) {
-                lines.put(line)
-            } else if case .jobWaiting(let ref, _, let saying?, _) = event {
-                // Each look at a job tells; what is new of it is shown.
-                lines.putOnce(
-                    "\(Console.tint("…", .faint)) \(place.name(of: ref.path)) → \(ref.destination): "
-                        + DisplayText.escape(saying))
-            } else {
-                return
-            }
-            ended.raise()
+        log.listen { [weak self] in self?.hear($0) }
+    }
+
+    private func hear(_ event: AgentEvent) {
+        if case .jobStarted(let ref, _, _, _, _, _) = event {
+            // The first attempt counts.
+            state.withLock { $0.begun[ref.delivery] = $0.begun[ref.delivery] ?? .now }
         }
+        if let line = line(event) {
+            state.withLock { $0.waiting.append(line) }
+        } else if case .jobWaiting(let ref, _, let saying?, _) = event {
+            // Each look at a job tells; what is new of it is shown.
+            let line =
+                "\(Console.tint("…", .faint)) \(place.name(of: ref.path)) → \(ref.destination): "
+                + DisplayText.escape(saying)
+            state.withLock { if $0.shownOnce.insert(line).inserted { $0.waiting.append(line) } }
+        } else {
+            return
+        }
+        ended.raise()
     }
 
     func introduce() {
@@ -93,7 +100,11 @@ struct DemoProgress: Sendable {
     private func draw() async throws {
         let moving = try await control.status().in_flight
         if Console.isTerminal { Console.draw("\r\u{1B}[J") }
-        for line in lines.take() { Console.print(line) }
+        let lines = state.withLock { state in
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for line in lines { Console.print(line) }
         guard Console.isTerminal, !moving.isEmpty else { return }
         let width = max(16, (ProcessSetup.terminalWidth ?? 80) - 48)
         let bars = moving.prefix(8).map { transfer in
@@ -106,14 +117,15 @@ struct DemoProgress: Sendable {
         Console.draw(bars.joined(separator: "\n") + up)
     }
 
-    private static func line(_ event: AgentEvent, _ place: DemoFolders, _ lines: DemoOutput) -> String? {
+    private func line(_ event: AgentEvent) -> String? {
         func line(_ sign: String, _ tint: TextStyle, _ path: FilePath, _ rest: String) -> String {
             "\(Console.tint(sign, tint)) \(place.name(of: path)) \(rest)"
         }
         switch event {
         case .jobDelivered(let ref, let proof, let last):
             // The last attempt alone may be a look at a job that ran for long.
-            let duration = lines.end(ref.delivery) ?? last
+            let begun = state.withLock { $0.begun.removeValue(forKey: ref.delivery) }
+            let duration = begun.map { $0.duration(to: .now) } ?? last
             let facts = Console.tint("(\(ByteText.format(proof.size)), \(duration.milliseconds) ms)", .faint)
             return line("✓", .good, ref.path, "\(facts) → \(ref.destination): \(proof.key)")
         case .jobFailed(let ref, let state, let error):
@@ -124,38 +136,6 @@ struct DemoProgress: Sendable {
         case .jobRetry(let ref, let error, _, _):
             return line("…", .warning, ref.path, "will be tried again: \(DisplayText.escape(error.reason))")
         default: return nil
-        }
-    }
-}
-
-/// Lines that wait to be printed.
-private final class DemoOutput: Sendable {
-    private let state = Mutex(
-        (waiting: [String](), shownOnce: Set<String>(), begun: [Int64: ContinuousClock.Instant]()))
-
-    func put(_ line: String) { state.withLock { $0.waiting.append(line) } }
-
-    /// Puts the line unless it was there before.
-    func putOnce(_ line: String) {
-        state.withLock { state in
-            if state.shownOnce.insert(line).inserted { state.waiting.append(line) }
-        }
-    }
-
-    /// A delivery is tried; its first attempt counts.
-    func begin(_ delivery: Int64) {
-        state.withLock { $0.begun[delivery] = $0.begun[delivery] ?? .now }
-    }
-
-    /// How long a delivery took in all, with its waits; nil when its beginning was not seen.
-    func end(_ delivery: Int64) -> Duration? {
-        state.withLock { $0.begun.removeValue(forKey: delivery) }.map { $0.duration(to: .now) }
-    }
-
-    func take() -> [String] {
-        state.withLock { state in
-            defer { state.waiting = [] }
-            return state.waiting
         }
     }
 }

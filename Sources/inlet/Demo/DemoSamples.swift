@@ -214,59 +214,49 @@ enum SampleVideo {
 
     /// One picture: its length, then a slice of type I (IDR), as `avc1` keeps it.
     private static func frame(_ index: Int) -> [UInt8] {
-        var bits = BitWriter([0x65])
-        bits.unsigned(0)
-        bits.unsigned(7)
-        bits.unsigned(0)
-        bits.bits(0, count: 4)
         // Pictures that follow each other have different idr_pic_id.
-        bits.unsigned(index % 2)
-        bits.bits(0, count: 2)
-        bits.unsigned(0)
+        let head = code(0) + code(7) + code(0) + "0000" + code(index % 2) + "00" + code(0)
+        // mb_type 25 is I_PCM.
+        let (first, others) = (packed(head + code(25)), packed(code(25)))
+        var slice: [UInt8] = [0x65]
         for block in 0..<columns * rows {
-            // mb_type 25 is I_PCM.
-            bits.unsigned(25)
-            bits.align()
             let (x, y) = (block % columns, block / columns)
-            bits.append(level(x * 9 + y * 4 + index * 3), count: 256)
-            bits.append(level(x * 5 + index), count: 64)
-            bits.append(level(y * 7 + index * 2), count: 64)
+            slice += block == 0 ? first : others
+            slice += repeatElement(level(x * 9 + y * 4 + index * 3), count: 256)
+            slice += repeatElement(level(x * 5 + index), count: 64)
+            slice += repeatElement(level(y * 7 + index * 2), count: 64)
         }
-        bits.end()
-        return .big(bits.bytes.count) + bits.bytes
+        slice += packed("1")
+        return .big(slice.count) + slice
     }
 
     /// Back and forth within what video allows; never 0, which would need escapes.
     private static func level(_ value: Int) -> UInt8 { UInt8(40 + abs(value % 352 - 176)) }
 
+    /// Baseline profile, level 4. Then: id, frame numbers of 4 bits, display order as sent, no references, no gaps; the size;
+    /// frames only, no 8x8 inference, no cropping, no VUI; the end.
     private static var sequenceParameters: [UInt8] {
-        // Baseline profile, level 4.
-        var bits = BitWriter([0x67, 66, 0, 40])
-        // Id, frame numbers of 4 bits, display order as sent, no references, no gaps.
-        bits.unsigned(0)
-        bits.unsigned(0)
-        bits.unsigned(2)
-        bits.unsigned(0)
-        bits.bits(0, count: 1)
-        bits.unsigned(columns - 1)
-        bits.unsigned(rows - 1)
-        // Frames only, no 8x8 inference, no cropping, no VUI.
-        bits.bits(0b1000, count: 4)
-        bits.end()
-        return bits.bytes
+        [0x67, 66, 0, 40]
+            + packed(code(0) + code(0) + code(2) + code(0) + "0" + code(columns - 1) + code(rows - 1) + "1000" + "1")
     }
 
+    /// All as it is usual, which is 0 everywhere.
     private static var pictureParameters: [UInt8] {
-        var bits = BitWriter([0x68])
-        bits.unsigned(0)
-        bits.unsigned(0)
-        bits.bits(0, count: 2)
-        for _ in 0..<3 { bits.unsigned(0) }
-        bits.bits(0, count: 3)
-        for _ in 0..<3 { bits.unsigned(0) }
-        bits.bits(0, count: 3)
-        bits.end()
-        return bits.bytes
+        let zeros = code(0) + code(0) + code(0)
+        return [0x68] + packed(code(0) + code(0) + "00" + zeros + "000" + zeros + "000" + "1")
+    }
+
+    /// An Exp-Golomb code, `ue(v)` (ISO/IEC 14496-10, clause 9.1), in binary digits; 0 has the same code as `se(v)`.
+    private static func code(_ value: Int) -> String {
+        let digits = String(value + 1, radix: 2)
+        return String(repeating: "0", count: digits.count - 1) + digits
+    }
+
+    /// Binary digits as bytes, the last one filled up with zeros.
+    private static func packed(_ digits: String) -> [UInt8] {
+        Array(digits).groups(of: 8).map {
+            UInt8(String($0).padding(toLength: 8, withPad: "0", startingAt: 0), radix: 2) ?? 0
+        }
     }
 
     // MARK: Boxes (ISO/IEC 14496-12)
@@ -310,44 +300,5 @@ enum SampleVideo {
 
     private static func box(_ type: String, _ content: [UInt8]) -> [UInt8] {
         .big(8 + content.count) + Array(type.utf8) + content
-    }
-}
-
-/// Writes the syntax elements of H.264 (ISO/IEC 14496-10, clauses 7.2 and 9.1).
-private struct BitWriter {
-    private(set) var bytes: [UInt8]
-    private var pending: UInt8 = 0
-    private var count = 0
-
-    init(_ head: [UInt8]) { bytes = head }
-
-    mutating func bits(_ value: Int, count: Int) {
-        for shift in (0..<count).reversed() {
-            pending = pending << 1 | UInt8(value >> shift & 1)
-            self.count += 1
-            if self.count == 8 {
-                bytes.append(pending)
-                (pending, self.count) = (0, 0)
-            }
-        }
-    }
-
-    /// An Exp-Golomb code, `ue(v)`; 0 has the same code as `se(v)`.
-    mutating func unsigned(_ value: Int) {
-        let width = Int.bitWidth - (value + 1).leadingZeroBitCount
-        bits(0, count: width - 1)
-        bits(value + 1, count: width)
-    }
-
-    /// Zero bits up to the next byte.
-    mutating func align() { if count > 0 { bits(0, count: 8 - count) } }
-
-    /// Whole bytes; the writer must be aligned.
-    mutating func append(_ value: UInt8, count: Int) { bytes.append(contentsOf: repeatElement(value, count: count)) }
-
-    /// The stop bit, and zero bits up to the next byte.
-    mutating func end() {
-        bits(1, count: 1)
-        align()
     }
 }

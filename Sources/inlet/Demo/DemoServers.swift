@@ -5,15 +5,6 @@ import SystemPackage
 
 /// The loopback servers of the demo, and what has arrived there.
 struct DemoServers: Sendable {
-    /// Where each listens on 127.0.0.1.
-    struct Ports: Sendable {
-        var spiral: Int
-        var s3: Int
-        var gigHive: Int
-        var vopi: Int
-        var roboscope: Int
-    }
-
     // The servers are on loopback and take only these; they protect nothing.
     static let apiKey = "demo-key"
     static let accessKey = "demo"
@@ -58,22 +49,16 @@ struct DemoServers: Sendable {
     func signIn() -> Secret { vopi.signIn().refreshToken }
 
     /// Serves while `body` runs, or fails before it.
-    func serve(_ body: @Sendable @escaping (Ports) async throws -> Void) async throws {
+    func serve(_ body: @Sendable @escaping () async throws -> Void) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await spiral.run() }
             group.addTask { try await s3.run() }
             group.addTask { try await gigHive.run() }
             group.addTask { try await vopi.run() }
             group.addTask { try await roboscope.run() }
-            group.addTask { try await body(try await ports()) }
+            group.addTask { try await body() }
             try await group.endWithFirst()
         }
-    }
-
-    private func ports() async throws -> Ports {
-        Ports(
-            spiral: try await spiral.port(), s3: try await s3.port(), gigHive: try await gigHive.port(),
-            vopi: try await vopi.port(), roboscope: try await roboscope.port())
     }
 
     /// The file that holds the object of the Spiral store that a public address names.

@@ -43,8 +43,8 @@ struct Sandbox: AsyncParsableCommand {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await control.run() }
             group.addTask {
-                try await servers.serve { ports in
-                    try announce(ports, control: try await control.port())
+                try await servers.serve {
+                    try await announce(servers, control: try await control.port())
                     // What is stored is on the disk: nobody waits for connections that are still open.
                     for await _ in signals { ProcessSetup.exitNow(0) }
                 }
@@ -54,14 +54,15 @@ struct Sandbox: AsyncParsableCommand {
         }
     }
 
-    /// Where the servers listen, and what they take.
-    private func announce(_ ports: DemoServers.Ports, control: Int) throws {
+    /// Says where the servers listen, once all of them do, and what they take.
+    private func announce(_ servers: DemoServers, control: Int) async throws {
         func url(_ port: Int) -> JSONValue { .string("http://127.0.0.1:\(port)") }
         let folder = FilePath.absolute(dir)
         let line = JSONValue.object([
-            "control": url(control), "directory": .string(folder.string), "spiral": url(ports.spiral),
-            "s3": url(ports.s3), "gighive": url(ports.gigHive), "vopi": url(ports.vopi),
-            "roboscope": .string("http://127.0.0.1:\(ports.roboscope)/api/v1"),
+            "control": url(control), "directory": .string(folder.string),
+            "spiral": url(try await servers.spiral.port()), "s3": url(try await servers.s3.port()),
+            "gighive": url(try await servers.gigHive.port()), "vopi": url(try await servers.vopi.port()),
+            "roboscope": .string("http://127.0.0.1:\(try await servers.roboscope.port())/api/v1"),
             "api_key": .string(DemoServers.apiKey), "bucket": .string(DemoServers.bucket),
             "access_key": .string(DemoServers.accessKey), "secret_key": .string(DemoServers.secretKey),
             "password": .string(DemoServers.password),

@@ -176,7 +176,7 @@ struct InitFlags: ParsableArguments {
         return ArgumentHelp("With \(registering): what stores the files, \(storing).", valueName: "TYPE")
     }
 
-    func given() throws(InitRefusal) -> InitGiven {
+    func given() throws(Refusal) -> InitGiven {
         var given = InitGiven(watch: watch, type: to, storage: storage)
         let texts = [
             "api": api, "endpoint": endpoint, "bucket": bucket, "region": region, "public_url": publicURL, "url": url,
@@ -191,8 +191,8 @@ struct InitFlags: ParsableArguments {
         }
         if let onSuccess {
             guard let choice = Route.OnSuccess(rawValue: onSuccess) else {
-                throw InitRefusal(
-                    description: "--on-success: '\(DisplayText.escape(onSuccess))' is not keep, archive or delete")
+                throw Refusal(
+                    "--on-success: '\(DisplayText.escape(onSuccess))' is not keep, archive or delete")
             }
             given.onSuccess = choice
         }
@@ -201,11 +201,11 @@ struct InitFlags: ParsableArguments {
 
     private static func split(
         _ word: String, _ flag: String, _ given: inout InitGiven, _ value: (String) -> InitInput.Value
-    ) throws(InitRefusal) {
+    ) throws(Refusal) {
         let parts = word.split(separator: "=", maxSplits: 1)
         guard parts.count == 2 else {
-            throw InitRefusal(
-                description: "\(flag): '\(DisplayText.escape(word))' has no KEY and value with = between them")
+            throw Refusal(
+                "\(flag): '\(DisplayText.escape(word))' has no KEY and value with = between them")
         }
         given.values[String(parts[0])] = value(String(parts[1]))
     }

@@ -1,4 +1,5 @@
 import Foundation
+import InletAgent
 import InletConfig
 import InletCore
 import InletPipelines
@@ -15,15 +16,6 @@ struct InitGiven: Sendable {
     var onSuccess: Route.OnSuccess?
 }
 
-/// Why there is no configuration, for the person who asked for one.
-struct InitRefusal: Error, CustomStringConvertible {
-    let description: String
-
-    static func missing(_ flag: String) -> InitRefusal {
-        InitRefusal(description: "\(flag) is missing; on a terminal, 'inlet init' asks for it")
-    }
-}
-
 /// Completes the answers: what the command line did not give, a person is asked for. Each answer is checked at once, by
 /// itself, and asked for again where the configuration's reader would not take it.
 struct InitDialog {
@@ -38,7 +30,7 @@ struct InitDialog {
     /// nil: what is missing is an error.
     let person: Prompt?
 
-    func answers(_ given: InitGiven) throws(InitRefusal) -> InitInput {
+    func answers(_ given: InitGiven) throws(Refusal) -> InitInput {
         let watch = try text("Which folder are files dropped in?", flag: "--watch DIR", given.watch) { text in
             var answers = InitRules.example(DestinationKinds.all[0])
             answers.watch = absolute(text)
@@ -59,7 +51,7 @@ struct InitDialog {
                 return answers
             }
         } else if given.storage != nil {
-            throw InitRefusal(description: "--storage is not for '--to \(kind.type.name)', which stores files itself")
+            throw Refusal("--storage is not for '--to \(kind.type.name)', which stores files itself")
         }
         answers.target = try target(kind, isStorage: false, &left) { target in
             var answers = known
@@ -67,12 +59,12 @@ struct InitDialog {
             return answers
         }
         if let key = left.keys.min() {
-            throw InitRefusal(description: "\(Self.flag(of: key)) is not for '--to \(kind.type.name)'")
+            throw Refusal("\(Self.flag(of: key)) is not for '--to \(kind.type.name)'")
         }
         answers.onSuccess = try onSuccess(given.onSuccess)
         if rules.defaults.stateDirectory == "/var/lib/inlet" { answers.stateDirectory = "/var/lib/inlet" }
         // Together they may be wrong though each is right, as with a library inside of the watched folder.
-        if let objection = rules.objection(to: answers) { throw InitRefusal(description: objection) }
+        if let objection = rules.objection(to: answers) { throw Refusal(objection) }
         return answers
     }
 
@@ -95,7 +87,7 @@ struct InitDialog {
 
     private func kind(
         _ words: String, _ flag: String, _ given: String?, among kinds: [any DestinationKind]
-    ) throws(InitRefusal) -> any DestinationKind {
+    ) throws(Refusal) -> any DestinationKind {
         let names = kinds.map { $0.type.name }.joined(separator: " | ")
         while true {
             let answer = try line("\(words) \(names)", flag, given)
@@ -104,7 +96,7 @@ struct InitDialog {
         }
     }
 
-    private func onSuccess(_ given: Route.OnSuccess?) throws(InitRefusal) -> Route.OnSuccess {
+    private func onSuccess(_ given: Route.OnSuccess?) throws(Refusal) -> Route.OnSuccess {
         guard given == nil, let person else { return given ?? .keep }
         let names = Route.OnSuccess.allCases.map(\.rawValue).joined(separator: " | ")
         while true {
@@ -120,7 +112,7 @@ struct InitDialog {
     private func target(
         _ kind: any DestinationKind, isStorage: Bool, _ left: inout [String: InitInput.Value],
         _ around: (InitInput.Target) -> InitInput
-    ) throws(InitRefusal) -> InitInput.Target {
+    ) throws(Refusal) -> InitInput.Target {
         let publicURL = DestinationSetup.publicURL
         var filled = InitRules.filled(kind)
         if isStorage { filled.values[publicURL.key] = .text(publicURL.example) }
@@ -149,7 +141,7 @@ struct InitDialog {
     private func value(
         of question: DestinationSetup.Input, isRequired: Bool, _ given: InitInput.Value?,
         _ around: (InitInput.Value) -> InitInput
-    ) throws(InitRefusal) -> InitInput.Value? {
+    ) throws(Refusal) -> InitInput.Value? {
         if case .secret(let variable) = question.kind {
             return try secret(question, variable, isRequired: isRequired, given, around)
         }
@@ -157,7 +149,7 @@ struct InitDialog {
         switch given {
         case .text(let known)?: text = known
         case nil: break
-        default: throw InitRefusal(description: "'\(question.key)' is no secret; give it with \(question.flag)")
+        default: throw Refusal("'\(question.key)' is no secret; give it with \(question.flag)")
         }
         let isPath = if case .path = question.kind { true } else { false }
         let said = try self.text(question.words, flag: question.flag, text, isRequired: isRequired) { text in
@@ -179,12 +171,12 @@ extension DestinationSetup.Input {
 
 /// One line asked for, and asked for again.
 extension InitDialog {
-    static let ended = InitRefusal(description: "the answers ended before all was said; nothing was written")
+    static let ended = Refusal("the answers ended before all was said; nothing was written")
 
     /// What the command line gave, or a person says; never empty.
-    func line(_ words: String, _ flag: String, _ given: String?) throws(InitRefusal) -> String {
+    func line(_ words: String, _ flag: String, _ given: String?) throws(Refusal) -> String {
         if let given { return given }
-        guard let person else { throw .missing(flag) }
+        guard let person else { throw Refusal("\(flag) is missing; on a terminal, 'inlet init' asks for it") }
         while true {
             guard let answer = person.ask(words + " ", false) else { throw Self.ended }
             let trimmed = answer.trimmingCharacters(in: .whitespaces)
@@ -194,8 +186,8 @@ extension InitDialog {
     }
 
     /// Throws what is wrong with a given answer; of a person's it is said.
-    func refuse(_ reason: String, _ flag: String, isGiven: Bool) throws(InitRefusal) {
-        guard !isGiven, let person else { throw InitRefusal(description: "\(flag): \(reason)") }
+    func refuse(_ reason: String, _ flag: String, isGiven: Bool) throws(Refusal) {
+        guard !isGiven, let person else { throw Refusal("\(flag): \(reason)") }
         person.say("  \(reason)")
     }
 
@@ -204,7 +196,7 @@ extension InitDialog {
     /// - Parameter around: complete answers with this one among them.
     func text(
         _ words: String, flag: String, _ given: String?, isRequired: Bool = true, _ around: (String) -> InitInput
-    ) throws(InitRefusal) -> String? {
+    ) throws(Refusal) -> String? {
         if given == nil, !isRequired, person == nil { return nil }
         while true {
             let answer: String
@@ -224,10 +216,10 @@ extension InitDialog {
     func secret(
         _ question: DestinationSetup.Input, _ variable: String, isRequired: Bool, _ given: InitInput.Value?,
         _ around: (InitInput.Value) -> InitInput
-    ) throws(InitRefusal) -> InitInput.Value? {
+    ) throws(Refusal) -> InitInput.Value? {
         if let given {
             if let objection = rules.objection(to: around(given)) {
-                throw InitRefusal(description: "\(question.key): \(objection)")
+                throw Refusal("\(question.key): \(objection)")
             }
             return given
         }

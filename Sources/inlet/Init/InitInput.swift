@@ -34,9 +34,11 @@ struct InitInput: Sendable {
     /// Written where the default depends on who starts the agent.
     var stateDirectory: String?
 
+    private var targets: [Target] { [storage, target].compactMap(\.self) }
+
     /// Secrets that were typed, with the names of their files.
     var typed: [(file: String, secret: Secret)] {
-        [storage, target].compactMap(\.self).flatMap { target in
+        targets.flatMap { target in
             target.values.sorted { $0.key < $1.key }.compactMap { key, value in
                 if case .typed(let secret) = value { (Self.fileName(target.setup, key), secret) } else { nil }
             }
@@ -46,7 +48,7 @@ struct InitInput: Sendable {
     /// All that a person wrote.
     var words: [String] {
         [watch]
-            + [storage, target].compactMap(\.self).flatMap { target in
+            + targets.flatMap { target in
                 target.values.values.map { value in
                     switch value {
                     case .text(let text), .variable(let text), .file(let text): text
@@ -60,7 +62,7 @@ struct InitInput: Sendable {
 
     /// Secrets that the environment holds when the agent runs.
     var variables: [String] {
-        [storage, target].compactMap(\.self).flatMap { target in
+        targets.flatMap { target in
             target.setup.questions.compactMap { question in
                 if case .variable(let name)? = target.values[question.key] { name } else { nil }
             }
@@ -88,7 +90,7 @@ struct InitInput: Sendable {
     }
 
     private var destinations: [String] {
-        ["destinations:"] + [storage, target].compactMap(\.self).flatMap { lines(of: $0) }
+        ["destinations:"] + targets.flatMap { lines(of: $0) }
     }
 
     private func lines(of target: Target) -> [String] {

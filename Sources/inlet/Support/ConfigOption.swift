@@ -34,9 +34,7 @@ struct ConfigOption: ParsableArguments {
             throw ExitStatus.configuration
         }
         do {
-            let loaded = try ConfigFile.load(
-                path, types: DestinationKinds.types, environment: Self.environment,
-                defaults: Self.defaults(Self.environment))
+            let loaded = try Self.read(path)
             for warning in loaded.warnings where warns { Console.printError("warning: \(warning)") }
             return loaded
         } catch {
@@ -54,9 +52,12 @@ struct ConfigOption: ParsableArguments {
                     excerpt: "")
             ])
         }
-        return try ConfigFile.load(
-            path, types: DestinationKinds.types, environment: Self.environment,
-            defaults: Self.defaults(Self.environment))
+        return try Self.read(path)
+    }
+
+    static func read(_ path: FilePath) throws(ConfigErrors) -> LoadedConfig {
+        try ConfigFile.load(
+            path, types: DestinationKinds.types, environment: environment, defaults: defaults(environment))
     }
 
     /// Where a new one is written: the named file, or the first place in which it will be found; for root /etc/inlet.
@@ -118,14 +119,14 @@ struct ConfigOption: ParsableArguments {
     }
 }
 
-/// What shells offer where a name of the configuration is wanted: that of `--config` before it on the line, or the usual one.
-enum ConfiguredNames {
-    static let destinations = completion { $0.destinations.map(\.name) }
-    static let routes = completion { $0.routes.map(\.name) }
-    static let roots = completion { settings in settings.watch.filter { $0.pattern == nil }.map(\.path.string) }
-    static let receivers = completion { $0.notify.map(\.name) }
+// What shells offer where a name of the configuration is wanted: that of `--config` before it on the line, or the usual one.
+extension CompletionKind {
+    static let destinations = configured { $0.destinations.map(\.name) }
+    static let routes = configured { $0.routes.map(\.name) }
+    static let roots = configured { settings in settings.watch.filter { $0.pattern == nil }.map(\.path.string) }
+    static let receivers = configured { $0.notify.map(\.name) }
 
-    private static func completion(_ names: @escaping @Sendable (Settings) -> [String]) -> CompletionKind {
+    private static func configured(_ names: @escaping @Sendable (Settings) -> [String]) -> CompletionKind {
         .custom { words, _, _ in
             var options = ConfigOption()
             options.config = config(words)
@@ -137,7 +138,7 @@ enum ConfiguredNames {
 
     /// Whether a shell takes the name as it is: bash's script expands what it is offered, and a configuration may come from
     /// anybody.
-    static func isPlain(_ name: String) -> Bool {
+    private static func isPlain(_ name: String) -> Bool {
         name.unicodeScalars.allSatisfy { scalar in
             !scalar.properties.isWhitespace && scalar.properties.generalCategory != .control
                 && !"$`\\\"'".unicodeScalars.contains(scalar)
@@ -145,7 +146,7 @@ enum ConfiguredNames {
     }
 
     /// The value of `--config` among the words of a command line.
-    static func config(_ words: [String]) -> String? {
+    private static func config(_ words: [String]) -> String? {
         for (index, word) in words.enumerated() {
             for name in ["--config", "-c"] {
                 if word == name, index + 1 < words.count { return words[index + 1] }

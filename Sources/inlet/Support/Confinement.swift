@@ -133,11 +133,6 @@ struct Confinement: Sendable {
         }
         return nil
     }
-
-    private struct Refusal: Error, CustomStringConvertible {
-        let description: String
-        init(_ text: String) { description = text }
-    }
 }
 
 /// The process that `inlet run` starts for itself; no command for people.

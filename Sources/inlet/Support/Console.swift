@@ -95,8 +95,3 @@ extension ExitCode {
         return self
     }
 }
-
-extension String {
-    /// `1 file`, `2 files`
-    init(_ count: Int, _ word: String) { self = "\(count) \(word)\(count == 1 ? "" : "s")" }
-}

@@ -43,7 +43,7 @@ enum ControlAccess {
             }
             _ = try await client.ask(Endpoints.status)
             return client
-        } catch is ControlClient.NotRunning {
+        } catch let failure as ControlClient.Failure where failure.isAbsence {
             client.shutdown()
             return nil
         } catch {
@@ -87,7 +87,7 @@ enum ControlAccess {
         do {
             guard try FileLook.look(at: socket) != .missing else { return nil }
             return try await body(client)
-        } catch is ControlClient.NotRunning {
+        } catch let failure as ControlClient.Failure where failure.isAbsence {
             // A socket without a listener is what a killed agent leaves behind.
             return nil
         } catch let failure as ControlClient.Failure {

@@ -1,8 +1,8 @@
 import InletCore
 import InletDashboard
 
-/// Jobs for people.
-enum JobText {
+// Jobs for people.
+extension JobReport {
     static func table(_ jobs: [JobReport]) -> String {
         Console.table(
             jobs.map { job in
@@ -26,38 +26,38 @@ enum JobText {
     /// As the names of files are shown: what a server said, or an earlier version wrote, is no better.
     private static func plain(_ text: String) -> String { DisplayText.escape(text) }
 
-    static func story(_ job: JobReport) -> String {
+    var story: String {
         var lines = [
-            Console.tint(plain(job.path), .strong),
-            "  job \(job.job), \(ByteText.format(job.size)), \(job.state)" + (job.route.map { ", route \($0)" } ?? ""),
-            "  admitted \(job.admitted_at)",
+            Console.tint(Self.plain(path), .strong),
+            "  job \(job), \(ByteText.format(size)), \(state)" + (route.map { ", route \($0)" } ?? ""),
+            "  admitted \(admitted_at)",
         ]
-        if let ended = job.ended_at { lines.append("  ended    \(ended)") }
-        if let finished = job.finished_at {
-            lines.append("  finished \(finished): \(plain(job.disposition ?? "kept"))")
+        if let ended = ended_at { lines.append("  ended    \(ended)") }
+        if let finished = finished_at {
+            lines.append("  finished \(finished): \(Self.plain(disposition ?? "kept"))")
         }
-        if let batch = job.batch {
+        if let batch {
             let files = batch.files.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
-            lines.append("  batch    \(batch.batch) \(plain(batch.name)): \(batch.state); \(files)")
+            lines.append("  batch    \(batch.batch) \(Self.plain(batch.name)): \(batch.state); \(files)")
         }
-        if let labels = job.labels { lines.append("  labels   \(Self.pairs(labels))") }
-        if let reason = job.reason { lines.append("  \(plain(reason)) [\(job.code ?? "")]") }
-        for delivery in job.deliveries {
+        if let labels { lines.append("  labels   \(Self.pairs(labels))") }
+        if let reason { lines.append("  \(Self.plain(reason)) [\(code ?? "")]") }
+        for delivery in deliveries {
             lines.append("  → \(delivery.destination): \(delivery.state), attempts \(delivery.attempts)")
-            if let key = delivery.key { lines.append("      key      \(plain(key))") }
+            if let key = delivery.key { lines.append("      key      \(Self.plain(key))") }
             if let verified = delivery.verified {
-                lines.append("      verified \(verified) \(plain(delivery.etag ?? ""))")
+                lines.append("      verified \(verified) \(Self.plain(delivery.etag ?? ""))")
             }
-            if let url = delivery.url { lines.append("      at       \(plain(url))") }
+            if let url = delivery.url { lines.append("      at       \(Self.plain(url))") }
             for (name, text) in (delivery.details ?? [:]).sorted(by: { $0.key < $1.key }) {
-                lines.append("      \(plain(name).padded(8)) \(plain(text))")
+                lines.append("      \(Self.plain(name).padded(8)) \(Self.plain(text))")
             }
             if let after = delivery.after, delivery.state == DeliveryState.ready.rawValue, delivery.next_at == nil {
                 lines.append("      after    \(after)")
             }
             if let next = delivery.next_at { lines.append("      next     \(next)") }
             if let reason = delivery.reason {
-                lines.append("      \(plain(reason))" + (delivery.code.map { " [\($0)]" } ?? ""))
+                lines.append("      \(Self.plain(reason))" + (delivery.code.map { " [\($0)]" } ?? ""))
             }
         }
         return lines.joined(separator: "\n")

@@ -1,3 +1,4 @@
+import ArgumentParser
 import InletAgent
 import InletConfig
 import InletCore
@@ -79,6 +80,11 @@ extension LoadedConfig {
         _ fault: SettingFault, _ positions: [String: SourcePosition], _ position: SourcePosition
     ) -> ConfigError {
         error(at: positions[fault.key] ?? position, "'\(fault.key)' \(fault.message)")
+    }
+
+    /// Says that it has no destination of this name.
+    func noDestination(_ name: String, _ hint: String = "") -> ExitCode {
+        ExitStatus.configuration.saying("no destination '\(DisplayText.escape(name))' in \(file.display)\(hint)")
     }
 
     var configuredDestinations: [(name: String, type: String)] { settings.destinations.map { ($0.name, $0.type) } }

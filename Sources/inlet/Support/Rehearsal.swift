@@ -7,9 +7,9 @@ import InletLinux
 import InletPipelines
 import SystemPackage
 
-/// `inlet run --dry-run`: prints what would be done, file by file as they are found, and counts it.
-enum Rehearsal {
-    static func run(_ config: LoadedConfig, json: Bool) async throws {
+extension Run {
+    /// `inlet run --dry-run`: prints what would be done, file by file as they are found, and counts it.
+    func rehearse(_ config: LoadedConfig) async throws {
         ProcessSetup.ignoreSignals()
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
@@ -27,7 +27,7 @@ enum Rehearsal {
                 }
                 try await dryRun.run(watch) { finding in
                     tally.add(finding)
-                    let text = json ? Self.json(finding) : Self.text(finding)
+                    let text = json ? finding.json : finding.text
                     if let text { Console.print(text) }
                 }
             }
@@ -38,17 +38,19 @@ enum Rehearsal {
         }
     }
 
-    // MARK: - One file
+}
 
+// One file.
+extension DryRun.Finding {
     /// For people; nil for what is only counted.
-    static func text(_ finding: DryRun.Finding) -> String? {
-        let path = finding.path.display
-        switch finding.verdict {
+    fileprivate var text: String? {
+        let path = path.display
+        switch verdict {
         case .known, .skipped, .adopted, .unmatched, .irregular: return nil
-        case .planned(let plan, let steps): return planned(finding, plan, steps)
+        case .planned(let plan, let steps): return planned(plan, steps)
         case .rejected(let route, let reason):
             return "\(path)\n" + Console.tint("  rejected by \(route): \(DisplayText.escape(reason))", .bad)
-                + passed(finding)
+                + notOthers
         case .along(let main): return "\(path)\n  goes with \(main.display)"
         case .awaited(let marker): return "\(path)\n  waits for its marker \(marker.display)"
         case .unreadable(let reason):
@@ -56,17 +58,14 @@ enum Rehearsal {
         }
     }
 
-    private static func planned(_ finding: DryRun.Finding, _ plan: Plan, _ steps: DeliverySteps) -> String {
-        let targets = steps.steps.map { step in
-            step.after.map { "\(step.destination) (once \($0) has it)" } ?? step.destination
-        }
+    private func planned(_ plan: Plan, _ steps: DeliverySteps) -> String {
         var lines = [
-            Console.tint(finding.path.display, .strong) + "  \(ByteText.format(finding.size))",
-            "  route \(plan.route) to \(targets.joined(separator: ", "))" + passed(finding),
+            Console.tint(path.display, .strong) + "  \(ByteText.format(size))",
+            "  route \(plan.route) to \(steps.text)" + notOthers,
             "  key \(DisplayText.escape(plan.key)), then \(plan.onSuccess.rawValue)",
         ]
-        if let unit = finding.unit { lines.append("  with all of \(unit.display), when that is complete") }
-        if let quiet = finding.quiet { lines.append("  once it has been quiet for \(DurationText.format(quiet)) more") }
+        if let unit { lines.append("  with all of \(unit.display), when that is complete") }
+        if let quiet { lines.append("  once it has been quiet for \(DurationText.format(quiet)) more") }
         if plan.dedupe != .off {
             lines.append("  unless a destination has its content (dedupe: \(plan.dedupe.rawValue))")
         }
@@ -74,19 +73,19 @@ enum Rehearsal {
     }
 
     /// Why it is not another route's.
-    private static func passed(_ finding: DryRun.Finding) -> String {
-        let reasons = finding.passed.map { "not \($0.route): \(DisplayText.escape($0.mismatch ?? ""))" }
+    private var notOthers: String {
+        let reasons = passed.map { "not \($0.route): \(DisplayText.escape($0.mismatch ?? ""))" }
         return reasons.isEmpty ? "" : " (\(reasons.joined(separator: "; ")))"
     }
 
     /// For programs: every file, whatever is done with it.
-    private static func json(_ finding: DryRun.Finding) -> String {
+    fileprivate var json: String {
         var object: JSONObject = [
-            "path": .string(finding.path.display), "size": .number("\(finding.size)"),
-            "verdict": .string(RehearsalSummary.name(finding.verdict)),
+            "path": .string(path.display), "size": .number("\(size)"),
+            "verdict": .string(RehearsalSummary.name(verdict)),
         ]
-        object["unit"] = finding.unit.map { .string($0.display) }
-        switch finding.verdict {
+        object["unit"] = unit.map { .string($0.display) }
+        switch verdict {
         case .planned(let plan, let steps):
             object["route"] = .string(plan.route)
             object["destinations"] = .array(steps.destinations.map { .string($0) })
@@ -103,6 +102,15 @@ enum Rehearsal {
         case .unmatched, .skipped, .adopted, .irregular: break
         }
         return JSONValue.object(object).text
+    }
+}
+
+extension DeliverySteps {
+    /// `store, library (once store has it)`
+    var text: String {
+        steps.map { step in
+            step.after.map { "\(step.destination) (once \($0) has it)" } ?? step.destination
+        }.joined(separator: ", ")
     }
 }
 
@@ -150,17 +158,17 @@ private struct RehearsalSummary {
     func text(ignored: (files: Int, folders: Int)) -> String {
         let files = routes.reduce(0) { $0 + $1.files }
         let bytes = routes.reduce(0) { $0 + $1.bytes }
-        let rows = routes.map { ["  \($0.name)", String($0.files, "file"), ByteText.format($0.bytes)] }
+        let rows = routes.map { ["  \($0.name)", $0.files.counted("file"), ByteText.format($0.bytes)] }
         let counts = others.merging(["ignored": ignored.files]) { $1 }
         var said = Self.words.compactMap { verdict, words in
-            counts[verdict].flatMap { $0 > 0 ? "\(String($0, "file")) \(words)" : nil }
+            counts[verdict].flatMap { $0 > 0 ? "\($0.counted("file")) \(words)" : nil }
         }
         if ignored.folders > 0 {
-            said.append("\(String(ignored.folders, "folder")) of such names, with what is in them")
+            said.append("\(ignored.folders.counted("folder")) of such names, with what is in them")
         }
         let table = rows.isEmpty ? [] : [Console.table(rows)]
         return
-            (["\(String(files, "file")) would be sent, \(ByteText.format(bytes))"] + table + said
+            (["\(files.counted("file")) would be sent, \(ByteText.format(bytes))"] + table + said
             + ["Nothing was sent, and nothing was written."]).joined(separator: "\n")
     }
 }

@@ -8,9 +8,9 @@ struct SelectionOptions: ParsableArguments {
     @Option(
         help: "Only these states: pending, failed, delivered…", completion: .list(FileState.allCases.map(\.rawValue)))
     var state: [String] = []
-    @Option(help: "Only files for this destination.", completion: ConfiguredNames.destinations)
+    @Option(help: "Only files for this destination.", completion: .destinations)
     var destination: String?
-    @Option(help: "Only files of this route.", completion: ConfiguredNames.routes) var route: String?
+    @Option(help: "Only files of this route.", completion: .routes) var route: String?
     @Option(help: "Only paths below their root that match, by the rules of routes: 'gigs/**', '*.mov'.")
     var path: String?
     @Option(help: "Only files with this label: NAME=VALUE; may be repeated.") var label: [String] = []
@@ -82,7 +82,7 @@ extension SelectionOptions {
                 let plan = try await control.ask(endpoint, [.dryRun: "1"], body: selection)
                 guard plan.matched <= 1 else {
                     throw ValidationError(
-                        "\(String(plan.matched, "file")), \(ByteText.format(plan.bytes)), would be \(action.done);"
+                        "\(plan.matched.counted("file")), \(ByteText.format(plan.bytes)), would be \(action.done);"
                             + " say --yes if you mean it, or --dry-run to see them")
                 }
             }
@@ -104,7 +104,7 @@ extension SelectionOptions {
 
     private static func tell(_ report: SelectionReport, _ done: String) throws {
         guard !report.dry_run else {
-            Console.print("\(String(report.matched, "file")), \(ByteText.format(report.bytes)), would be \(done)")
+            Console.print("\(report.matched.counted("file")), \(ByteText.format(report.bytes)), would be \(done)")
             for file in report.files {
                 Console.print("  \(file.job)  \(file.state)  \(ByteText.format(file.size))  \(file.path)")
             }
@@ -113,14 +113,14 @@ extension SelectionOptions {
             return
         }
         let fresh = report.done - report.hurried
-        if fresh > 0 || report.hurried == 0 { Console.print("\(String(fresh, "file")) \(done)") }
+        if fresh > 0 || report.hurried == 0 { Console.print("\(fresh.counted("file")) \(done)") }
         if report.hurried > 0 {
             let obstacles = report.waits_for ?? []
             let time = obstacles.isEmpty ? "now" : "now, but for what waits: \(obstacles.joined(separator: "; "))"
-            Console.print("\(String(report.hurried, "file")) tried \(time)")
+            Console.print("\(report.hurried.counted("file")) tried \(time)")
         }
         for (reason, count) in report.skipped.sorted(by: { $0.key < $1.key }) {
-            Console.printError("inlet: \(String(count, "file")) skipped: \(reason)")
+            Console.printError("inlet: \(count.counted("file")) skipped: \(reason)")
         }
         if !report.skipped.isEmpty { throw ExitStatus.failed }
     }

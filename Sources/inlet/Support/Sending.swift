@@ -64,7 +64,7 @@ struct Sending: Sendable {
         } catch {
             guard Self.isSilent(error) else { throw error }
             line.erase()
-            let hasStopped = error is ControlClient.NotRunning
+            let hasStopped = (error as? ControlClient.Failure)?.isAbsence ?? false
             Console.printError("inlet: \(hasStopped ? "the agent has stopped, and was not started again" : "\(error)")")
             if progress.sum.files > 0 { Console.printError("What the agent has taken goes on when it runs again.") }
             return .agentGone
@@ -137,7 +137,7 @@ struct Sending: Sendable {
     }
 
     private static func isSilent(_ error: any Error) -> Bool {
-        (error as? ControlClient.Failure)?.isSilence ?? (error is ControlClient.NotRunning)
+        (error as? ControlClient.Failure)?.isSilence ?? false
     }
 
     private func tell(_ ends: [FollowReport.End], _ line: ProgressLine) {

@@ -69,10 +69,10 @@ struct ResponseTable: Sendable {
     }
 }
 
-/// What the command line says in text and a server wants as JSON.
-enum JSONArgument {
+// What the command line says in text and a server wants as JSON.
+extension JSONValue {
     /// - Throws: `ValidationError` naming the option.
-    static func object(_ text: String, _ option: String) throws -> JSONValue {
+    static func read(object text: String, _ option: String) throws -> JSONValue {
         do {
             let value = try JSONValue(parsing: text.utf8)
             if value.object != nil { return value }
@@ -83,7 +83,7 @@ enum JSONArgument {
     }
 
     /// Three finite numbers, `x,y,z`.
-    static func point(_ text: String, _ option: String) throws -> JSONValue {
+    static func read(point text: String, _ option: String) throws -> JSONValue {
         let numbers = text.split(separator: ",", omittingEmptySubsequences: false).map { Double($0) ?? .nan }
         guard numbers.count == 3, numbers.allSatisfy(\.isFinite) else {
             throw ValidationError("\(option) is no point; write x,y,z in metres, such as 0,1.5,-2")
@@ -92,7 +92,7 @@ enum JSONArgument {
     }
 
     /// A moment, told the server in UTC and whole seconds.
-    static func time(_ text: String, _ option: String) throws -> JSONValue {
+    static func read(time text: String, _ option: String) throws -> JSONValue {
         guard let time = WallTime(rfc3339: text) else {
             throw ValidationError("\(option) is no time; write it as 2026-11-21T17:00:00Z")
         }
@@ -100,7 +100,7 @@ enum JSONArgument {
     }
 
     /// `#RRGGBB`
-    static func color(_ text: String) throws -> JSONValue {
+    static func read(color text: String) throws -> JSONValue {
         guard text.wholeMatch(of: /#[0-9A-Fa-f]{6}/) != nil else {
             throw ValidationError("--color is no colour; write #RRGGBB, such as '#FF8800'")
         }
@@ -108,9 +108,9 @@ enum JSONArgument {
     }
 
     /// One of `words`.
-    static func word(_ text: String, _ option: String, _ words: [String]) throws -> JSONValue {
+    static func read(word text: String, _ option: String, _ words: [String]) throws -> JSONValue {
         guard words.contains(text) else {
-            let hint = Suggestion.nearest(to: text, in: words).map { "; did you mean '\($0)'?" } ?? ""
+            let hint = Suggestion.hint(text, in: words)
             throw ValidationError("\(option) must be one of \(words.joined(separator: ", "))\(hint)")
         }
         return .string(text)
@@ -125,17 +125,32 @@ struct ServerOption: ParsableArguments {
         help: ArgumentHelp("The destination; needed where several are of this type.", valueName: "DEST"))
     var destination: String?
 
+    /// Calls `body` with what reaches the server of the one destination of `type`, and says what went wrong there.
+    func use(
+        _ type: String, _ body: (LoadedConfig, DestinationSettings, PipelineFactory) async throws -> Void
+    ) async throws {
+        let config = try options.load()
+        let settings = try find(type, in: config)
+        let factory = PipelineFactory.standard(config)
+        defer { factory.shutdown() }
+        do {
+            try await body(config, settings, factory)
+        } catch let error as DeliveryError {
+            throw ExitStatus.of(error).saying("\(error)")
+        }
+    }
+
     /// The one destination of `type`, or the one of that name. Says what is wrong and exits otherwise.
-    func find(_ type: String, in config: LoadedConfig) throws -> DestinationSettings {
+    private func find(_ type: String, in config: LoadedConfig) throws -> DestinationSettings {
         let all = config.settings.destinations
         let some = all.filter { $0.type == type }
         if let destination {
             if let found = some.first(where: { $0.name == destination }) { return found }
             let other = all.first { $0.name == destination }
-            let hint = Suggestion.nearest(to: destination, in: some.map(\.name)).map { "; did you mean '\($0)'?" } ?? ""
-            let why = other.map { "'\(destination)' is of type \($0.type), not \(type)" }
-            throw ExitStatus.configuration.saying(
-                "\(why ?? "no destination '\(DisplayText.escape(destination))' in \(config.file.display)\(hint)")")
+            guard let other else {
+                throw config.noDestination(destination, Suggestion.hint(destination, in: some.map(\.name)))
+            }
+            throw ExitStatus.configuration.saying("'\(destination)' is of type \(other.type), not \(type)")
         }
         if some.count == 1 { return some[0] }
         if some.isEmpty {

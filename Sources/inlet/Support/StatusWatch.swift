@@ -50,14 +50,13 @@ struct StatusWatch: Sendable {
         // A terminal that takes nothing for a while lets events pile up, and the oldest go: the wish to leave must not.
         let leaving = StopFlag()
         let keys = try TerminalKeys { source.yield(Self.event($0, leaving)) }
-        let picture = TerminalDisplay()
-        picture.begin()
+        Self.beginScreen()
         defer {
-            picture.end()
+            Self.endScreen()
             keys.stop()
         }
         var status = WatchedStatus(first, at: Self.seconds)
-        picture.draw(status)
+        Self.show(status)
         await withTaskGroup(of: Void.self) { group in
             group.addTask { for await signal in signals { source.yield(.signal(signal)) } }
             group.addTask {
@@ -69,17 +68,17 @@ struct StatusWatch: Sendable {
                 case .look(let look): Self.note(look, in: &status)
                 case .key: continue
                 case .stop:
-                    picture.end()
+                    Self.endScreen()
                     keys.suspend()
-                    picture.begin()
+                    Self.beginScreen()
                 case .signal(.sigwinch): break
                 // After any stop, also one that nobody was asked about.
                 case .signal(.sigcont):
                     keys.resume()
-                    picture.begin()
+                    Self.beginScreen()
                 case .signal: return group.cancelAll()
                 }
-                picture.draw(status)
+                Self.show(status)
             }
         }
     }
@@ -100,7 +99,7 @@ struct StatusWatch: Sendable {
             return (try await client.status(within: Self.patience), false)
         } catch {
             // The screen says that what it shows is old.
-            return (nil, error is ControlClient.NotRunning)
+            return (nil, (error as? ControlClient.Failure)?.isAbsence ?? false)
         }
     }
 
@@ -117,16 +116,15 @@ struct StatusWatch: Sendable {
         let (seconds, attoseconds) = start.duration(to: .now).components
         return Double(seconds) + Double(attoseconds) / 1e18
     }
-}
 
-/// The other screen of a terminal, drawn over and over in one write each: nothing flickers, and what was on the first one is
-/// there again at the end (xterm's private modes 1049, 25 and 7).
-struct TerminalDisplay: Sendable {
-    func begin() { Console.draw("\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[2J") }
+    // MARK: - The other screen
 
-    func end() { Console.draw("\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l") }
+    // Drawn over and over in one write each: nothing flickers, and what was on the first screen is there again at the end
+    // (xterm's private modes 1049, 25 and 7).
+    private static func beginScreen() { Console.draw("\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[2J") }
+    private static func endScreen() { Console.draw("\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l") }
 
-    func draw(_ status: WatchedStatus) {
+    private static func show(_ status: WatchedStatus) {
         let (columns, rows) = (ProcessSetup.terminalWidth ?? 80, ProcessSetup.terminalHeight ?? 24)
         let lines = StatusView(status, columns: columns, rows: rows).lines(clock: WallTime.now.clock())
         // Behind a full line the cursor stands on its last character, which would be erased.

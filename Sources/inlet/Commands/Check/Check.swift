@@ -166,7 +166,7 @@ struct Findings {
     private var sum: String {
         let warnings = count(.warning)
         if warnings + errors == 0 { return Console.tint("All \(all.count) checks are fine.", .good) }
-        let counts = [(warnings, "warning"), (errors, "error")].filter { $0.0 > 0 }.map { String($0.0, $0.1) }
+        let counts = [(warnings, "warning"), (errors, "error")].filter { $0.0 > 0 }.map { $0.0.counted($0.1) }
         let worst = all.filter { $0.grade.rank > 1 } + all.filter { $0.grade == .warning }
         var names: [String] = []
         for finding in worst where !names.contains(finding.check) { names.append(finding.check) }

@@ -113,7 +113,7 @@ extension Findings {
         do {
             add(.fine, name, try await destination.pipeline.probe())
             if upload {
-                for line in try await TestUpload(destination: destination).run() { add(line.0, name, line.1) }
+                for line in try await destination.testUpload() { add(line.0, name, line.1) }
             }
         } catch {
             add(.unavailable, name, "\(error)", remedy: Self.remedy(for: error, at: destination.name))

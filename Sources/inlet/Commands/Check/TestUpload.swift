@@ -5,26 +5,24 @@ import InletPipelines
 import Synchronization
 import SystemPackage
 
-/// `inlet check --upload`: one small object through the real pipeline, where files go in parts too one that is composed, and
-/// away again where the destination allows it.
-struct TestUpload {
-    let destination: Destination
-
-    /// How long the destination may work on the object.
+extension Destination {
+    /// How long the destination may work on the object of `testUpload`.
     private static let patience = Duration.seconds(60)
 
     /// Why nothing is sent just to try it; nil where a test object is.
-    private var untried: String? {
-        if let storage = destination.storage?.destination {
+    private var noTestUpload: String? {
+        if let storage = storage?.destination {
             return "nothing is registered to try it, as that would stay; '\(storage)', which stores its files, is tried"
         }
-        return destination.untried
+        return untried
     }
 
-    func run() async throws(DeliveryError) -> [(Findings.Severity, String)] {
-        if let why = untried { return [(.fine, why)] }
+    /// `inlet check --upload`: one small object through the real pipeline, where files go in parts too one that is composed, and
+    /// away again where the destination allows it.
+    func testUpload() async throws(DeliveryError) -> [(Findings.Severity, String)] {
+        if let why = noTestUpload { return [(.fine, why)] }
         let folder = FilePath(ProcessSetup.environment("TMPDIR") ?? "/tmp")
-        let ext = destination.testExtension
+        let ext = testExtension
         let file = folder.appending("inlet-check-\(ProcessSetup.processID).\(ext)")
         do {
             try DurableFile.write(Array("inlet check, \(WallTime.now.rfc3339)\n".utf8), to: file, mode: 0o600)
@@ -39,15 +37,15 @@ struct TestUpload {
             throw DeliveryError(.giveUp, .sourceUnreadable, "\(error)")
         }
         let order = DeliveryOrder(
-            id: 0, destination: destination.name, key: "inlet-check/\(WallTime.now.milliseconds).\(ext)",
+            id: 0, destination: name, key: "inlet-check/\(WallTime.now.milliseconds).\(ext)",
             mediaType: MediaType.byExtension(ext), fields: [:], source: source.opened)
         let notes = TestNotes()
-        guard let proof = try await deliver(source, order, notes, by: destination.pipeline) else {
-            let left = await abandoning(order, notes, at: destination.pipeline)
+        guard let proof = try await deliver(source, order, notes, by: pipeline) else {
+            let left = await abandoning(order, notes, at: pipeline)
             return [(.warning, "took the test object, and works on it\(left)")]
         }
         let stored = (Findings.Severity.fine, "stored a test object, \(Self.verified(proof))")
-        guard let storage = destination.pipeline as? any ObjectListing else { return [stored, await remove(proof)] }
+        guard let storage = pipeline as? any ObjectListing else { return [stored, await remove(proof)] }
         let composed = await compose(source, order, storage)
         let enforced = await overwriting(proof.key, storage)
         return [stored] + composed + enforced + [await remove(proof)]
@@ -131,11 +129,11 @@ struct TestUpload {
 
     private func remove(_ proof: Proof) async -> (Findings.Severity, String) {
         do {
-            if let undo = destination.undo, proof.secrets != nil {
+            if let undo, proof.secrets != nil {
                 _ = try await undo(proof)
-            } else if let storage = destination.pipeline as? any ObjectListing {
+            } else if let storage = pipeline as? any ObjectListing {
                 try await storage.remove(proof.key)
-            } else if destination.folder != nil, let path = proof.url.map({ FilePath($0) }) {
+            } else if folder != nil, let path = proof.url.map({ FilePath($0) }) {
                 try DurableFile.remove(path)
             } else {
                 return (.fine, "the test object \(proof.key) stays: this API has no call that deletes objects")

@@ -24,15 +24,9 @@ struct Roboscope: AsyncParsableCommand {
 
     /// Runs `body` with the server's calls, and says what went wrong.
     static func use(_ server: ServerOption, _ body: (RoboscopeAPI) async throws -> Void) async throws {
-        let config = try server.options.load()
-        let settings = try server.find("roboscope", in: config)
-        let factory = PipelineFactory.standard(config)
-        defer { factory.shutdown() }
-        let admin = try config.checking(settings) { () throws(SettingFault) in try factory.roboscopeAdmin(settings) }
-        do {
-            try await body(admin)
-        } catch let error as DeliveryError {
-            throw ExitStatus.of(error).saying("\(error)")
+        try await server.use("roboscope") { config, settings, factory in
+            try await body(
+                try config.checking(settings) { () throws(SettingFault) in try factory.roboscopeAdmin(settings) })
         }
     }
 
@@ -46,18 +40,88 @@ struct Roboscope: AsyncParsableCommand {
         }
     }
 
-    /// Deletes an object at the server, and says so.
-    static func delete(_ server: ServerOption, _ kind: RoboscopeAPI.Kind, _ name: String, _ what: String) async throws {
-        try await use(server) { admin in
-            let id = kind == .spaces ? try await admin.space(name) : name
-            try await admin.delete(kind, id)
-            Console.print("\(what) \(DisplayText.escape(id)) is deleted")
+}
+
+/// A kind of objects that a server has: what the commands need that are the same for all kinds.
+protocol RoboscopeObjects {
+    associatedtype Changes: RoboscopeFields
+    static var kind: RoboscopeAPI.Kind { get }
+    /// What one is called.
+    static var noun: String { get }
+    /// What names one on the command line.
+    static var name: String { get }
+    /// The fields that are shown before the others.
+    static var first: [String] { get }
+    static var get: CommandConfiguration { get }
+    static var update: CommandConfiguration { get }
+    static var delete: CommandConfiguration { get }
+    /// An example of a change.
+    static var change: String { get }
+
+    /// - Parameter isForPeople: whether what only people want may be among its fields.
+    static func object(_ name: String, _ admin: RoboscopeAPI, isForPeople: Bool) async throws -> JSONValue
+}
+
+/// Options that say the fields of an object.
+protocol RoboscopeFields: ParsableArguments {
+    func object() throws -> JSONObject
+}
+
+extension Roboscope {
+    struct Get<Objects: RoboscopeObjects>: AsyncParsableCommand {
+        static var configuration: CommandConfiguration { Objects.get }
+
+        @OptionGroup var server: ServerOption
+        @Argument(help: ArgumentHelp(Objects.name, valueName: Objects.noun)) var name: String
+        @Flag(help: "Print the JSON object.") var json = false
+
+        func run() async throws {
+            try await Roboscope.show(server, json: json, first: Objects.first) { admin in
+                try await Objects.object(name, admin, isForPeople: !json)
+            }
         }
     }
 
-    /// What deletes at the server says it twice.
-    static func confirm(_ yes: Bool, _ what: String) throws {
-        guard yes else { throw ValidationError("this deletes \(what) at the server; say --yes if you mean it") }
+    struct Update<Objects: RoboscopeObjects>: AsyncParsableCommand {
+        static var configuration: CommandConfiguration { Objects.update }
+
+        @OptionGroup var server: ServerOption
+        @Argument(help: ArgumentHelp(Objects.name, valueName: Objects.noun)) var name: String
+        @OptionGroup var changes: Objects.Changes
+        @Flag(help: "Print the JSON object.") var json = false
+
+        func validate() throws {
+            if try changes.object().isEmpty { throw ValidationError("say what to change, such as \(Objects.change)") }
+        }
+
+        func run() async throws {
+            let object = try changes.object()
+            try await Roboscope.show(server, json: json, first: Objects.first) { admin in
+                try await admin.update(Objects.kind, name, object)
+            }
+        }
+    }
+
+    struct Delete<Objects: RoboscopeObjects>: AsyncParsableCommand {
+        static var configuration: CommandConfiguration { Objects.delete }
+
+        @OptionGroup var server: ServerOption
+        @Argument(help: ArgumentHelp(Objects.name, valueName: Objects.noun)) var name: String
+        @Flag(help: "Do it without asking.") var yes = false
+
+        func validate() throws {
+            if yes { return }
+            throw ValidationError(
+                "this deletes \(Objects.noun) \(DisplayText.escape(name)) at the server; say --yes if you mean it")
+        }
+
+        func run() async throws {
+            try await Roboscope.use(server) { admin in
+                let id = Objects.kind == .spaces ? try await admin.space(name) : name
+                try await admin.delete(Objects.kind, id)
+                Console.print("\(Objects.noun) \(DisplayText.escape(id)) is deleted")
+            }
+        }
     }
 }
 
@@ -96,7 +160,7 @@ extension Roboscope {
 }
 
 extension Roboscope {
-    struct Spaces: AsyncParsableCommand {
+    struct Spaces: AsyncParsableCommand, RoboscopeObjects {
         static let configuration = CommandConfiguration(
             abstract: "Lists, shows, makes, changes and deletes spaces.",
             discussion: """
@@ -106,11 +170,35 @@ extension Roboscope {
                   inlet roboscope spaces create --key atrium --name "The atrium"
                   inlet roboscope spaces update atrium --description "North wing"
                 """,
-            subcommands: [List.self, Get.self, Create.self, Update.self, Delete.self], defaultSubcommand: List.self)
+            subcommands: [List.self, Get<Self>.self, Create.self, Update<Self>.self, Delete<Self>.self],
+            defaultSubcommand: List.self)
 
-        private static let first = [
+        static let first = [
             "id", "key", "name", "description", "model_glb_url", "model_usdc_url", "preview_url", "scan_url",
         ]
+
+        typealias Changes = SpaceChanges
+        static let kind = RoboscopeAPI.Kind.spaces
+        static let (noun, name, change) = ("space", "The space's id or key.", "--name NAME")
+        static let get = CommandConfiguration(
+            commandName: "get",
+            abstract: "Shows one space.", discussion: "Example: inlet roboscope spaces get atrium --json")
+        static let update = CommandConfiguration(
+            commandName: "update",
+            abstract: "Changes what is given of a space, and nothing else.",
+            discussion: """
+                --meta is merged into what is there.
+
+                Example: inlet roboscope spaces update atrium --name "Main atrium" --meta '{"floor": 2}'
+                """)
+        static let delete = CommandConfiguration(
+            commandName: "delete",
+            abstract: "Deletes a space at the server; stored files stay.",
+            discussion: "Example: inlet roboscope spaces delete atrium --yes")
+
+        static func object(_ name: String, _ admin: RoboscopeAPI, isForPeople: Bool) async throws -> JSONValue {
+            try await admin.get(.spaces, name)
+        }
 
         struct List: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
@@ -129,21 +217,6 @@ extension Roboscope {
                         ("MODEL", "model_usdc_url|model_glb_url"), ("NAME", "name"),
                         none: key.map { "No space has the key '\(DisplayText.escape($0))'." } ?? "There are no spaces."
                     ).print(spaces, json: json)
-                }
-            }
-        }
-
-        struct Get: AsyncParsableCommand {
-            static let configuration = CommandConfiguration(
-                abstract: "Shows one space.", discussion: "Example: inlet roboscope spaces get atrium --json")
-
-            @OptionGroup var server: ServerOption
-            @Argument(help: "The space's id or key.") var space: String
-            @Flag(help: "Print the JSON object.") var json = false
-
-            func run() async throws {
-                try await Roboscope.show(server, json: json, first: Spaces.first) { admin in
-                    try await admin.get(.spaces, space)
                 }
             }
         }
@@ -176,56 +249,19 @@ extension Roboscope {
                 }
             }
         }
+    }
 
-        struct Update: AsyncParsableCommand {
-            static let configuration = CommandConfiguration(
-                abstract: "Changes what is given of a space, and nothing else.",
-                discussion: """
-                    --meta is merged into what is there.
+    /// What can be changed of a space.
+    struct SpaceChanges: RoboscopeFields {
+        @Option(help: "Its new key.") var key: String?
+        @Option(help: "What people call it.") var name: String?
+        @OptionGroup var fields: SpaceFields
 
-                    Example: inlet roboscope spaces update atrium --name "Main atrium" --meta '{"floor": 2}'
-                    """)
-
-            @OptionGroup var server: ServerOption
-            @Argument(help: "The space's id or key.") var space: String
-            @Option(help: "Its new key.") var key: String?
-            @Option(help: "What people call it.") var name: String?
-            @OptionGroup var fields: SpaceFields
-            @Flag(help: "Print the JSON object.") var json = false
-
-            private func object() throws -> JSONObject {
-                var object = try fields.object()
-                object["key"] = key.map { .string($0) }
-                object["name"] = name.map { .string($0) }
-                return object
-            }
-
-            func validate() throws {
-                if try object().isEmpty { throw ValidationError("say what to change, such as --name NAME") }
-            }
-
-            func run() async throws {
-                let object = try object()
-                try await Roboscope.show(server, json: json, first: Spaces.first) { admin in
-                    try await admin.update(.spaces, space, object)
-                }
-            }
-        }
-
-        struct Delete: AsyncParsableCommand {
-            static let configuration = CommandConfiguration(
-                abstract: "Deletes a space at the server; stored files stay.",
-                discussion: "Example: inlet roboscope spaces delete atrium --yes")
-
-            @OptionGroup var server: ServerOption
-            @Argument(help: "The space's id or key.") var space: String
-            @Flag(help: "Do it without asking.") var yes = false
-
-            func validate() throws { try Roboscope.confirm(yes, "space \(DisplayText.escape(space))") }
-
-            func run() async throws {
-                try await Roboscope.delete(server, .spaces, space, "space")
-            }
+        func object() throws -> JSONObject {
+            var object = try fields.object()
+            object["key"] = key.map { .string($0) }
+            object["name"] = name.map { .string($0) }
+            return object
         }
     }
 
@@ -245,7 +281,7 @@ extension Roboscope {
                 ("preview_url", previewURL), ("scan_url", scanURL),
             ]
             for case (let name, let text?) in texts { object[name] = .string(text) }
-            object["meta"] = try meta.map { try JSONArgument.object($0, "--meta") }
+            object["meta"] = try meta.map { try JSONValue.read(object: $0, "--meta") }
             return object
         }
     }

@@ -3,7 +3,7 @@ import InletCore
 import InletPipelines
 
 extension Roboscope {
-    struct Markers: AsyncParsableCommand {
+    struct Markers: AsyncParsableCommand, RoboscopeObjects {
         static let configuration = CommandConfiguration(
             abstract: "Lists, shows, makes, changes and deletes markers.",
             discussion: """
@@ -14,9 +14,38 @@ extension Roboscope {
                   inlet roboscope markers list --session 6F1C…
                   inlet roboscope markers create --session 6F1C… --label Crack --p1 0,0,0 --p2 1,0,0 --p3 1,1,0 --p4 0,1,0
                 """,
-            subcommands: [List.self, Get.self, Create.self, Update.self, Delete.self], defaultSubcommand: List.self)
+            subcommands: [List.self, Get<Self>.self, Create.self, Update<Self>.self, Delete<Self>.self],
+            defaultSubcommand: List.self)
 
-        private static let first = ["id", "work_session_id", "label", "color", "version", "p1", "p2", "p3", "p4"]
+        static let first = ["id", "work_session_id", "label", "color", "version", "p1", "p2", "p3", "p4"]
+
+        typealias Changes = MarkerFields
+        static let kind = RoboscopeAPI.Kind.markers
+        static let (noun, name, change) = ("marker", "The marker's id.", "--label TEXT")
+        static let get = CommandConfiguration(
+            commandName: "get",
+            abstract: "Shows one marker, with the details that the server has computed.",
+            discussion: "Example: inlet roboscope markers get 6F1C… --json")
+        static let update = CommandConfiguration(
+            commandName: "update",
+            abstract: "Changes what is given of a marker, and nothing else.",
+            discussion: """
+                --meta and --props are merged into what is there.
+
+                Example: inlet roboscope markers update 6F1C… --label "Crack, widened" --props '{"severity": "high"}'
+                """)
+        static let delete = CommandConfiguration(
+            commandName: "delete",
+            abstract: "Deletes a marker at the server.",
+            discussion: "Example: inlet roboscope markers delete 6F1C… --yes")
+
+        static func object(_ name: String, _ admin: RoboscopeAPI, isForPeople: Bool) async throws -> JSONValue {
+            var fields = try await admin.get(.markers, name).object ?? [:]
+            if fields["details"]?.object == nil, let details = try await admin.details(ofMarker: name) {
+                fields["details"] = details
+            }
+            return .object(fields)
+        }
 
         struct List: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
@@ -34,26 +63,6 @@ extension Roboscope {
                         ("ID", "id"), ("COLOR", "color"), ("VERSION", "version"),
                         ("SESSION", "work_session_id"), ("LABEL", "label"), none: "There are no such markers."
                     ).print(markers, json: json)
-                }
-            }
-        }
-
-        struct Get: AsyncParsableCommand {
-            static let configuration = CommandConfiguration(
-                abstract: "Shows one marker, with the details that the server has computed.",
-                discussion: "Example: inlet roboscope markers get 6F1C… --json")
-
-            @OptionGroup var server: ServerOption
-            @Argument(help: "The marker's id.") var marker: String
-            @Flag(help: "Print the JSON object.") var json = false
-
-            func run() async throws {
-                try await Roboscope.show(server, json: json, first: Markers.first) { admin in
-                    var fields = try await admin.get(.markers, marker).object ?? [:]
-                    if fields["details"]?.object == nil, let details = try await admin.details(ofMarker: marker) {
-                        fields["details"] = details
-                    }
-                    return .object(fields)
                 }
             }
         }
@@ -85,52 +94,10 @@ extension Roboscope {
                 }
             }
         }
-
-        struct Update: AsyncParsableCommand {
-            static let configuration = CommandConfiguration(
-                abstract: "Changes what is given of a marker, and nothing else.",
-                discussion: """
-                    --meta and --props are merged into what is there.
-
-                    Example: inlet roboscope markers update 6F1C… --label "Crack, widened" --props '{"severity": "high"}'
-                    """)
-
-            @OptionGroup var server: ServerOption
-            @Argument(help: "The marker's id.") var marker: String
-            @OptionGroup var fields: MarkerFields
-            @Flag(help: "Print the JSON object.") var json = false
-
-            func validate() throws {
-                if try fields.object().isEmpty { throw ValidationError("say what to change, such as --label TEXT") }
-            }
-
-            func run() async throws {
-                let object = try fields.object()
-                try await Roboscope.show(server, json: json, first: Markers.first) { admin in
-                    try await admin.update(.markers, marker, object)
-                }
-            }
-        }
-
-        struct Delete: AsyncParsableCommand {
-            static let configuration = CommandConfiguration(
-                abstract: "Deletes a marker at the server.",
-                discussion: "Example: inlet roboscope markers delete 6F1C… --yes")
-
-            @OptionGroup var server: ServerOption
-            @Argument(help: "The marker's id.") var marker: String
-            @Flag(help: "Do it without asking.") var yes = false
-
-            func validate() throws { try Roboscope.confirm(yes, "marker \(DisplayText.escape(marker))") }
-
-            func run() async throws {
-                try await Roboscope.delete(server, .markers, marker, "marker")
-            }
-        }
     }
 
     /// What can be said of a marker besides its session.
-    struct MarkerFields: ParsableArguments {
+    struct MarkerFields: RoboscopeFields {
         @Option(help: "What it is called.") var label: String?
         @Option(help: ArgumentHelp("Its first corner.", valueName: "X,Y,Z")) var p1: String?
         @Option(help: ArgumentHelp("Its second corner.", valueName: "X,Y,Z")) var p2: String?
@@ -144,11 +111,11 @@ extension Roboscope {
             var object: JSONObject = [:]
             object["label"] = label.map { .string($0) }
             for (name, text) in [("p1", p1), ("p2", p2), ("p3", p3), ("p4", p4)] {
-                object[name] = try text.map { try JSONArgument.point($0, "--\(name)") }
+                object[name] = try text.map { try JSONValue.read(point: $0, "--\(name)") }
             }
-            object["color"] = try color.map { try JSONArgument.color($0) }
-            object["meta"] = try meta.map { try JSONArgument.object($0, "--meta") }
-            object["custom_props"] = try props.map { try JSONArgument.object($0, "--props") }
+            object["color"] = try color.map { try JSONValue.read(color: $0) }
+            object["meta"] = try meta.map { try JSONValue.read(object: $0, "--meta") }
+            object["custom_props"] = try props.map { try JSONValue.read(object: $0, "--props") }
             return object
         }
     }

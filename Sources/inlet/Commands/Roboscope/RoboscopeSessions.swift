@@ -3,7 +3,7 @@ import InletCore
 import InletPipelines
 
 extension Roboscope {
-    struct Sessions: AsyncParsableCommand {
+    struct Sessions: AsyncParsableCommand, RoboscopeObjects {
         static let configuration = CommandConfiguration(
             abstract: "Lists, shows, makes, changes and deletes work sessions.",
             discussion: """
@@ -12,11 +12,44 @@ extension Roboscope {
                   inlet roboscope sessions create --space atrium --type inspection
                   inlet roboscope sessions update 6F1C… --status done
                 """,
-            subcommands: [List.self, Get.self, Create.self, Update.self, Delete.self], defaultSubcommand: List.self)
+            subcommands: [List.self, Get<Self>.self, Create.self, Update<Self>.self, Delete<Self>.self],
+            defaultSubcommand: List.self)
 
-        private static let first = [
+        static let first = [
             "id", "space_id", "session_type", "status", "version", "started_at", "completed_at",
         ]
+
+        typealias Changes = SessionFields
+        static let kind = RoboscopeAPI.Kind.sessions
+        static let (noun, name, change) = ("session", "The session's id.", "--status done")
+        static let get = CommandConfiguration(
+            commandName: "get",
+            abstract: "Shows one work session, who is in it, and whether it is locked.",
+            discussion: "Example: inlet roboscope sessions get 6F1C… --json")
+        static let update = CommandConfiguration(
+            commandName: "update",
+            abstract: "Changes what is given of a work session, and nothing else.",
+            discussion: """
+                --meta is merged into what is there.
+
+                Example: inlet roboscope sessions update 6F1C… --status done --completed-at 2026-11-21T17:00:00Z
+                """)
+        static let delete = CommandConfiguration(
+            commandName: "delete",
+            abstract: "Deletes a work session at the server.",
+            discussion: "Example: inlet roboscope sessions delete 6F1C… --yes")
+
+        static func object(_ name: String, _ admin: RoboscopeAPI, isForPeople: Bool) async throws -> JSONValue {
+            var fields = try await admin.get(.sessions, name).object ?? [:]
+            // Older servers have neither.
+            if isForPeople, let present = try await admin.presence(inSession: name) {
+                fields["present"] = .array(present.map { .string($0) })
+            }
+            if isForPeople, let isLocked = try await admin.isLocked(session: name) {
+                fields["locked"] = .boolean(isLocked)
+            }
+            return .object(fields)
+        }
 
         struct List: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
@@ -47,30 +80,6 @@ extension Roboscope {
             }
         }
 
-        struct Get: AsyncParsableCommand {
-            static let configuration = CommandConfiguration(
-                abstract: "Shows one work session, who is in it, and whether it is locked.",
-                discussion: "Example: inlet roboscope sessions get 6F1C… --json")
-
-            @OptionGroup var server: ServerOption
-            @Argument(help: "The session's id.") var session: String
-            @Flag(help: "Print the JSON object.") var json = false
-
-            func run() async throws {
-                try await Roboscope.show(server, json: json, first: Sessions.first) { admin in
-                    var fields = try await admin.get(.sessions, session).object ?? [:]
-                    // Older servers have neither.
-                    if !json, let present = try await admin.presence(inSession: session) {
-                        fields["present"] = .array(present.map { .string($0) })
-                    }
-                    if !json, let isLocked = try await admin.isLocked(session: session) {
-                        fields["locked"] = .boolean(isLocked)
-                    }
-                    return .object(fields)
-                }
-            }
-        }
-
         struct Create: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
                 abstract: "Makes a work session.",
@@ -92,48 +101,6 @@ extension Roboscope {
                 }
             }
         }
-
-        struct Update: AsyncParsableCommand {
-            static let configuration = CommandConfiguration(
-                abstract: "Changes what is given of a work session, and nothing else.",
-                discussion: """
-                    --meta is merged into what is there.
-
-                    Example: inlet roboscope sessions update 6F1C… --status done --completed-at 2026-11-21T17:00:00Z
-                    """)
-
-            @OptionGroup var server: ServerOption
-            @Argument(help: "The session's id.") var session: String
-            @OptionGroup var fields: SessionFields
-            @Flag(help: "Print the JSON object.") var json = false
-
-            func validate() throws {
-                if try fields.object().isEmpty { throw ValidationError("say what to change, such as --status done") }
-            }
-
-            func run() async throws {
-                let object = try fields.object()
-                try await Roboscope.show(server, json: json, first: Sessions.first) { admin in
-                    try await admin.update(.sessions, session, object)
-                }
-            }
-        }
-
-        struct Delete: AsyncParsableCommand {
-            static let configuration = CommandConfiguration(
-                abstract: "Deletes a work session at the server.",
-                discussion: "Example: inlet roboscope sessions delete 6F1C… --yes")
-
-            @OptionGroup var server: ServerOption
-            @Argument(help: "The session's id.") var session: String
-            @Flag(help: "Do it without asking.") var yes = false
-
-            func validate() throws { try Roboscope.confirm(yes, "session \(DisplayText.escape(session))") }
-
-            func run() async throws {
-                try await Roboscope.delete(server, .sessions, session, "session")
-            }
-        }
     }
 
     private static let statusWords = ["draft", "active", "done", "archived"]
@@ -144,13 +111,13 @@ extension Roboscope {
     /// The fields of a session's status and type, held to the words that servers know.
     private static func word(_ status: String?, _ type: String?) throws -> JSONObject {
         var object: JSONObject = [:]
-        object["status"] = try status.map { try JSONArgument.word($0, "--status", statusWords) }
-        object["session_type"] = try type.map { try JSONArgument.word($0, "--type", typeWords) }
+        object["status"] = try status.map { try JSONValue.read(word: $0, "--status", statusWords) }
+        object["session_type"] = try type.map { try JSONValue.read(word: $0, "--type", typeWords) }
         return object
     }
 
     /// What can be said of a work session besides its space.
-    struct SessionFields: ParsableArguments {
+    struct SessionFields: RoboscopeFields {
         @Option(help: ArgumentHelp("\(types); inspection for a new one.", valueName: "TYPE")) var type: String?
         @Option(help: ArgumentHelp("\(statuses); the server says draft.", valueName: "STATUS")) var status: String?
         @Option(help: ArgumentHelp("When it began.", valueName: "TIME")) var startedAt: String?
@@ -160,9 +127,9 @@ extension Roboscope {
 
         func object() throws -> JSONObject {
             var object = try Roboscope.word(status, type)
-            object["started_at"] = try startedAt.map { try JSONArgument.time($0, "--started-at") }
-            object["completed_at"] = try completedAt.map { try JSONArgument.time($0, "--completed-at") }
-            object["meta"] = try meta.map { try JSONArgument.object($0, "--meta") }
+            object["started_at"] = try startedAt.map { try JSONValue.read(time: $0, "--started-at") }
+            object["completed_at"] = try completedAt.map { try JSONValue.read(time: $0, "--completed-at") }
+            object["meta"] = try meta.map { try JSONValue.read(object: $0, "--meta") }
             return object
         }
     }

@@ -31,19 +31,13 @@ struct VOPI: AsyncParsableCommand {
     static func use(
         _ server: ServerOption, _ body: (_ api: VOPIAPI, _ results: VOPIResults) async throws -> Void
     ) async throws {
-        let config = try server.options.load()
-        let settings = try server.find("vopi", in: config)
-        let factory = PipelineFactory.standard(config)
-        defer { factory.shutdown() }
-        let agent = try await ControlAccess.runningAgent(config)
-        defer { agent?.shutdown() }
-        let api = try config.checking(settings) { () throws(SettingFault) in
-            try factory.vopiAPI(settings, borrowing: agent.map { Self.borrowed(settings.name, from: $0) })
-        }
-        do {
+        try await server.use("vopi") { config, settings, factory in
+            let agent = try await ControlAccess.runningAgent(config)
+            defer { agent?.shutdown() }
+            let api = try config.checking(settings) { () throws(SettingFault) in
+                try factory.vopiAPI(settings, borrowing: agent.map { Self.borrowed(settings.name, from: $0) })
+            }
             try await body(api, factory.vopiResults(api))
-        } catch let error as DeliveryError {
-            throw ExitStatus.of(error).saying("\(error)")
         }
     }
 
@@ -307,13 +301,17 @@ extension VOPI {
                 let folder =
                     output.map { FilePath.absolute($0).appending(job) }
                     ?? VOPIResults.folder(of: job, in: api.settings)
-                let count = FileCount()
+                let state = Mutex((done: 0, all: 0, name: ""))
                 let line = ProgressLine()
                 defer { line.erase() }
-                let fetched = try await Watched.run { [job] in
-                    try await results.fetch(job: job, into: folder) { count.set($0, of: $1, $2) }
+                let fetched = try await watched { [job] in
+                    try await results.fetch(job: job, into: folder) { done, all, name in
+                        state.withLock { $0 = (done, all, name) }
+                    }
                 } show: {
-                    count.show(on: line)
+                    let (done, all, name) = state.withLock { $0 }
+                    let bar = Console.bar(Int64(done), of: Int64(all))
+                    line.draw(DisplayText.escape(name), bar, "\(done) of \(all) files")
                 }
                 line.erase()
                 try Self.report(fetched)
@@ -330,17 +328,5 @@ extension VOPI {
                 throw ExitStatus.failed
             }
         }
-    }
-}
-
-/// How many files have been fetched, for the one who shows it.
-private final class FileCount: Sendable {
-    private let state = Mutex((done: 0, all: 0, name: ""))
-
-    func set(_ done: Int, of all: Int, _ name: String) { state.withLock { $0 = (done, all, name) } }
-
-    func show(on line: ProgressLine) {
-        let (done, all, name) = state.withLock { $0 }
-        line.draw(DisplayText.escape(name), Console.bar(Int64(done), of: Int64(all)), "\(done) of \(all) files")
     }
 }
