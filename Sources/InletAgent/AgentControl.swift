@@ -86,7 +86,7 @@ package struct AgentControl: Sendable {
         /// a file only where it could be taken from: nobody learns here what there is elsewhere.
         package func route(_ path: FilePath, _ size: Int64?) async -> RouteDryRun {
             let settings = shared.settings.settings
-            let place = RoutePlace(path, in: settings.watch)
+            let place = RouteSource(path, in: settings.watch)
             let file = place.root.map { RootedPath($0, place.relative) }
             // What cannot be looked at is judged by its name.
             let identity = await asking.run { file.flatMap { FileLook.file(at: $0) } }

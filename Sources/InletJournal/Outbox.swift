@@ -2,13 +2,13 @@ internal import GRDB
 package import InletCore
 
 /// A receiver of notices, as far as the journal must know it.
-package struct NoticeSink: Sendable, Equatable {
+package struct NotificationSink: Sendable, Equatable {
     package var name: String
-    package var events: Set<NoticeEvent>
+    package var events: Set<NotificationEvent>
     /// Only files and batches of these; empty = of all.
     package var routes: [String]
 
-    package init(name: String, events: Set<NoticeEvent>, routes: [String] = []) {
+    package init(name: String, events: Set<NotificationEvent>, routes: [String] = []) {
         self.name = name
         self.events = events
         self.routes = routes
@@ -16,10 +16,10 @@ package struct NoticeSink: Sendable, Equatable {
 }
 
 /// A row of `outbox`: something that a receiver is to be told.
-package struct Notice: Sendable, Equatable {
+package struct QueuedNotification: Sendable, Equatable {
     package var id: Int64
     package var sink: String
-    package var event: NoticeEvent
+    package var event: NotificationEvent
     /// The file's or batch's id; nil for what concerns neither.
     package var subject: Int64?
     package var createdAt: WallTime
@@ -30,8 +30,8 @@ package struct Notice: Sendable, Equatable {
 }
 
 /// What a receiver is to be told next.
-package enum NextNotice: Sendable, Equatable {
-    case due(Notice)
+package enum NextNotification: Sendable, Equatable {
+    case due(QueuedNotification)
     /// The first in line waits for its time, and whatever comes waits behind it.
     case blocked(until: WallTime)
     /// Nothing is in line; something that was refused is tried again then.
@@ -49,7 +49,7 @@ extension Journal {
     /// - Returns: what tells this journal's notices from those of any other, for as long as it lives; and how many notices are
     ///   gone that waited for receivers which are no longer configured, by receiver.
     package func setSinks(
-        _ sinks: [NoticeSink], at now: WallTime
+        _ sinks: [NotificationSink], at now: WallTime
     ) async throws(JournalError) -> (identity: String, dropped: [String: Int]) {
         try await commit { database in
             try database.execute(sql: Self.noTriggers)
@@ -63,7 +63,7 @@ extension Journal {
                 }
             }
             let dropped = try Self.dropNotices(exceptFor: Set(sinks.map(\.name)), before: now, database)
-            let events = sinks.reduce(into: Set<NoticeEvent>()) { $0.formUnion($1.events) }
+            let events = sinks.reduce(into: Set<NotificationEvent>()) { $0.formUnion($1.events) }
             if !events.isDisjoint(with: [.delivered, .failed, .rejected]) {
                 try database.execute(sql: Self.fileTrigger)
             }
@@ -132,7 +132,7 @@ extension Journal {
     ///
     /// - Parameter word: what it says of a thing, where that is not said twice, neither after a restart.
     package func post(
-        _ event: NoticeEvent, _ payload: [UInt8], at now: WallTime, once word: LastWord? = nil
+        _ event: NotificationEvent, _ payload: [UInt8], at now: WallTime, once word: LastWord? = nil
     ) async throws(JournalError) {
         try await commit { database in
             if let (thing, word) = word {
@@ -161,7 +161,7 @@ extension Journal {
     private static func counter(of thing: String) -> String { "said:\(thing)" }
 
     /// The next notice for `sink`: those in line in their order, and between them what was refused, where its time comes first.
-    package func nextNotice(_ sink: String, at now: WallTime) async throws(JournalError) -> NextNotice {
+    package func nextNotice(_ sink: String, at now: WallTime) async throws(JournalError) -> NextNotification {
         try await read { database in
             let refused = try Self.notice("sink = ? AND state = 'refused' ORDER BY next_at, id LIMIT 1", sink, database)
             let first = try Self.notice("sink = ? AND state = 'ready' ORDER BY id LIMIT 1", sink, database)
@@ -175,12 +175,12 @@ extension Journal {
 
     private static func notice(
         _ condition: String, _ sink: String, _ database: Database
-    ) throws -> (notice: Notice, nextAt: WallTime)? {
+    ) throws -> (notice: QueuedNotification, nextAt: WallTime)? {
         try database.row(
             "SELECT id, event, subject, created_at, payload, attempts, next_at FROM outbox WHERE \(condition)", sink
         ) { row in
-            let notice = Notice(
-                id: row.integer(0), sink: sink, event: row.text(1).flatMap(NoticeEvent.init) ?? .failed,
+            let notice = QueuedNotification(
+                id: row.integer(0), sink: sink, event: row.text(1).flatMap(NotificationEvent.init) ?? .failed,
                 subject: row.optionalInteger(2), createdAt: row.time(3), payload: row.bytes(4), attempts: row.int(5))
             return (notice, row.time(6))
         }

@@ -24,7 +24,7 @@ package struct QueueCounts: Sendable, Equatable {
 
     package init() {}
 
-    fileprivate mutating func add(_ number: Int, _ place: QueuePlace) {
+    fileprivate mutating func add(_ number: Int, _ place: QueueState) {
         switch place {
         case .parked: parked += number
         case .held: held += number
@@ -38,7 +38,7 @@ package struct QueueCounts: Sendable, Equatable {
 }
 
 /// Where an open delivery is that nobody has claimed, as the journal's triggers count it.
-enum QueuePlace: String {
+enum QueueState: String {
     case parked
     /// Waits for another file, or for its unit.
     case held
@@ -238,9 +238,9 @@ extension Journal {
     }
 
     /// How many open deliveries are where, without those that are claimed.
-    static func tally(_ database: Database) throws -> [(destination: String, place: QueuePlace, deliveries: Int)] {
+    static func tally(_ database: Database) throws -> [(destination: String, place: QueueState, deliveries: Int)] {
         try database.rows("SELECT destination, place, deliveries FROM queue_tally WHERE deliveries > 0") { row in
-            row.text(1).flatMap(QueuePlace.init).map { (row.text(0) ?? "", $0, row.int(2)) }
+            row.text(1).flatMap(QueueState.init).map { (row.text(0) ?? "", $0, row.int(2)) }
         }.compactMap(\.self)
     }
 

@@ -318,7 +318,7 @@ package struct FilePolicy: Sendable, Hashable, Codable {
     package var onSuccess: Route.OnSuccess
     package var onFailure: Route.OnFailure
     package var retry: RetryPolicy
-    package var receipts = ReceiptPlace.none
+    package var receipts = ReceiptLocation.none
     package var dedupe = DuplicateRule.off
     package var manifest: ManifestRule?
     package var window: DeliveryWindow?
@@ -355,7 +355,7 @@ extension FilePolicy {
             onSuccess: try values.decode(Route.OnSuccess.self, forKey: .onSuccess),
             onFailure: try values.decode(Route.OnFailure.self, forKey: .onFailure),
             retry: try values.decode(RetryPolicy.self, forKey: .retry))
-        receipts = try values.decodeIfPresent(ReceiptPlace.self, forKey: .receipts) ?? .none
+        receipts = try values.decodeIfPresent(ReceiptLocation.self, forKey: .receipts) ?? .none
         dedupe = try values.decodeIfPresent(DuplicateRule.self, forKey: .dedupe) ?? .off
         manifest = try values.decodeIfPresent(ManifestRule.self, forKey: .manifest)
         window = try values.decodeIfPresent(DeliveryWindow.self, forKey: .window)

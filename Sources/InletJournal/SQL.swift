@@ -32,7 +32,7 @@ extension DeliveryState: SQLValue {}
 extension ErrorCode: SQLValue {}
 extension FileState: SQLValue {}
 extension Lane: SQLValue {}
-extension NoticeEvent: SQLValue {}
+extension NotificationEvent: SQLValue {}
 
 extension Sequence where Element: RawRepresentable<String> {
     /// As literals of a statement, between commas.

@@ -235,7 +235,7 @@ extension Schema {
     /// Those that are claimed are few, and counted; they would be two changes more for every file.
     private static let open = "('ready', 'parked')"
 
-    /// Where an open delivery is (`QueuePlace`).
+    /// Where an open delivery is (`QueueState`).
     private static func place(of row: String) -> String {
         """
         CASE WHEN \(row).state = 'parked' THEN 'parked' WHEN \(row).next_at >= \(never) THEN 'held'

@@ -131,7 +131,7 @@ extension MovieDates {
         guard let infos = try bytes.first("iinf", in: inside), let item = try exifItem(in: infos, bytes),
             let places = try bytes.first("iloc", in: inside),
             let table = try bytes.content(of: places, limit: maximumTable),
-            let place = ItemPlaces(table).place(of: item),
+            let place = ItemLocations(table).place(of: item),
             // The item begins with the length of what stands before TIFF's header: usually `Exif` and two NULs.
             let head = try bytes.read(4, at: place.lowerBound)
         else { return nil }
@@ -159,7 +159,7 @@ extension MovieDates {
 }
 
 /// The table `iloc`, read from left to right.
-private struct ItemPlaces {
+private struct ItemLocations {
     private var rest: ArraySlice<UInt8>
 
     init(_ table: [UInt8]) { rest = table[...] }

@@ -111,7 +111,7 @@ package struct HealthPing: Sendable {
 }
 
 /// What became of a try to tell somebody something.
-package enum NoticeOutcome: Sendable, Equatable {
+package enum NotificationOutcome: Sendable, Equatable {
     case taken
     /// The receiver does not answer, or has no time: nothing else would get through either.
     case unanswered(after: Duration?, reason: String)
@@ -134,7 +134,7 @@ package struct Webhook: Sendable {
     /// Posts `body`, a JSON object, once.
     ///
     /// - Parameter id: the same for every try, so that a receiver can tell a repetition (`webhook-id`).
-    package func post(_ body: [UInt8], id: String, at now: WallTime) async -> NoticeOutcome {
+    package func post(_ body: [UInt8], id: String, at now: WallTime) async -> NotificationOutcome {
         let time = now.milliseconds / 1000
         var headers: HTTPFields = [
             ("Content-Type", "application/json"), ("webhook-id", id), ("webhook-timestamp", String(time)),
@@ -152,7 +152,7 @@ package struct Webhook: Sendable {
     }
 
     /// Only 2xx is success; a redirect is not followed: a signed notice goes to the address that was configured, or nowhere.
-    static func outcome(_ answer: HTTPResponse, from url: HTTPURL, now: WallTime) -> NoticeOutcome {
+    static func outcome(_ answer: HTTPResponse, from url: HTTPURL, now: WallTime) -> NotificationOutcome {
         // Many servers quote the path of what they refuse.
         var answer = answer
         answer.body = url.hidingItself(in: Array(answer.body.prefix(16 << 10)))

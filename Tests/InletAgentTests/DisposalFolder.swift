@@ -288,7 +288,7 @@ struct DisposalBench {
     let journal: Journal
     let id: Int64
     let pool = BlockingPool(name: "test", threads: 1)
-    var places: FinishPlaces
+    var places: FinishFolders
     var file: FilePath { root.pushing("sub/a.txt") }
     var privateFile: FilePath { root.pushing(FilePath("sub/.inlet-finishing-\(id).tmp")) }
     var held: FilePath { root.pushing(FilePath(".inlet/held/\(id)/a.txt")) }
@@ -318,7 +318,7 @@ struct DisposalBench {
         _ = try await journal.withClaim(.small, rooms: rooms, clock: { .now }) { _ in
             (.delivered(hasChecksum ? Self.proved : Proof(key: "a", size: 7, method: .size)), ())
         }
-        places = FinishPlaces(root: root, settings: nil)
+        places = FinishFolders(root: root, settings: nil)
     }
 
     private static let proved = Proof(

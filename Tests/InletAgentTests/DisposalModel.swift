@@ -64,7 +64,7 @@ struct DisposalModel {
     static let number: UInt64 = 1
 
     let setting: Setting
-    let places: FinishPlaces
+    let places: FinishFolders
     var files: [FilePath: Inode] = [:]
     var isRootHere = true
     /// Open for writing, since when.
@@ -90,7 +90,7 @@ struct DisposalModel {
 
     init(_ setting: Setting) {
         self.setting = setting
-        var places = FinishPlaces(root: Self.root, settings: nil)
+        var places = FinishFolders(root: Self.root, settings: nil)
         places.hold = .seconds(600)
         if setting.isOtherDisk { (places.archive, places.quarantine) = ("/shelf/done", "/shelf/failed") }
         self.places = places
@@ -279,7 +279,7 @@ struct DisposalModel {
 
     private func numbered(_ path: FilePath, _ number: Int) -> FilePath {
         guard number > 1, let name = path.lastComponent else { return path }
-        return path.removingLastComponent().appending(FinishPlaces.numbered(name, number))
+        return path.removingLastComponent().appending(FinishFolders.numbered(name, number))
     }
 
     // MARK: - The folder

@@ -367,7 +367,7 @@ import Testing
     ])
     func `a taken name gets its number before the extension`(_ name: String, _ numbered: String) throws {
         let taken = try #require(FilePath.Component(name))
-        #expect(FinishPlaces.numbered(taken, 1) == taken)
-        #expect(FinishPlaces.numbered(taken, 2) == FilePath.Component(numbered))
+        #expect(FinishFolders.numbered(taken, 1) == taken)
+        #expect(FinishFolders.numbered(taken, 2) == FilePath.Component(numbered))
     }
 }

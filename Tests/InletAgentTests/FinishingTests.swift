@@ -174,13 +174,13 @@ import Testing
         try await scene.run { stage in
             let file = try scene.drop("a", "first")
             let job = try await stage.finished("a")
-            let hidden = FinishPlaces(root: stage.root, settings: nil).privateFile(job.file)
+            let hidden = FinishFolders(root: stage.root, settings: nil).privateFile(job.file)
             try move(file, to: hidden)
             var row = job
             row.file.intent = try FinishIntent(action: .delete, privateFile: hidden, target: nil).note
             let pool = BlockingPool(name: "test", threads: 1)
             let begun = DisposalRunner(
-                journal: stage.journal, places: FinishPlaces(root: stage.root, settings: nil), job: row, hashing: pool,
+                journal: stage.journal, places: FinishFolders(root: stage.root, settings: nil), job: row, hashing: pool,
                 roots: RootRegistry())
             try await whileWriting(hidden) {
                 var runner = begun

@@ -249,7 +249,7 @@ extension FilePath {
     }
 
     @Test func `what is remembered of folders is bounded, and can be forgotten`() {
-        var places = HandlePlaces(limit: 10)
+        var places = HandleCache(limit: 10)
         for number in 0..<100 as Range<UInt8> {
             let handle = FileHandle(fileSystem: 1, type: 1, bytes: [number])
             let place: FilePath? = number % 2 == 0 ? nil : "a"

@@ -16,9 +16,9 @@ import Testing
     private static let start = WallTime(milliseconds: 1_700_000_000_000)
 
     private func notice(
-        _ event: NoticeEvent = .failed, id: Int64 = 7, attempts: Int = 0, payload: String = "{\"a\":1}"
-    ) -> Notice {
-        Notice(
+        _ event: NotificationEvent = .failed, id: Int64 = 7, attempts: Int = 0, payload: String = "{\"a\":1}"
+    ) -> QueuedNotification {
+        QueuedNotification(
             id: id, sink: "ops", event: event, subject: nil, createdAt: Self.start, payload: Array(payload.utf8),
             attempts: attempts)
     }
@@ -30,11 +30,11 @@ import Testing
 
     @Test func `no answer holds the line, and its Retry-After counts where it is longer`() {
         var schedule = NotificationSchedule()
-        let away = NoticeOutcome.unanswered(after: nil, reason: "away")
+        let away = NotificationOutcome.unanswered(after: nil, reason: "away")
         #expect(
             schedule.event(away, of: notice(), at: Self.start) == .again(at: Self.start + .seconds(5), holdsLine: true))
         #expect(schedule.pausedUntil == Self.start + .seconds(5))
-        let busy = NoticeOutcome.unanswered(after: .seconds(120), reason: "busy")
+        let busy = NotificationOutcome.unanswered(after: .seconds(120), reason: "busy")
         #expect(
             schedule.event(busy, of: notice(attempts: 1), at: Self.start)
                 == .again(at: Self.start + .seconds(120), holdsLine: true))
@@ -44,7 +44,7 @@ import Testing
 
     @Test func `a refused notice steps aside, a program's for a few times only`() {
         var schedule = NotificationSchedule()
-        let refused = NoticeOutcome.refused(reason: "no", tries: 5)
+        let refused = NotificationOutcome.refused(reason: "no", tries: 5)
         for attempts in 0..<4 {
             let again = schedule.event(refused, of: notice(attempts: attempts), at: Self.start)
             #expect(again == .again(at: Self.start + NotificationSchedule.delay(attempts + 1), holdsLine: false))
@@ -56,7 +56,7 @@ import Testing
 
     @Test func `one notice that is refused pauses nothing, several in a row do, longer and longer`() {
         var schedule = NotificationSchedule()
-        let refused = NoticeOutcome.refused(reason: "no", tries: nil)
+        let refused = NotificationOutcome.refused(reason: "no", tries: nil)
         var pauses: [Int64?] = []
         for id in [1, 1, 2, 2, 3, 4] as [Int64] {
             _ = schedule.event(refused, of: notice(id: id), at: Self.start)
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test func `three days are enough, unless it was hardly tried`() {
-        let away = NoticeOutcome.unanswered(after: nil, reason: "away")
+        let away = NotificationOutcome.unanswered(after: nil, reason: "away")
         let late = Self.start + .seconds(3 * 86_400)
         var schedule = NotificationSchedule()
         #expect(schedule.event(away, of: notice(attempts: 7), at: late) == .giveUp)
@@ -81,10 +81,10 @@ import Testing
     }
 
     @Test(arguments: [
-        (NoticeEvent.delivered, "file"), (.failed, "file"), (.rejected, "file"), (.batchDone, "batch"),
+        (NotificationEvent.delivered, "file"), (.failed, "file"), (.rejected, "file"), (.batchDone, "batch"),
         (.destinationDown, "destination"), (.destinationUp, "destination"),
     ])
-    func `a notice is one JSON object with the same bytes each time`(_ event: NoticeEvent, _ key: String) throws {
+    func `a notice is one JSON object with the same bytes each time`(_ event: NotificationEvent, _ key: String) throws {
         let text = NotificationText(notice(event), identity: "j1", host: "box")
         #expect(text.body == NotificationText(notice(event, attempts: 3), identity: "j1", host: "box").body)
         let expected =
@@ -157,7 +157,7 @@ import Testing
     }
 
     @Test(arguments: [
-        (ChildProcess.End.exited(0), NoticeOutcome.taken),
+        (ChildProcess.End.exited(0), NotificationOutcome.taken),
         (.exited(75), .unanswered(after: nil, reason: "the program asks for another try: why")),
         (.exited(3), .refused(reason: "the program ended with 3: why", tries: 5)),
         (.signalled(9), .refused(reason: "the program was ended by signal 9: why", tries: 5)),
@@ -165,7 +165,7 @@ import Testing
         (.stuck, .refused(reason: "the program took too long and could not be ended: why", tries: 5)),
         (.cancelled, .cancelled),
     ])
-    func `a program's end is an answer`(_ end: ChildProcess.End, _ expected: NoticeOutcome) {
+    func `a program's end is an answer`(_ end: ChildProcess.End, _ expected: NotificationOutcome) {
         #expect(NotificationReceiver.outcome(ChildProcess.Outcome(end: end, errors: Array("why".utf8))) == expected)
     }
 
@@ -191,7 +191,8 @@ import Testing
     }
 
     private func hook(
-        _ name: String, _ script: String, _ argument: FilePath, on events: [NoticeEvent] = NoticeEvent.allCases
+        _ name: String, _ script: String, _ argument: FilePath,
+        on events: [NotificationEvent] = NotificationEvent.allCases
     ) -> NotificationReceiver {
         let words = ["/bin/sh", "-c", script, "sh", argument.string]
         return NotificationReceiver(
@@ -237,7 +238,7 @@ import Testing
         defer { factory.shutdown() }
         let settings = NotifySettings(
             name: "ops", receiver: .webhook(Secret("http://127.0.0.1:\(server.port)/")),
-            events: Set(NoticeEvent.allCases), timeout: .seconds(60))
+            events: Set(NotificationEvent.allCases), timeout: .seconds(60))
         let outlet = NotificationReceiver(
             settings, webhook: try factory.webhook(settings), pool: BlockingPool(name: "hook", threads: 1))
         let notifier = try await NotificationSender([outlet], journal: journal, log: log)

@@ -65,7 +65,7 @@ import Testing
         let directory = try TemporaryDirectory()
         let slot = try directory.makeDirectory("media/slot")
         let settings = try Self.watch(directory.path.appending("media")).at(slot)
-        let place = try VolumePlace(of: slot, try #require(settings.pattern))
+        let place = try VolumeMount(of: slot, try #require(settings.pattern))
         #expect(place.isStill(at: slot))
         try move(slot, to: directory.path.appending("before"))
         try directory.makeDirectory("media/slot")

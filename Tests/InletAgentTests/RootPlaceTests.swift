@@ -17,14 +17,14 @@ import Testing
 
     private func place(
         _ identity: VolumeIdentity = card, device: UInt64 = 1, folder: String = "DCIM", isVolume: Bool = true
-    ) -> VolumePlace {
+    ) -> VolumeMount {
         let numbers = FileIdentity(size: 0, modified: 0, changed: 0, inode: 1, device: device)
-        return VolumePlace(place: FolderPlace(numbers), identity: identity, folder: folder, isVolume: isVolume)
+        return VolumeMount(place: FolderIdentity(numbers), identity: identity, folder: folder, isVolume: isVolume)
     }
 
     @Test func `a file system that is mounted twice is watched once, and a copy of it is another`() {
-        let others: [FilePath: VolumePlace] = ["/media/A": place(), "/media/B": place(device: 2)]
-        let twins: [(VolumePlace, root: FilePath?, isSame: Bool?)] = [
+        let others: [FilePath: VolumeMount] = ["/media/A": place(), "/media/B": place(device: 2)]
+        let twins: [(VolumeMount, root: FilePath?, isSame: Bool?)] = [
             (place(), "/media/A", true), (place(device: 2), "/media/B", true), (place(device: 3), "/media/A", false),
             (place(folder: "PRIVATE"), nil, nil), (place(VolumeIdentity(kind: "vfat", label: "EOS")), nil, nil),
             (place(isVolume: false), nil, nil),

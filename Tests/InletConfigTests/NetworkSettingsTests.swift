@@ -93,7 +93,7 @@ struct NotifySettingsTests {
         let ops = try #require(settings.notify.first)
         #expect(
             ops.receiver == .webhook(Secret("https://hooks.example/canary")) && ops.secret?.reveal() == "whsec_AAAA")
-        #expect(ops.events == Set(NoticeEvent.usual) && !ops.events.contains(.delivered))
+        #expect(ops.events == Set(NotificationEvent.usual) && !ops.events.contains(.delivered))
         #expect(ops.routes.isEmpty && ops.timeout == .seconds(10) && !ops.allowsHTTP)
         let scan = try #require(settings.notify.last)
         #expect(scan.receiver == .exec(["/bin/true", "a b"]) && scan.events == [.delivered] && scan.routes == ["all"])

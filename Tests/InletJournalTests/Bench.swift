@@ -268,11 +268,11 @@ extension Bench {
     func files() async throws -> [FileState: Int] { try await journal.totals().mapValues(\.files) }
 
     @discardableResult
-    func setSinks(_ sinks: [NoticeSink]) async throws -> (identity: String, dropped: [String: Int]) {
+    func setSinks(_ sinks: [NotificationSink]) async throws -> (identity: String, dropped: [String: Int]) {
         try await journal.setSinks(sinks, at: Self.start)
     }
 
-    func post(_ event: NoticeEvent, _ payload: [UInt8]) async throws {
+    func post(_ event: NotificationEvent, _ payload: [UInt8]) async throws {
         try await journal.post(event, payload, at: Self.start)
     }
 }

@@ -274,7 +274,7 @@ import Testing
 
     /// A batch of one file that has failed. - Returns: its id.
     private func ended() async throws -> Int64 {
-        try await bench.setSinks([NoticeSink(name: "ops", events: [.batchDone])])
+        try await bench.setSinks([NotificationSink(name: "ops", events: [.batchDone])])
         _ = try await bench.failUnit()
         guard case .due(let notice) = try await bench.journal.nextNotice("ops", at: Bench.start) else {
             throw Unexpected(what: "no notice")

@@ -18,7 +18,7 @@ struct FaultScript {
     private let claim: Claim
     private var journal: Journal?
     /// Who is told of what, as every start of the agent says it again.
-    var sinks: [NoticeSink] = []
+    var sinks: [NotificationSink] = []
 
     init(_ path: FilePath, _ claim: Claim) {
         self.path = path
@@ -187,11 +187,11 @@ struct FaultScript {
 
 /// A day of notices, checksum lists and files of the same content.
 extension FaultScript {
-    private static let everything = NoticeSink(name: "ops", events: Set(NoticeEvent.allCases))
-    private static let leaving = NoticeSink(name: "old", events: [.destinationDown])
+    private static let everything = NotificationSink(name: "ops", events: Set(NotificationEvent.allCases))
+    private static let leaving = NotificationSink(name: "old", events: [.destinationDown])
 
     /// The notice that "ops" gets next.
-    private static func due(_ state: FaultScript, at time: WallTime) async throws -> Notice {
+    private static func due(_ state: FaultScript, at time: WallTime) async throws -> QueuedNotification {
         guard case .due(let notice) = try await state.opened().nextNotice("ops", at: time) else {
             throw Unexpected(what: "no notice is due")
         }

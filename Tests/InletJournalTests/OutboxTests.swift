@@ -10,15 +10,15 @@ import Testing
     private let bench: Bench
     init() throws { bench = try Bench() }
 
-    private static let all = NoticeSink(name: "ops", events: Set(NoticeEvent.allCases))
+    private static let all = NotificationSink(name: "ops", events: Set(NotificationEvent.allCases))
 
-    private func notice(_ sink: String = "ops", at time: WallTime = Bench.start) async throws -> Notice? {
+    private func notice(_ sink: String = "ops", at time: WallTime = Bench.start) async throws -> QueuedNotification? {
         if case .due(let notice) = try await bench.journal.nextNotice(sink, at: time) { notice } else { nil }
     }
 
     /// Everything that waits for `sink`, taken out of the outbox.
-    private func take(_ sink: String = "ops") async throws -> [Notice] {
-        var taken: [Notice] = []
+    private func take(_ sink: String = "ops") async throws -> [QueuedNotification] {
+        var taken: [QueuedNotification] = []
         while let next = try await notice(sink) {
             taken.append(next)
             try await bench.journal.removeNotice(next.id)
@@ -28,10 +28,12 @@ import Testing
 
     @Test(
         arguments: [
-            (DeliveryState.delivered, NoticeEvent.delivered), (.failed, .failed), (.expired, .failed), (.gone, .failed),
+            (DeliveryState.delivered, NotificationEvent.delivered), (.failed, .failed), (.expired, .failed),
+            (.gone, .failed),
             (.cancelled, nil),
-        ] as [(DeliveryState, NoticeEvent?)])
-    func `the end of a file is told with its receipt`(_ state: DeliveryState, _ event: NoticeEvent?) async throws {
+        ] as [(DeliveryState, NotificationEvent?)])
+    func `the end of a file is told with its receipt`(_ state: DeliveryState, _ event: NotificationEvent?) async throws
+    {
         try await bench.setSinks([Self.all])
         let id = try await bench.settled("a", state)
         #expect(try await notice() == nil)
@@ -64,9 +66,9 @@ import Testing
 
     @Test func `each receiver gets what it asked for, of its routes`() async throws {
         let sinks = [
-            NoticeSink(name: "one", events: [.delivered], routes: ["all"]),
-            NoticeSink(name: "two", events: [.delivered], routes: ["other"]),
-            NoticeSink(name: "three", events: [.failed, .destinationDown]),
+            NotificationSink(name: "one", events: [.delivered], routes: ["all"]),
+            NotificationSink(name: "two", events: [.delivered], routes: ["other"]),
+            NotificationSink(name: "three", events: [.failed, .destinationDown]),
         ]
         try await bench.setSinks(sinks)
         try await bench.settled("a", .delivered, finishes: true)
@@ -84,7 +86,7 @@ import Testing
     }
 
     @Test func `a batch is told at its end, with its files, unless it goes on`() async throws {
-        try await bench.setSinks([NoticeSink(name: "ops", events: [.batchDone])])
+        try await bench.setSinks([NotificationSink(name: "ops", events: [.batchDone])])
         let id = try await bench.failUnit()
         let told = try #require(try await notice())
         #expect(told.event == .batchDone && told.payload.isEmpty)
@@ -149,7 +151,7 @@ import Testing
 
     @Test
     func `receivers that left the configuration take their notices with them, and the identity stays`() async throws {
-        let sinks = [Self.all, NoticeSink(name: "old", events: [.destinationUp])]
+        let sinks = [Self.all, NotificationSink(name: "old", events: [.destinationUp])]
         let change = try await bench.setSinks(sinks)
         #expect(!change.identity.isEmpty && change.dropped.isEmpty)
         try await bench.post(.destinationUp, [1])

@@ -15,7 +15,7 @@ import Testing
     private func post(
         _ script: @escaping ScriptedServer.Script, to path: String = "/path-canary?token=query-canary",
         secret: Secret? = nil, timeout: Duration = .seconds(20)
-    ) async throws -> NoticeOutcome {
+    ) async throws -> NotificationOutcome {
         let server = try ScriptedServer(script)
         let factory = PipelineFactory(pool: BlockingPool(name: "hook", threads: 1), userAgent: "inlet-tests/1")
         defer { factory.shutdown() }

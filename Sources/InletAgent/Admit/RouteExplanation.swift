@@ -69,9 +69,9 @@ package struct DryRun {
     package mutating func run(_ watch: WatchSettings, _ take: (Finding) throws -> Void) async throws {
         guard let pattern = watch.pattern else { return try await list(watch.path, watch, nil, take) }
         for root in RootCheck.folders(of: pattern) {
-            let found: VolumePlace
+            let found: VolumeMount
             do {
-                found = try VolumePlace(of: root, pattern)
+                found = try VolumeMount(of: root, pattern)
             } catch {
                 try take(Finding(path: root, size: 0, verdict: .unreadable("\(error)")))
                 continue
@@ -203,7 +203,7 @@ package struct DryRun {
 /// What the routes would do with a file, by its name and size alone: nothing of it is read, and what only reading could tell
 /// is assumed and said. Pure.
 package struct RouteDryRun: Sendable {
-    package let place: RoutePlace
+    package let place: RouteSource
     /// Each route tried, up to and including the one that takes it.
     package let traces: [(route: String, mismatch: String?)]
     /// What would be done with it; nil where no route takes it, or the one that does rejects it.
@@ -216,7 +216,7 @@ package struct RouteDryRun: Sendable {
     ///   - identity: of the file, where it is there.
     ///   - size: another size than it has.
     package init(
-        _ place: RoutePlace, identity: FileIdentity?, size: Int64? = nil, table: RouteTable,
+        _ place: RouteSource, identity: FileIdentity?, size: Int64? = nil, table: RouteTable,
         destination: (String) -> Destination?, at now: WallTime
     ) {
         self.place = place
@@ -287,7 +287,7 @@ package struct RouteDryRun: Sendable {
 }
 
 /// Where a file would be taken from, whether it is there or not: the first that anybody asks of the routes.
-package struct RoutePlace: Sendable {
+package struct RouteSource: Sendable {
     /// The watched folder that it lies in; nil when there is none, and only `inlet send` could take it.
     package let root: FilePath?
     /// Below the root; a file elsewhere counts by its bare name.

@@ -40,7 +40,7 @@ struct Disposal: Sendable {
     private static let soon = Duration.seconds(1)
     private static let busyPause = Duration.seconds(30)
 
-    private let places: FinishPlaces
+    private let places: FinishFolders
     private let action: FinishAction
     /// Whether nothing of its own was sent, so that its deletion takes a proof of its own content.
     private let isLinked: Bool
@@ -59,7 +59,7 @@ struct Disposal: Sendable {
     /// Why an unfinished copy is still there: its name is in the intent alone, which therefore stays.
     private var copyFailure: (any Error)?
 
-    init(_ job: Job, _ places: FinishPlaces) {
+    init(_ job: Job, _ places: FinishFolders) {
         (file, self.places, identity) = (job.file, places, job.file.identity)
         action = places.mayWrite ? FinishAction(job.file) : .keep
         isLinked = job.deliveries.contains { $0.proof?.isOfAnother == true }

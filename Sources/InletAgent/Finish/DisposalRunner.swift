@@ -94,7 +94,7 @@ enum DisposalError: Error, CustomStringConvertible {
     /// A step was answered by a fact that is none of its own, or is none that can be done.
     case misstep(state: String, seen: String)
     /// What the journal has of an intent cannot be read, and the file is under none of the names that it can have by one.
-    case unreadableIntent(FileRow, FinishPlaces)
+    case unreadableIntent(FileRow, FinishFolders)
 
     var description: String {
         switch self {
@@ -113,7 +113,7 @@ enum DisposalError: Error, CustomStringConvertible {
 /// whatever is put in the place of the folders above it meanwhile.
 struct DisposalRunner: Sendable {
     let journal: Journal
-    let places: FinishPlaces
+    let places: FinishFolders
     let job: Job
     let hashing: BlockingPool
     let roots: RootRegistry
@@ -123,7 +123,7 @@ struct DisposalRunner: Sendable {
     /// The last name before it got a number, and what its copy is called until it is whole.
     private var wanted: (name: OpenName, copy: OpenName)?
 
-    init(journal: Journal, places: FinishPlaces, job: Job, hashing: BlockingPool, roots: RootRegistry) {
+    init(journal: Journal, places: FinishFolders, job: Job, hashing: BlockingPool, roots: RootRegistry) {
         (self.journal, self.places, self.job, self.hashing, self.roots) = (journal, places, job, hashing, roots)
         disposal = Disposal(job, places)
     }

@@ -118,7 +118,7 @@ struct FinishIntent: Sendable, Equatable, Codable {
 }
 
 /// Where the finisher puts things for one root.
-struct FinishPlaces: Sendable {
+struct FinishFolders: Sendable {
     let root: FilePath
     var archive: FilePath
     var quarantine: FilePath

@@ -59,7 +59,7 @@ final class FinishingStage: Service {
             await postpone(file, "its row in the journal is damaged: \(damage)", by: Self.longestPause)
             return false
         }
-        let places = FinishPlaces(
+        let places = FinishFolders(
             root: file.root, settings: shared.settings.knownRoots.first { $0.covers(file.root) },
             isVolume: file.volume != nil)
         do {

@@ -88,9 +88,9 @@ struct OpenName: Sendable {
         }
     }
 
-    /// As `FinishPlaces.numbered`.
+    /// As `FinishFolders.numbered`.
     func numbered(_ number: Int) -> OpenName {
-        number > 1 ? beside(FinishPlaces.numbered(name, number, limit: folder.longestName)) : self
+        number > 1 ? beside(FinishFolders.numbered(name, number, limit: folder.longestName)) : self
     }
 
     /// The name, or a shorter one where the folder's file system cannot have it.

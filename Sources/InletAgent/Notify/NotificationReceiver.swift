@@ -27,11 +27,13 @@ package struct NotificationReceiver: Sendable {
     }
 
     /// Sends a test notification, once.
-    package func test(at now: WallTime) async -> NoticeOutcome {
+    package func test(at now: WallTime) async -> NotificationOutcome {
         await send(.test(settings.name, host: ProcessSetup.hostName, at: now), NotificationEnvironment(), at: now)
     }
 
-    func send(_ text: NotificationText, _ details: NotificationEnvironment, at now: WallTime) async -> NoticeOutcome {
+    func send(_ text: NotificationText, _ details: NotificationEnvironment, at now: WallTime) async
+        -> NotificationOutcome
+    {
         switch settings.receiver {
         case .webhook:
             guard let webhook else { return .unanswered(after: nil, reason: "no address") }
@@ -49,7 +51,7 @@ package struct NotificationReceiver: Sendable {
         }
     }
 
-    static func outcome(_ ended: ChildProcess.Outcome) -> NoticeOutcome {
+    static func outcome(_ ended: ChildProcess.Outcome) -> NotificationOutcome {
         switch ended.end {
         case .exited(tryAgainLater): .unanswered(after: nil, reason: "the program asks for another try\(ended.tail)")
         case .cancelled: .cancelled
@@ -89,7 +91,7 @@ struct NotificationSchedule: Sendable {
     var isFailing: Bool { failures > 0 || !refused.isEmpty }
 
     /// Takes what came of telling `notice`.
-    mutating func event(_ outcome: NoticeOutcome, of notice: Notice, at now: WallTime) -> Action {
+    mutating func event(_ outcome: NotificationOutcome, of notice: QueuedNotification, at now: WallTime) -> Action {
         let tries = notice.attempts + 1
         switch outcome {
         case .cancelled: return .leave
@@ -112,7 +114,7 @@ struct NotificationSchedule: Sendable {
         }
     }
 
-    private func isTooOld(_ notice: Notice, _ tries: Int, _ now: WallTime) -> Bool {
+    private func isTooOld(_ notice: QueuedNotification, _ tries: Int, _ now: WallTime) -> Bool {
         tries >= Self.leastTries && now - notice.createdAt >= Self.patience
     }
 

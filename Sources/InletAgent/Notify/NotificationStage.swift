@@ -37,7 +37,7 @@ final class NotificationStage: Service {
 /// It puts there what it hears of the agent's events; whoever emits one never waits for it.
 final class NotificationSender: Service {
     /// `word` is there where the same is not told twice.
-    private typealias Post = (event: NoticeEvent, payload: [UInt8], time: WallTime, word: LastWord?)
+    private typealias Post = (event: NotificationEvent, payload: [UInt8], time: WallTime, word: LastWord?)
 
     private let journal: Journal
     /// Each with what is raised when something was put in the outbox.
@@ -62,7 +62,7 @@ final class NotificationSender: Service {
         _ receivers: [NotificationReceiver], journal: Journal, log: EventLog, limit: Int = 100_000, listens: Bool = true
     ) async throws(JournalError) {
         let sinks = receivers.map {
-            NoticeSink(name: $0.settings.name, events: $0.settings.events, routes: $0.settings.routes)
+            NotificationSink(name: $0.settings.name, events: $0.settings.events, routes: $0.settings.routes)
         }
         let change = try await journal.setSinks(sinks, at: .now)
         for (name, count) in change.dropped.sorted(by: { $0.key < $1.key }) {
@@ -118,7 +118,7 @@ final class NotificationSender: Service {
 
     private func wake() { for (_, signal) in receivers { signal.raise() } }
 
-    private func add(_ event: NoticeEvent, _ payload: [UInt8], word: LastWord? = nil) {
+    private func add(_ event: NotificationEvent, _ payload: [UInt8], word: LastWord? = nil) {
         posts.withLock { posts in
             if posts.count >= Self.mostKept { posts.removeFirst() }
             posts.append((event, payload, .now, word))
@@ -172,7 +172,9 @@ final class NotificationSender: Service {
         }
     }
 
-    private func tell(_ notice: Notice, _ receiver: NotificationReceiver, _ schedule: inout NotificationSchedule)
+    private func tell(
+        _ notice: QueuedNotification, _ receiver: NotificationReceiver, _ schedule: inout NotificationSchedule
+    )
         async throws
     {
         // A journal that does not answer now is asked at the next notice.
@@ -208,7 +210,9 @@ final class NotificationSender: Service {
     }
 
     /// The notification with its whole content; nil when it is no longer true.
-    private func complete(_ notice: Notice) async throws(JournalError) -> (Notice, NotificationEnvironment)? {
+    private func complete(_ notice: QueuedNotification) async throws(JournalError) -> (
+        QueuedNotification, NotificationEnvironment
+    )? {
         switch notice.event {
         case .delivered, .failed, .rejected:
             let job = if let file = notice.subject { try await journal.job(file) } else { nil as Job? }
@@ -229,7 +233,7 @@ final class NotificationSender: Service {
     }
 }
 
-extension NoticeOutcome {
+extension NotificationOutcome {
     /// Why it was not taken.
     fileprivate var reason: String {
         switch self {

@@ -16,7 +16,7 @@ struct NotificationText: Sendable {
     /// - Parameters:
     ///   - identity: the journal's.
     ///   - payload: what `notice` says, where it does not hold it itself.
-    init(_ notice: Notice, identity: String, host: String) {
+    init(_ notice: QueuedNotification, identity: String, host: String) {
         let key =
             switch notice.event {
             case .delivered, .failed, .rejected: "file"
@@ -189,7 +189,7 @@ struct NotificationEnvironment: Sendable, Equatable {
 
     /// - Parameter payload: what the notice says of a destination, a removable volume or a watched folder: it is kept nowhere
     ///   else.
-    init(_ event: NoticeEvent, _ payload: [UInt8]) {
+    init(_ event: NotificationEvent, _ payload: [UInt8]) {
         // Without it the program is told less, and what it reads says all.
         guard let said = JSON.object(payload) else { return }
         path = (said["path"]?.string).map { Array($0.utf8) }

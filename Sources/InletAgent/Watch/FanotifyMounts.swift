@@ -10,11 +10,11 @@ struct FanotifyMounts: ~Copyable {
     private let root: FilePath
     private let ignore: IgnoreList
     /// The folder that the root's path led to.
-    private let place: FolderPlace
+    private let place: FolderIdentity
     private let fanotify: Fanotify
     /// By their numbers: where each begins, relative to the root, and its file system; nil = not marked.
     private var mounts: [UInt64: (directory: FilePath, fileSystem: UInt64?)] = [:]
-    private var places = HandlePlaces()
+    private var places = HandleCache()
     /// Apart from inotify's, which begin at 1.
     private var lastCookie: UInt32 = 1 << 31
     /// What is opened for the records that are read together, and closed after them: folders, and a mount by its number, with
@@ -27,7 +27,7 @@ struct FanotifyMounts: ~Copyable {
 
     init(root: FilePath, ignore: IgnoreList) throws(SystemError) {
         fanotify = try Fanotify()
-        (self.root, self.ignore, place, turn) = (root, ignore, FolderPlace(root), FolderCache(root))
+        (self.root, self.ignore, place, turn) = (root, ignore, FolderIdentity(root), FolderCache(root))
     }
 
     // MARK: - Marks
@@ -86,7 +86,8 @@ struct FanotifyMounts: ~Copyable {
     private static func probe(_ path: FilePath) throws(SystemError) -> UInt64 {
         let reader = try HandleReader(path)
         let handle = try reader.ownHandle()
-        guard let found = try reader.find(handle), FolderPlace(found.identity) == FolderPlace(try reader.own().identity)
+        guard let found = try reader.find(handle),
+            FolderIdentity(found.identity) == FolderIdentity(try reader.own().identity)
         else {
             throw SystemError(call: "open_by_handle_at", path: path, code: .staleNFSFileHandle)
         }
@@ -157,7 +158,7 @@ struct FanotifyMounts: ~Copyable {
         }
         if isLost { news.append((InotifyRecord(watch: -1, mask: .overflow), "")) }
         // Renaming a folder above the root takes it away.
-        if mayHaveMoved, !place.isThere || FolderPlace(root) != place {
+        if mayHaveMoved, !place.isThere || FolderIdentity(root) != place {
             news.append((InotifyRecord(watch: -1, mask: .selfMoved), ""))
         }
         return news
@@ -187,7 +188,7 @@ struct FanotifyMounts: ~Copyable {
         return news
     }
 
-    /// As `HandlePlaces` has it.
+    /// As `HandleCache` has it.
     private mutating func place(of handle: FileHandle) throws(SystemError) -> FilePath? {
         if let known = places[handle] { return known }
         guard let (number, mount) = mounts.first(where: { $0.value.fileSystem == handle.fileSystem }) else {
@@ -210,7 +211,7 @@ struct FanotifyMounts: ~Copyable {
         let folder = mount.directory.pushing(below)
         // It may have been moved just now, which is told next, or lie where the mount does not reach.
         guard case .directory(let there) = try turn.look(folder),
-            FolderPlace(there) == FolderPlace(found.identity)
+            FolderIdentity(there) == FolderIdentity(found.identity)
         else { return nil }
         let place = !folder.isEmpty && ignore.ignores(folder, isDirectory: true) ? nil : folder
         places.remember(handle, place)
@@ -224,7 +225,7 @@ extension FanotifyRecord {
 
 /// Where folders are that the kernel names by handle, as far as that was asked already. What is remembered is bounded: a busy
 /// file system has more folders than the root.
-struct HandlePlaces: Sendable {
+struct HandleCache: Sendable {
     /// Relative to the root; nil for one that is not in the root, to be left alone, or gone.
     private var known: [FileHandle: FilePath?] = [:]
     private let limit: Int

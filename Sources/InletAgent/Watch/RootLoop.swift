@@ -12,7 +12,7 @@ struct RootLoop: ~Copyable {
     let ignore: IgnoreList
     let routes: RouteTable
     /// The folder that the root's path led to when the loop was made.
-    let place: FolderPlace
+    let place: FolderIdentity
     /// When the loop began, before any file was ready.
     let started = ContinuousClock.now
 
@@ -52,7 +52,7 @@ struct RootLoop: ~Copyable {
         listing = Listing(root: settings.path, isRecursive: settings.recursive, pause: settings.rescan)
         settler = Settler(settle: settings.settle, places: places)
         volume = (nil, VolumeReportTimer(), VolumeDeliveryCheck(before: .now, shared.destinations))
-        place = FolderPlace(settings.path)
+        place = FolderIdentity(settings.path)
         for batch in openUnits { if let joined = stage.rule(batch) { join(joined) } }
     }
 
@@ -109,7 +109,7 @@ struct RootLoop: ~Copyable {
         if requests.wantsListing { listing.ask() }
         if requests.hasEnded { volume.question.reopen() }
         guard requests.hasMountChange else { return }
-        if FolderPlace(settings.path) != place { loseRoot() } else { followMounts() }
+        if FolderIdentity(settings.path) != place { loseRoot() } else { followMounts() }
     }
 
     mutating func apply(_ event: FileEvent) {
@@ -175,7 +175,7 @@ struct RootLoop: ~Copyable {
     private mutating func checkLock() {
         guard let (due, since) = lockCheck, due <= .now else { return }
         lockCheck = nil
-        if FolderPlace(settings.path) != place { return loseRoot() }
+        if FolderIdentity(settings.path) != place { return loseRoot() }
         let isBusy = watch.lastEvent.map { WallTime.now - $0 < Self.quietRoot } ?? false
         if isBusy, since.duration(to: .now) < Self.longestUnlocked {
             lockCheck = (.now.advanced(by: Self.lockPause), since)

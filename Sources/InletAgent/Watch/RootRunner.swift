@@ -14,7 +14,7 @@ final class RootRunner: Sendable {
     /// Of its own: the files of another root must not stand before this one's, without a sign of life.
     private let hashing = BlockingPool(name: "hash", threads: 1)
     /// For a folder that comes and goes with its volume: it is watched once, until it goes.
-    private let passing: VolumePlace?
+    private let passing: VolumeMount?
     private let hold: RootOwnership
 
     private var log: EventLog { shared.log }
@@ -27,7 +27,7 @@ final class RootRunner: Sendable {
     private static let guardPause = Duration.seconds(30)
 
     init(
-        _ settings: WatchSettings, _ shared: Shared, _ places: Settler.Places, passing: VolumePlace? = nil
+        _ settings: WatchSettings, _ shared: Shared, _ places: Settler.Places, passing: VolumeMount? = nil
     ) throws(SystemError) {
         (self.settings, self.shared, self.places, self.passing) = (settings, shared, places, passing)
         hold = RootOwnership(settings, stateDirectory: shared.settings.settings.stateDirectory)
@@ -143,7 +143,7 @@ final class RootRunner: Sendable {
             // A loop that has ended waits no longer for room in the queue.
             defer { shared.room.release(settings.path) }
             try await loop.run()
-            if !isPassing, FolderPlace(settings.path) == loop.place {
+            if !isPassing, FolderIdentity(settings.path) == loop.place {
                 await remember(isTold: !loop.watch.isRootPolled)
             }
             return nil

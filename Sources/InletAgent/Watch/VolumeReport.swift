@@ -150,7 +150,7 @@ extension RootLoop {
     /// it was on. Then it is lost. Asked after files were looked at, and before the journal takes them.
     mutating func losesPassing() -> Bool {
         guard settings.pattern != nil else { return false }
-        if !isLost, FolderPlace(settings.path) != place { loseRoot() }
+        if !isLost, FolderIdentity(settings.path) != place { loseRoot() }
         return isLost
     }
 

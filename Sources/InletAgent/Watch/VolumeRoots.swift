@@ -9,7 +9,7 @@ package import SystemPackage
 /// sleeps until something is mounted or unmounted, or a folder comes or goes where one of the pattern may be.
 final class VolumeRoots: Sendable {
     /// A folder that is watched now, and since when.
-    private typealias Entry = (runner: RootRunner, place: VolumePlace, since: ContinuousClock.Instant)
+    private typealias Entry = (runner: RootRunner, place: VolumeMount, since: ContinuousClock.Instant)
 
     let settings: WatchSettings
     private let pattern: RootPattern
@@ -116,8 +116,8 @@ final class VolumeRoots: Sendable {
     }
 
     /// What is at `root`; nil when that is not to be watched there.
-    private func claim(_ root: FilePath) throws -> VolumePlace? {
-        var place = try VolumePlace(of: root, pattern)
+    private func claim(_ root: FilePath) throws -> VolumeMount? {
+        var place = try VolumeMount(of: root, pattern)
         guard let twin = place.twin(among: state.withLock({ $0.entries.mapValues(\.place) })) else {
             remark(root, nil)
             return place

@@ -77,7 +77,7 @@ package struct Plan: Sendable, Equatable {
     package var onFailure: Route.OnFailure
     package var retry: RetryPolicy
     package var priority = Priority.normal
-    package var receipts = ReceiptPlace.none
+    package var receipts = ReceiptLocation.none
     package var dedupe = DuplicateRule.off
     package var manifest: ManifestRule?
     package var window: DeliveryWindow?

@@ -111,7 +111,7 @@ package struct Validation: Sendable, Equatable {
 }
 
 /// `receipts:` — where a finished file's receipt is written besides the journal, which always keeps it.
-package enum ReceiptPlace: String, Sendable, CaseIterable, Codable {
+package enum ReceiptLocation: String, Sendable, CaseIterable, Codable {
     case none
     /// One JSON file each, below `receipts` of the state directory.
     case folder

@@ -234,7 +234,7 @@ package struct RouteKeys: KeyTable {
     package let labels = Key(
         "labels", .texts, "Templates of texts that go with the file into lists, receipts and notifications.")
     package let receipts = Key(
-        "receipts", .choice(ReceiptPlace.self), default: ReceiptPlace.none,
+        "receipts", .choice(ReceiptLocation.self), default: ReceiptLocation.none,
         "Where receipts are written besides the journal: receipts of state_dir, or beside the file.")
     package let dedupe = Key(
         "dedupe", .choice(DuplicateRule.self), default: .off,
@@ -289,7 +289,7 @@ package struct NotifyKeys: KeyTable {
         "secret", .secret,
         "Signs what is posted (Standard Webhooks, and X-Hub-Signature-256): whsec_ and base64, or any text.")
     package let on = Key(
-        "on", .list(.choice(NoticeEvent.self)), "What it is told of; without it, everything but delivered.")
+        "on", .list(.choice(NotificationEvent.self)), "What it is told of; without it, everything but delivered.")
     package let routes = Key("routes", .list(.string), "Only files and batches of these routes.")
     package let timeout = Key(
         "timeout", .duration, default: "10s", "How long the receiver may take; a program that takes longer is ended.")

@@ -1,7 +1,7 @@
 package import SystemPackage
 
 /// Events that a receiver can be notified of.
-package enum NoticeEvent: String, Sendable, CaseIterable {
+package enum NotificationEvent: String, Sendable, CaseIterable {
     case delivered
     /// A file has failed for good, has expired, or was gone before its turn.
     case failed
@@ -15,7 +15,7 @@ package enum NoticeEvent: String, Sendable, CaseIterable {
     case rootPaused = "root_paused"
 
     /// The events of a receiver without `on:`: all but single deliveries.
-    package static let usual: [NoticeEvent] = [
+    package static let usual: [NotificationEvent] = [
         .failed, .rejected, .batchDone, .destinationDown, .destinationUp, .volumeDone, .rootPaused,
     ]
 }
@@ -34,7 +34,7 @@ package struct NotifySettings: Sendable, Equatable {
     package var receiver: Receiver
     /// Signs what a webhook gets.
     package var secret: Secret?
-    package var events: Set<NoticeEvent>
+    package var events: Set<NotificationEvent>
     /// Only files and batches of these; empty = of all.
     package var routes: [String] = []
     package var timeout: Duration
@@ -47,7 +47,8 @@ package struct NotifySettings: Sendable, Equatable {
     package var position = SourcePosition(line: 1, column: 1)
 
     package init(
-        name: String, receiver: Receiver, secret: Secret? = nil, events: Set<NoticeEvent> = Set(NoticeEvent.usual),
+        name: String, receiver: Receiver, secret: Secret? = nil,
+        events: Set<NotificationEvent> = Set(NotificationEvent.usual),
         timeout: Duration = NotifyKeys.all.timeout.standard
     ) {
         self.name = name

@@ -42,7 +42,7 @@ struct Notify: AsyncParsableCommand {
             try report(await receiver.test(at: .now))
         }
 
-        private func report(_ outcome: NoticeOutcome) throws {
+        private func report(_ outcome: NotificationOutcome) throws {
             switch outcome {
             case .taken: return Console.print("\(name) has taken a test notice")
             case .cancelled: throw ExitStatus.failed

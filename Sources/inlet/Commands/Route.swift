@@ -93,7 +93,7 @@ struct RouteSummary {
         } catch {
             said.append(Console.tint("  (taken as an empty file, because it cannot be looked at: \(error))", .warning))
         }
-        let place = RoutePlace(path, in: settings.watch)
+        let place = RouteSource(path, in: settings.watch)
         // The table says where it needs one, and the agent where it finds none.
         let volume = (try? VolumeFinder().identity(of: path)).map { Volume(name: $0.name) }
         arrival = place.arrival(identity, volume: volume, at: .now)
@@ -141,7 +141,8 @@ struct RouteSummary {
         facts.sequence = 0
         do {
             facts.add(
-                try await SidecarFile.metadata(beside: arrival, table, mediaType: facts.mediaType, on: Self.hashing.pool))
+                try await SidecarFile.metadata(
+                    beside: arrival, table, mediaType: facts.mediaType, on: Self.hashing.pool))
         } catch let error as ConfigErrors {
             return [Console.tint("  rejected: \(SidecarFile.reason(error))", .bad)]
         } catch {

@@ -4,7 +4,7 @@ internal import InletLinux
 internal import SystemPackage
 
 /// Which folder a path leads to, as far as numbers tell.
-struct FolderPlace: Equatable {
+struct FolderIdentity: Equatable {
     let device: UInt64
     private let inode: UInt64
 
@@ -21,8 +21,8 @@ struct FolderPlace: Equatable {
 }
 
 /// What a folder of a pattern was on when it was taken up. Something may be mounted there, or unmounted, at any time.
-struct VolumePlace: Sendable {
-    let place: FolderPlace
+struct VolumeMount: Sendable {
+    let place: FolderIdentity
     let identity: VolumeIdentity
     /// Below the top of the file system.
     let folder: String
@@ -31,7 +31,7 @@ struct VolumePlace: Sendable {
     /// What its files are known by.
     var volume: Volume
 
-    init(place: FolderPlace, identity: VolumeIdentity, folder: String, isVolume: Bool) {
+    init(place: FolderIdentity, identity: VolumeIdentity, folder: String, isVolume: Bool) {
         (self.place, self.identity, self.folder, self.isVolume) = (place, identity, folder, isVolume)
         volume = isVolume ? Volume(identity, folder: folder) : Volume(name: identity.name)
     }
@@ -45,9 +45,9 @@ struct VolumePlace: Sendable {
         else { throw Self.missing(root) }
         let (identity, folder) = try VolumeFinder().place(of: root)
         self.init(
-            place: FolderPlace(own), identity: identity, folder: folder, isVolume: parent.device != own.device)
+            place: FolderIdentity(own), identity: identity, folder: folder, isVolume: parent.device != own.device)
         // Else these would be the number of one folder and the volume of another.
-        guard FolderPlace(root) == place else { throw Self.missing(root) }
+        guard FolderIdentity(root) == place else { throw Self.missing(root) }
     }
 
     private static func missing(_ root: FilePath) -> SystemError {
@@ -58,7 +58,7 @@ struct VolumePlace: Sendable {
     ///
     /// - Returns: where `isSame`, the same file system is mounted there too, and its runner has the files; else another one there
     ///   has the same label, or the same UUID: the copy of a card, or cards of one camera. nil when there is none.
-    func twin(among others: [FilePath: VolumePlace]) -> (root: FilePath, isSame: Bool)? {
+    func twin(among others: [FilePath: VolumeMount]) -> (root: FilePath, isSame: Bool)? {
         guard isVolume else { return nil }
         let alike = others.filter { $1.isVolume && $1.identity.key == identity.key && $1.folder == folder }
             .sorted { $0.key.string < $1.key.string }
@@ -73,11 +73,11 @@ struct VolumePlace: Sendable {
 
     /// Whether `root` is what it was when it was taken up, under the same name. Blocks.
     func isStill(at root: FilePath) -> Bool {
-        guard FolderPlace(root) == place else { return false }
+        guard FolderIdentity(root) == place else { return false }
         if !isVolume { return true }
         // Then its runner starts again, and reports what is wrong.
         guard let now = try? VolumeFinder().place(of: root) else { return false }
-        return isStill(now.volume) && now.folder == folder && FolderPlace(root) == place
+        return isStill(now.volume) && now.folder == folder && FolderIdentity(root) == place
     }
 
     /// Whether it is the volume that it was, by the name that it had: under a better one it is taken up anew, or its files would be
@@ -97,7 +97,7 @@ extension Shared {
     private static let group = 256
 
     /// - Parameter isNew: whether it was not there at the start: what was said of it before is said again.
-    func volumeArrived(_ place: VolumePlace, at root: FilePath, isNew: Bool) async throws {
+    func volumeArrived(_ place: VolumeMount, at root: FilePath, isNew: Bool) async throws {
         let volume = place.volume
         guard let key = volume.key else { return roots.set(.present(volume: nil), root) }
         if isNew { try await journal.forgetLastWord(of: key) }
