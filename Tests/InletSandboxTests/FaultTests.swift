@@ -335,6 +335,17 @@ import Testing
         try await restart()
     }
 
+    @Test func `what another version has kept is named, with what to do`() throws {
+        let folder = try TemporaryDirectory()
+        let records = folder.path.appending("records")
+        try FileManager.default.createDirectory(atPath: records.string, withIntermediateDirectories: true)
+        try Data(#"{"key":"a.bin","size":1}"#.utf8).write(to: URL(filePath: records.appending("a.json").string))
+        let error = #expect(throws: (any Error).self) { try SpiralSandbox(directory: folder.path, apiKey: nil) }
+        let text = try #require(error.map { "\($0)" })
+        #expect(text.hasPrefix("\(records.string)/a.json is not a record of this version"), "\(text)")
+        #expect(text.contains("remove the demo's folder"))
+    }
+
     private func restart() async throws {
         let folder = try TemporaryDirectory()
         let (first, second) = (noise(5 << 20, seed: 1), noise(77, seed: 2))

@@ -332,9 +332,11 @@ extension ObjectStore {
             }
         }
         for name in try FileManager.default.contentsOfDirectory(atPath: records.string) {
-            guard let record = try FileMove.load(StoredObject.self, from: records.appending(name)) else {
+            guard var record = try FileMove.load(StoredObject.self, from: records.appending(name)) else {
                 continue
             }
+            // Its folder may have been moved.
+            record.place = place(of: try ObjectKey(record.key)).string
             state.objects[record.key] = record
         }
         return state

@@ -51,9 +51,15 @@ enum FileMove {
     }
 
     /// What `save` wrote; nil where there is no such file.
+    ///
+    /// - Throws: `UnreadableRecord` for what another version has kept.
     static func load<Value: Decodable>(_ type: Value.Type = Value.self, from path: FilePath) throws -> Value? {
         guard FileManager.default.fileExists(atPath: path.string) else { return nil }
-        return try JSONDecoder().decode(type, from: Data(contentsOf: URL(fileURLWithPath: path.string)))
+        do {
+            return try JSONDecoder().decode(type, from: Data(contentsOf: URL(fileURLWithPath: path.string)))
+        } catch is DecodingError {
+            throw UnreadableRecord(path: path)
+        }
     }
 
     /// `rename(2)`.
@@ -173,5 +179,14 @@ extension ResponseBody {
             }
             try await writer.finish(nil)
         }
+    }
+}
+
+/// A record that another version has written. A sandbox holds only samples: they are made again.
+struct UnreadableRecord: Error, CustomStringConvertible {
+    let path: FilePath
+
+    var description: String {
+        "\(path.display) is not a record of this version of the sandbox; remove the demo's folder, or give another with --dir"
     }
 }
