@@ -59,7 +59,7 @@ package struct AgentControl: Sendable {
         package var confinement: ConfinementReport? { label.confinement }
         package var destinations: [DestinationState] { shared.destinations.statuses() }
         package var roots: [RootStatus] { shared.roots.statuses }
-        package var inFlight: [Transfers.Entry] { shared.transfers.running }
+        package var inFlight: [Transfers.RunningTransfer] { shared.transfers.running }
         /// How far a delivery is that its destination works on, as far as is known.
         package func step(_ delivery: Int64) -> StepProgress? { shared.transfers.step(delivery) }
         /// How far the files are that waited at the start; nil once all have been tried.

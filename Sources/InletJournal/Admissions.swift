@@ -4,7 +4,7 @@ package import SystemPackage
 
 /// What a settled file is admitted as.
 package struct FileAdmission: Sendable {
-    package var arrival: CompleteFile
+    package var arrival: FoundFile
     /// nil for a file that is rejected before any delivery.
     package var plan: Plan?
     /// For each destination that gets bytes.
@@ -28,7 +28,7 @@ package struct FileAdmission: Sendable {
     package var steps: DeliverySteps { DeliverySteps(plan?.destinations ?? [], storages: storages) }
 
     /// A file that goes to its plan's destinations.
-    package init(_ arrival: CompleteFile, plan: Plan, lanes: [String: Lane], uptimes: [String: Int64]) {
+    package init(_ arrival: FoundFile, plan: Plan, lanes: [String: Lane], uptimes: [String: Int64]) {
         self.arrival = arrival
         self.plan = plan
         self.lanes = lanes
@@ -36,7 +36,7 @@ package struct FileAdmission: Sendable {
     }
 
     /// A file that its route refuses.
-    package init(_ arrival: CompleteFile, rejectedBy route: Route, reason: String, code: ErrorCode = .rejected) {
+    package init(_ arrival: FoundFile, rejectedBy route: Route, reason: String, code: ErrorCode = .rejected) {
         self.arrival = arrival
         rejection = (route, reason, code)
         unit = route.unit(of: arrival.path)
@@ -80,14 +80,14 @@ package struct FileAdoption: Sendable {
         case keyTaken
     }
 
-    package var arrival: CompleteFile
+    package var arrival: FoundFile
     /// What would have been done with it; nil for a companion, which goes with its file.
     package var plan: Plan?
     package var role: Companion.Kind?
     /// Whether it counts only under the very key of its plan.
     package var needsKey: Bool
 
-    package init(_ arrival: CompleteFile, plan: Plan?, role: Companion.Kind? = nil, needsKey: Bool = false) {
+    package init(_ arrival: FoundFile, plan: Plan?, role: Companion.Kind? = nil, needsKey: Bool = false) {
         self.arrival = arrival
         self.plan = plan
         self.role = role
@@ -218,7 +218,7 @@ extension Journal {
 
     /// What the journal has of the path that must stay or end first; nil when it is free for a new row.
     static func obstacle(
-        _ previous: LatestFile?, to arrival: CompleteFile, _ now: WallTime, _ database: Database
+        _ previous: LatestFile?, to arrival: FoundFile, _ now: WallTime, _ database: Database
     ) throws -> AdmissionOutcome? {
         guard let previous else { return nil }
         if previous.status(of: arrival, 0) == .known { return .known(id: previous.id) }

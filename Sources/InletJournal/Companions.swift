@@ -3,7 +3,7 @@ package import InletCore
 
 /// A file that is taken into the journal with, or after, the file it belongs to.
 package struct CompanionAdmission: Sendable {
-    package var arrival: CompleteFile
+    package var arrival: FoundFile
     package var companion: Companion
     package var category: String
     package var mediaType: String
@@ -11,7 +11,7 @@ package struct CompanionAdmission: Sendable {
     package var lanes: [String: Lane]
 
     package init(
-        _ arrival: CompleteFile, _ companion: Companion, category: String, mediaType: String, lanes: [String: Lane]
+        _ arrival: FoundFile, _ companion: Companion, category: String, mediaType: String, lanes: [String: Lane]
     ) {
         self.arrival = arrival
         self.companion = companion

@@ -259,7 +259,7 @@ extension Proof {
     }
 }
 
-/// A JSON array: method, size, and what there is of key, content, tag, URL, details, keepsakes and address.
+/// A JSON array: method, size, and what there is of key, content, tag, URL, details, secrets and address.
 private struct ShortProof: Codable {
     private var method: Proof.Method
     private var size: Int64
@@ -308,7 +308,7 @@ private struct ShortProof: Codable {
 }
 
 /// Where files are kept in the journal: among those that are worked with, or in the history. Both can be asked the same
-/// question: `\(shelf.files)` and `\(shelf.deliveries)` stand for `file` and `delivery`, with all their columns.
+/// question: `\(tables.files)` and `\(tables.deliveries)` stand for `file` and `delivery`, with all their columns.
 ///
 /// What the history has of a path is older than all that `current` has: a search for the newest asks `current` first, and the
 /// history only if there is nothing.

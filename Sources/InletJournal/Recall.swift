@@ -20,7 +20,7 @@ extension Journal {
     /// Whether files of these identities were admitted before, by the rule of `FileIdentity.isKnown(as:tolerance:)`.
     ///
     /// - Parameter tolerance: nanoseconds that its file system's mtime may be off.
-    package func recall(_ arrivals: [CompleteFile], tolerance: Int64) async throws(JournalError) -> [KnownFile] {
+    package func recall(_ arrivals: [FoundFile], tolerance: Int64) async throws(JournalError) -> [KnownFile] {
         try await read { database in
             try arrivals.map { arrival in
                 guard let last = try Self.remembered(arrival, database) else { return .new }
@@ -46,7 +46,7 @@ extension Journal {
 
         enum ChangeStatus { case new, known, touched }
 
-        func status(of arrival: CompleteFile, _ tolerance: Int64) -> ChangeStatus {
+        func status(of arrival: FoundFile, _ tolerance: Int64) -> ChangeStatus {
             let identity = arrival.identity
             // What we took away ourselves and what came to nothing was dropped anew on purpose.
             guard state != .gone, state != .superseded else { return .new }
@@ -62,7 +62,7 @@ extension Journal {
         }
     }
 
-    static func remembered(_ arrival: CompleteFile, _ database: Database) throws -> LatestFile? {
+    static func remembered(_ arrival: FoundFile, _ database: Database) throws -> LatestFile? {
         try newest(
             "id, size, modified, changed, inode, device, state, finished_at, disposition, intent", arrival.root,
             arrival.path, arrival.volume?.key, database
@@ -174,7 +174,7 @@ extension Journal {
             try files.map { path, identity in
                 guard let row = try Self.latest(root, path, volume?.key, database) else { return nil }
                 guard let identity else { return (row, false) }
-                let arrival = CompleteFile(root: root, path: path, identity: identity, volume: volume)
+                let arrival = FoundFile(root: root, path: path, identity: identity, volume: volume)
                 let last = try Self.remembered(arrival, database)
                 return (row, last.map { $0.status(of: arrival, tolerance) != .new } ?? false)
             }
@@ -200,11 +200,11 @@ extension Journal {
     /// size and time, it waits or has arrived, it belongs to no others, and nothing was ever known of its new path.
     ///
     /// Whether the content is the same is for the caller to find out; and that `old` names it no more.
-    package func renamed(from old: FilePath, to arrival: CompleteFile) async throws(JournalError) -> RenamedFile? {
+    package func renamed(from old: FilePath, to arrival: FoundFile) async throws(JournalError) -> RenamedFile? {
         try await read { database in try Self.renamed(from: old, to: arrival, database) }
     }
 
-    private static func renamed(from old: FilePath, to arrival: CompleteFile, _ database: Database) throws
+    private static func renamed(from old: FilePath, to arrival: FoundFile, _ database: Database) throws
         -> RenamedFile?
     {
         let volume = arrival.volume?.key
@@ -232,7 +232,7 @@ extension Journal {
     /// - Parameter plan: what its routes say of it under that path, for a file that no destination has heard of; every other
     ///   keeps its key.
     /// - Returns: false when it is being sent, or is no longer what it was: to be looked at again.
-    package func rename(_ renamed: RenamedFile, to arrival: CompleteFile, plan: Plan?) async throws(JournalError)
+    package func rename(_ renamed: RenamedFile, to arrival: FoundFile, plan: Plan?) async throws(JournalError)
         -> Bool
     {
         try await commit { database in
@@ -299,7 +299,7 @@ package struct ReadOnlyJournal {
     /// - Parameter tolerance: nanoseconds that their file system's mtime may be off.
     /// - Returns: nil for those that are new.
     package mutating func recall(
-        _ arrivals: [CompleteFile], tolerance: Int64
+        _ arrivals: [FoundFile], tolerance: Int64
     ) throws(JournalError) -> [(job: Int64, state: FileState)?] {
         try read { database in
             try arrivals.map { arrival in

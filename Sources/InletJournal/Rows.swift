@@ -213,7 +213,7 @@ extension JSON {
 
 /// Rows that are to be inserted.
 extension FileRow {
-    init(_ arrival: CompleteFile, route: String?, policy: FilePolicy, mediaType: String? = nil, at now: WallTime) {
+    init(_ arrival: FoundFile, route: String?, policy: FilePolicy, mediaType: String? = nil, at now: WallTime) {
         (root, path, identity, volume) = (arrival.root, arrival.path, arrival.identity, arrival.volume?.key)
         (self.route, self.policy, admittedAt) = (route, policy, now)
         if let mediaType { self.mediaType = mediaType }

@@ -77,7 +77,7 @@ extension Journal {
     ///   - labels: for each of the unit's files, over its route's.
     /// - Returns: the batches that were open, ended already where no file has anything to wait for.
     package func closeUnit(
-        _ unit: FilePath, root: FilePath, routes: [String], marker: CompleteFile?, uptimes: [String: Int64],
+        _ unit: FilePath, root: FilePath, routes: [String], marker: FoundFile?, uptimes: [String: Int64],
         closing: [String] = [], labels: [String: String] = [:], at now: WallTime
     ) async throws(JournalError) -> [Batch] {
         try await commit { database in
@@ -118,7 +118,7 @@ extension Journal {
     }
 
     private static func close(
-        _ id: Int64, _ marker: CompleteFile?, _ uptimes: [String: Int64], _ closing: [String], _ now: WallTime,
+        _ id: Int64, _ marker: FoundFile?, _ uptimes: [String: Int64], _ closing: [String], _ now: WallTime,
         _ database: Database
     ) throws -> Batch? {
         try database.change("UPDATE batch SET closed_at = ? WHERE id = ?", now, id)

@@ -67,9 +67,9 @@ package final class PipelineFactory: Sendable {
 
     /// How the destination is reached; nil for those that are not reached over the network.
     ///
-    /// - Throws: `SettingFault` for settings that cannot be used.
-    package func proxyUse(_ destination: DestinationSettings) throws(SettingFault) -> ProxyUse? {
-        guard let (url, trust) = try make(destination).server else { return nil }
+    /// - Throws: `SettingFault` for a proxy that cannot be used.
+    package func proxyUse(of made: Destination, _ destination: DestinationSettings) throws(SettingFault) -> ProxyUse? {
+        guard let (url, trust) = made.server else { return nil }
         return ProxyUse(url, try client(trust, of: destination))
     }
 

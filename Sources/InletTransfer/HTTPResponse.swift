@@ -47,11 +47,15 @@ package struct HTTPResponse: Sendable {
 }
 
 extension WallTime {
-    /// One of the three formats that RFC 9110, section 5.6.7 asks recipients to read.
+    /// One of the three formats that RFC 9110, section 5.6.7 asks recipients to read; years of two and of four digits in each.
     init?(httpDate text: String) {
         self.init(
             text,
-            formats: ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"])
+            formats: [
+                // Two digits first: of a year of four they leave the rest, which is no time.
+                "%a, %d %b %y %H:%M:%S GMT", "%a, %d %b %Y %H:%M:%S GMT", "%a, %d-%b-%y %H:%M:%S GMT",
+                "%a, %d-%b-%Y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y",
+            ])
     }
 }
 

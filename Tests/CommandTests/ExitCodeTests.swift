@@ -177,26 +177,6 @@ import Testing
         let file = try place.folder.write(bytes(10), to: "program.exe")
         try await place.inlet("send", file.string, code: 1, errors: "extension 'exe' is not allowed")
     }
-
-    @Test func `the help of every command has an example`() async throws {
-        let folder = try TemporaryDirectory()
-        let commands = [
-            "init", "run", "check", "route", "send", "status", "tail", "queue", "receipts", "verify", "pause", "resume",
-            "demo",
-            "config",
-            "config show", "config schema", "queue list", "queue show", "queue retry", "queue cancel", "queue forget",
-            "queue clear", "gighive", "gighive delete", "fetch", "vopi", "vopi jobs", "vopi show", "vopi cancel",
-            "vopi delete", "vopi images", "vopi frames", "vopi download", "roboscope", "roboscope events",
-        ]
-        let kinds = ["spaces", "sessions", "markers"].flatMap { kind in
-            ["", " list", " get", " create", " update", " delete"].map { "roboscope \(kind)\($0)" }
-        }
-        for command in commands + kinds {
-            try await InletProcess.run(
-                command.split(separator: " ").map(String.init) + ["--help"], in: folder.path, code: 0, says: "Example",
-                "inlet \(command)")
-        }
-    }
 }
 
 /// Ports that nobody listens on, and that the system gives nobody who asks for any: other tests do so all the time.

@@ -202,7 +202,7 @@ struct JournalLinkTests {
             let plan = Plan(
                 route: "all", category: "other", key: Self.hostile, mediaType: "text/plain", destinations: ["store"])
             let admission = FileAdmission(
-                CompleteFile(root: place.drop, path: path, identity: identity), plan: plan, lanes: ["store": .small],
+                FoundFile(root: place.drop, path: path, identity: identity), plan: plan, lanes: ["store": .small],
                 uptimes: [:])
             guard case .admitted(let id) = try await journal.admit(admission, at: .now) else {
                 Issue.record("not admitted")

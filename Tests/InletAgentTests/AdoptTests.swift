@@ -183,8 +183,11 @@ private final class Shelf: Pipeline, DeliveryVerifying {
         try await scene.run { stage in
             for number in 0..<Self.files { try scene.drop(FilePath("\(number)")) }
             try await eventually("the stock is full") {
+                // The lane knows of its claims a moment after the journal does.
+                let waiting = try await stage.agent.control.queue().byDestination["here"]
                 let claimed = try await stage.journal.deliveryCounts(.claimed)["here"]
-                return claimed == Self.connections + Self.atHand && scene.here.record.running == Self.connections
+                return claimed == Self.connections + Self.atHand && waiting == Self.files - Self.connections
+                    && scene.here.record.running == Self.connections
             }
             try await body(stage)
         }

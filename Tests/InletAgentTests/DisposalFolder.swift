@@ -309,7 +309,7 @@ struct DisposalBench {
             route: "all", category: "other", key: "a", mediaType: "text/plain", destinations: ["here"],
             onSuccess: onSuccess)
         let admission = FileAdmission(
-            CompleteFile(root: root, path: "sub/a.txt", identity: identity, volume: volume), plan: plan,
+            FoundFile(root: root, path: "sub/a.txt", identity: identity, volume: volume), plan: plan,
             lanes: ["here": .small],
             uptimes: [:])
         guard case .admitted(let id) = try await journal.admit(admission, at: .now) else { throw Unexpected() }

@@ -196,7 +196,7 @@ import Testing
         let identity = try #require(try FileLook.look(at: bench.file).identity)
         let plan = Plan(route: "all", category: "other", key: "again", mediaType: "text/plain", destinations: ["here"])
         let again = FileAdmission(
-            CompleteFile(root: "", path: bench.file, identity: identity), plan: plan, lanes: ["here": .small],
+            FoundFile(root: "", path: bench.file, identity: identity), plan: plan, lanes: ["here": .small],
             uptimes: [:])
         guard case .admitted(let other) = try await bench.journal.admit(again, at: .now) else { throw Unexpected() }
         guard case .wait(_, let note) = try await bench.dispose() else { throw Unexpected() }
@@ -212,7 +212,7 @@ import Testing
         identity.inode += 1
         let plan = Plan(route: "all", category: "other", key: "b", mediaType: "text/plain", destinations: ["here"])
         let newer = FileAdmission(
-            CompleteFile(root: bench.root, path: "sub/a.txt", identity: identity), plan: plan, lanes: ["here": .small],
+            FoundFile(root: bench.root, path: "sub/a.txt", identity: identity), plan: plan, lanes: ["here": .small],
             uptimes: [:])
         guard case .admitted = try await bench.journal.admit(newer, at: .now) else { throw Unexpected() }
         #expect(try await bench.dispose().isWait)

@@ -268,7 +268,7 @@ import Testing
             for ending in ["mp4", "xmp"] {
                 let name = FilePath("clip\(number).\(ending)")
                 let identity = try #require(try FileLook.look(at: try scene.drop(name, "")).identity)
-                known.append(FileAdoption(CompleteFile(root: scene.root, path: name, identity: identity), plan: nil))
+                known.append(FileAdoption(FoundFile(root: scene.root, path: name, identity: identity), plan: nil))
             }
         }
         let journal = try Journal(path: scene.journalPath, now: .now)

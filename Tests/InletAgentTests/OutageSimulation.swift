@@ -83,7 +83,7 @@ struct OutageSimulation {
             destinations: uptimes.keys.sorted(),
             retry: RetryPolicy(attempts: 1, expire: .seconds(7200)))
         let admission = FileAdmission(
-            CompleteFile(root: "/in", path: FilePath("\(number)"), identity: identity), plan: plan,
+            FoundFile(root: "/in", path: FilePath("\(number)"), identity: identity), plan: plan,
             lanes: uptimes.mapValues { _ in .small }, uptimes: uptimes)
         _ = try await journal.admit(admission, at: now)
     }

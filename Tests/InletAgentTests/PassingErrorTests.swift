@@ -198,7 +198,7 @@ import Testing
         (seen.state, seen.content) = (.pending, nil)
         try edit(bench.file, "CONTENT")
         let identity = try #require(try FileLook.look(at: bench.file).identity)
-        let looked = FileChecker.Looks(arrivals: [CompleteFile(root: bench.root, path: seen.path, identity: identity)])
+        let looked = FileChecker.Looks(arrivals: [FoundFile(root: bench.root, path: seen.path, identity: identity)])
         guard case .look(.comparedLater)? = await files.consider(looked, .success([.touched(seen)])).first?.1 else {
             throw Unexpected(description: "it is taken for known")
         }

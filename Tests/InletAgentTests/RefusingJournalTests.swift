@@ -225,7 +225,7 @@ struct RefusingJournalTests {
         let time = VirtualTime.start + (.zero - age)
         let route = Route(name: "all", to: ["here"])
         let identity = FileIdentity(size: 10, modified: 1, changed: 1, inode: 1, device: 1)
-        let arrivals = (0..<count).map { CompleteFile(root: "/in", path: FilePath("\($0)"), identity: identity) }
+        let arrivals = (0..<count).map { FoundFile(root: "/in", path: FilePath("\($0)"), identity: identity) }
         _ = try await journal.admit(
             arrivals.map { FileAdmission($0, rejectedBy: route, reason: "too large") }, at: time)
         for job in try await journal.unfinished(at: time, limit: count) {

@@ -64,7 +64,7 @@ import Testing
         for name in ["same.jpg", "other.jpg", "gone.jpg"] as [FilePath] {
             let file = try directory.write([1], to: FilePath("media/A/DCIM").pushing(name))
             let identity = try #require(try FileLook.look(at: file).identity)
-            let arrival = CompleteFile(
+            let arrival = FoundFile(
                 root: root, path: name, identity: identity, volume: Volume(name: "X", key: "label:Untitled/DCIM"))
             let plan = Plan(
                 route: "all", category: "images", key: name.string, mediaType: "image/jpeg", destinations: ["here"])

@@ -32,11 +32,11 @@ import Testing
     }
 
     /// A file last written `age` before now, whenever it was made.
-    private func arrival(_ scene: Scene, _ name: FilePath, age: Duration, at now: WallTime) throws -> CompleteFile {
+    private func arrival(_ scene: Scene, _ name: FilePath, age: Duration, at now: WallTime) throws -> FoundFile {
         var identity = try #require(try FileLook.look(at: scene.root.pushing(name)).identity)
         let time = now.milliseconds * 1_000_000 - age.milliseconds * 1_000_000
         (identity.modified, identity.changed) = (time, time)
-        return CompleteFile(root: scene.root, path: name, identity: identity)
+        return FoundFile(root: scene.root, path: name, identity: identity)
     }
 
     @Test(arguments: [0, 3, 7, 9])

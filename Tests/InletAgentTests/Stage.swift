@@ -300,7 +300,7 @@ extension FileAdmission {
             route: "all", category: "other", key: key ?? name, mediaType: "text/plain", destinations: [destination])
         change(&plan)
         return FileAdmission(
-            CompleteFile(root: root, path: FilePath(name), identity: identity), plan: plan, lanes: [destination: lane],
+            FoundFile(root: root, path: FilePath(name), identity: identity), plan: plan, lanes: [destination: lane],
             uptimes: [destination: 0])
     }
 }

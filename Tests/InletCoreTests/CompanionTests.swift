@@ -144,8 +144,8 @@ struct CompanionTests {
         return FileIdentity(size: 1, modified: time, changed: time, inode: inode, device: 1)
     }
 
-    private func arrival(_ path: FilePath) -> CompleteFile {
-        CompleteFile(root: "/in", path: path, identity: identity())
+    private func arrival(_ path: FilePath) -> FoundFile {
+        FoundFile(root: "/in", path: path, identity: identity())
     }
 
     private func row(
@@ -290,7 +290,7 @@ struct SidecarMergeTests {
             sidecarFields: known)
         let identity = FileIdentity(size: 1, modified: 0, changed: 0, inode: 1, device: 1)
         let decision = RouteTable([route]).plan(
-            CompleteFile(root: "/drop", path: "band/song.mp4", identity: identity), facts: facts,
+            FoundFile(root: "/drop", path: "band/song.mp4", identity: identity), facts: facts,
             at: WallTime(milliseconds: 42), zone: "UTC")
         return try #require(decision.made)
     }
@@ -361,7 +361,7 @@ struct SidecarMergeTests {
         var facts = FileProperties(sha256: Digest(.sha256, hex: String(repeating: "0", count: 64)))
         facts.add(sidecar)
         let identity = FileIdentity(size: 1, modified: 0, changed: 0, inode: 1, device: 1)
-        let arrival = CompleteFile(root: "/drop", path: "a", identity: identity)
+        let arrival = FoundFile(root: "/drop", path: "a", identity: identity)
         let decision = RouteTable([route]).plan(arrival, facts: facts, at: WallTime(milliseconds: 42))
         #expect(decision.made?.dedupe == expected)
     }

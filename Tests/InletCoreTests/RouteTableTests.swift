@@ -8,12 +8,12 @@ extension RoutingResult {
 }
 
 struct RouteTableTests {
-    private func arrival(_ path: FilePath, size: Int64 = 100) -> CompleteFile {
+    private func arrival(_ path: FilePath, size: Int64 = 100) -> FoundFile {
         let identity = FileIdentity(size: size, modified: 0, changed: 0, inode: 1, device: 1)
-        return CompleteFile(root: "/drop", path: path, identity: identity)
+        return FoundFile(root: "/drop", path: path, identity: identity)
     }
 
-    private func plan(_ table: RouteTable, _ arrival: CompleteFile, facts: FileProperties = FileProperties())
+    private func plan(_ table: RouteTable, _ arrival: FoundFile, facts: FileProperties = FileProperties())
         -> RoutingResult
     {
         table.plan(arrival, facts: facts, at: WallTime(milliseconds: 42), zone: "UTC")
@@ -176,8 +176,8 @@ struct MediaTypeTests {
         }
     }
 
-    private func arrival(_ path: FilePath) -> CompleteFile {
-        CompleteFile(
+    private func arrival(_ path: FilePath) -> FoundFile {
+        FoundFile(
             root: "/drop", path: path,
             identity: FileIdentity(size: 100, modified: 0, changed: 0, inode: 1, device: 1))
     }
@@ -342,7 +342,7 @@ struct ChecklistGapsTests {
         let identity = FileIdentity(size: 1, modified: 0, changed: 0, inode: 1, device: 1)
         let moment = WallTime(milliseconds: 1_729_446_000_000)
         let decision = table.plan(
-            CompleteFile(root: "/drop", path: path, identity: identity), facts: FileProperties(), at: moment,
+            FoundFile(root: "/drop", path: path, identity: identity), facts: FileProperties(), at: moment,
             zone: "UTC")
         #expect(decision.made?.key == key)
     }

@@ -101,7 +101,7 @@ extension Journal {
             route: "all", category: "videos", key: name, mediaType: "video/mp4", destinations: [destination])
         let identity = FileIdentity(size: size, modified: 1, changed: 1, inode: 1, device: 1)
         var admission = FileAdmission(
-            CompleteFile(root: root, path: FilePath(name), identity: identity), plan: plan, lanes: [destination: .big],
+            FoundFile(root: root, path: FilePath(name), identity: identity), plan: plan, lanes: [destination: .big],
             uptimes: [:])
         change(&admission)
         let outcome = try await admit(admission, at: time)

@@ -31,7 +31,7 @@ import Testing
             destinations: ["r2", "disk"], onSuccess: .delete, onFailure: .quarantine,
             retry: RetryPolicy(attempts: 7, expire: .seconds(5)))
         let admission = FileAdmission(
-            CompleteFile(root: "/in", path: name, identity: identity), plan: plan, lanes: ["r2": .small],
+            FoundFile(root: "/in", path: name, identity: identity), plan: plan, lanes: ["r2": .small],
             uptimes: ["r2": 100])
         let id = try await bench.admit(admission)
         let job = try await bench.job(id)

@@ -14,7 +14,7 @@ import Testing
         .test("gigs/X/\(name)", expire: expire, unit: "gigs/X")
     }
 
-    private func close(marker: CompleteFile? = nil, uptimes: [String: Int64] = [:]) async throws -> Batch? {
+    private func close(marker: FoundFile? = nil, uptimes: [String: Int64] = [:]) async throws -> Batch? {
         try await bench.closeUnit("gigs/X", marker: marker, uptimes: uptimes).first
     }
 
@@ -69,7 +69,7 @@ import Testing
 
     @Test func `a unit's marker has no deliveries, and ends last as the others did`() async throws {
         let id = try await bench.admit(inUnit("a"))
-        let marker = CompleteFile.test("gigs/X/DONE", .test(size: 0))
+        let marker = FoundFile.test("gigs/X/DONE", .test(size: 0))
         let batch = try #require(try await close(marker: marker))
         #expect(batch.counts == [.pending: 1])
         #expect(try await bench.recall([marker]) == [.known])
@@ -83,7 +83,7 @@ import Testing
     @Test(arguments: [DeliveryState.gone, .superseded])
     func `a unit's marker has done its work where a file is gone or was replaced`(state: DeliveryState) async throws {
         let id = try await bench.admit(inUnit("a"))
-        let marker = CompleteFile.test("gigs/X/DONE", .test(size: 0))
+        let marker = FoundFile.test("gigs/X/DONE", .test(size: 0))
         _ = try await close(marker: marker)
         try await bench.settle(.test(state))
         #expect(try await bench.finish(id) == nil)

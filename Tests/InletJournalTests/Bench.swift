@@ -202,7 +202,7 @@ extension Bench {
     }
 
     @discardableResult
-    func closeUnit(_ unit: FilePath, marker: CompleteFile? = nil, uptimes: [String: Int64] = [:]) async throws
+    func closeUnit(_ unit: FilePath, marker: FoundFile? = nil, uptimes: [String: Int64] = [:]) async throws
         -> [Batch]
     {
         try await journal.closeUnit(
@@ -250,7 +250,7 @@ extension Bench {
         try await journal.refresh(file, identity: identity, at: Self.start)
     }
 
-    func recall(_ arrivals: [CompleteFile]) async throws -> [KnownFile] {
+    func recall(_ arrivals: [FoundFile]) async throws -> [KnownFile] {
         try await journal.recall(arrivals, tolerance: 0)
     }
 

@@ -368,7 +368,7 @@ import Testing
 
     @Test func `a file that was sent is known by all places it went to`() async throws {
         var admission = model()
-        admission.arrival = CompleteFile(root: "", path: "/in/ship.glb", identity: .test())
+        admission.arrival = FoundFile(root: "", path: "/in/ship.glb", identity: .test())
         admission.newerThan = 0
         let id = try await bench.admit(admission)
         #expect(try await bench.offer(admission) == .known(id: id))

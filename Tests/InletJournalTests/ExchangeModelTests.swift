@@ -406,7 +406,7 @@ private enum TwinAct {
         case .cancel(let file): return "\(try await journal.cancel(file, at: now) ?? [])"
         case .forget(let file): return "\(try await journal.forget(file))"
         case .rename(let old, let new):
-            let arrival = CompleteFile.test("file-\(new)", .test(size: 1, changed: 2))
+            let arrival = FoundFile.test("file-\(new)", .test(size: 1, changed: 2))
             guard let found = try await journal.renamed(from: FilePath("file-\(old)"), to: arrival) else { return "no" }
             return "\(found.file.id) \(try await journal.rename(found, to: arrival, plan: nil))"
         case .touch(let file, let inode):
@@ -421,7 +421,7 @@ private enum TwinAct {
     static func view(_ bench: Bench) async throws -> String {
         let journal = bench.journal
         let questions = (0..<5).flatMap { name in
-            (1...2).map { CompleteFile.test("file-\(name)", .test(size: Int64($0), inode: 1)) }
+            (1...2).map { FoundFile.test("file-\(name)", .test(size: Int64($0), inode: 1)) }
         }
         let known = try await journal.recall(questions, tolerance: 0).map { answer in
             if case .touched(let file) = answer { "touched \(file.id)" } else { "\(answer)" }

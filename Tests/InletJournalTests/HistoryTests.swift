@@ -36,7 +36,7 @@ import Testing
 
     @Test func `a file is known, or touched, or new, after it went to the history`() async throws {
         let id = try await bench.bury("a.txt")
-        let questions: [CompleteFile] = [
+        let questions: [FoundFile] = [
             .test("a.txt"), .test("a.txt", .test(inode: 9)), .test("a.txt", .test(size: 99)), .test("b.txt"),
         ]
         let answers = try await bench.recall(questions)
@@ -100,7 +100,7 @@ import Testing
 
     @Test func `a file that is renamed after that goes on under its new path`() async throws {
         let id = try await bench.bury("a.txt")
-        let arrival = CompleteFile.test("b.txt", .test(changed: 2))
+        let arrival = FoundFile.test("b.txt", .test(changed: 2))
         let found = try #require(try await bench.journal.renamed(from: "a.txt", to: arrival))
         #expect(found.file.id == id && !found.isUntold)
         #expect(try await bench.journal.rename(found, to: arrival, plan: nil))
@@ -185,7 +185,7 @@ import Testing
         admission.plan?.manifest = ManifestRule(format: .mhl)
         let id = try await bench.admit(admission)
         let batch = try #require(try await bench.batch(of: id))
-        let marker = CompleteFile.test("gigs/X/DONE", .test(size: 0))
+        let marker = FoundFile.test("gigs/X/DONE", .test(size: 0))
         try await bench.closeUnit("gigs/X", marker: marker)
         try await bench.settleAndFinish(.delivered(.test("gigs/X/a")))
         try await bench.finishAll()
@@ -255,7 +255,7 @@ import Testing
             let standing = try #require(try await bench.journal.standing(of: key, proofs: proofs))
             #expect(standing.proved == 2 && standing.bytes == 20 && standing.unproved.isEmpty)
         }
-        var elsewhere = CompleteFile.test("a")
+        var elsewhere = FoundFile.test("a")
         (elsewhere.root, elsewhere.volume) = ("/other", volume)
         #expect(try await bench.recall([elsewhere, .test("a")]) == [.known, .new])
         // It gets a better name, and its files with it.

@@ -319,7 +319,7 @@ private struct BatchRun {
     }
 
     private mutating func close() async throws -> String {
-        let marker = CompleteFile.test("u/DONE", .test(size: now.milliseconds))
+        let marker = FoundFile.test("u/DONE", .test(size: now.milliseconds))
         let batch = try await journal.closeUnit(
             "u", root: "/in", routes: ["all"], marker: Bool.random(using: &random) ? marker : nil, uptimes: [:], at: now
         ).first

@@ -309,7 +309,7 @@ extension Bench {
         let id = try await bench.settled("a", .failed)
         try await bench.finishAll(Disposition.quarantined("/x"))
         try await bench.journal.beginReturn(of: [id])
-        let back = CompleteFile.test("a", .test(changed: 9))
+        let back = FoundFile.test("a", .test(changed: 9))
         #expect(try await bench.recall([back]) == [.known])
         try await bench.recover(["r2"])
         #expect(try await bench.job(id).file.intent == nil)

@@ -19,7 +19,7 @@ import Testing
         let plan = Plan(
             route: "all", category: "images", key: path.string, mediaType: "image/jpeg", destinations: ["r2"],
             retry: RetryPolicy(expire: expire))
-        let arrival = CompleteFile(root: root, path: path, identity: .test(), volume: Volume(name: "EOS", key: volume))
+        let arrival = FoundFile(root: root, path: path, identity: .test(), volume: Volume(name: "EOS", key: volume))
         return FileAdmission(arrival, plan: plan, lanes: ["r2": .big], uptimes: ["r2": 0])
     }
 
@@ -82,7 +82,7 @@ import Testing
 
     @Test func `with a number, a card stands whole once as many destinations have proved each file`() async throws {
         for (name, destinations) in [("a.jpg", ["r2", "nas", "tape"]), ("b.jpg", ["r2"])] {
-            let arrival = CompleteFile(root: "/media/A", path: FilePath(name), identity: .test(), volume: Self.volume)
+            let arrival = FoundFile(root: "/media/A", path: FilePath(name), identity: .test(), volume: Self.volume)
             let plan = Plan(
                 route: "all", category: "images", key: name, mediaType: "image/jpeg", destinations: destinations)
             let lanes = Dictionary(uniqueKeysWithValues: destinations.map { ($0, Lane.big) })
@@ -113,7 +113,7 @@ import Testing
     @Test func `a card that is mounted anew is not read again to know its files`() async throws {
         try await bench.offer(admission("a.jpg", on: Self.card, at: "/media/A"))
         func recall(_ identity: FileIdentity, tolerance: Int64) async throws -> KnownFile? {
-            let arrival = CompleteFile(root: "/media/B", path: "a.jpg", identity: identity, volume: Self.volume)
+            let arrival = FoundFile(root: "/media/B", path: "a.jpg", identity: identity, volume: Self.volume)
             return try await bench.journal.recall([arrival], tolerance: tolerance).first
         }
         #expect(try await recall(.test(inode: 7, device: 9), tolerance: 0) == .known)
@@ -172,7 +172,7 @@ import Testing
 
     @Test func `an open unit goes with its card, also when all that has come of it has ended`() async throws {
         var refused = FileAdmission(
-            CompleteFile(root: "/media/A", path: "gigs/X/a", identity: .test(), volume: Self.volume),
+            FoundFile(root: "/media/A", path: "gigs/X/a", identity: .test(), volume: Self.volume),
             rejectedBy: Route(name: "all", to: ["r2"]), reason: "too large")
         refused.unit = "gigs/X"
         try await bench.offer(refused)

@@ -13,9 +13,9 @@ extension FileIdentity {
     }
 }
 
-extension CompleteFile {
-    static func test(_ name: String, _ identity: FileIdentity = .test()) -> CompleteFile {
-        CompleteFile(root: "/in", path: FilePath(name), identity: identity)
+extension FoundFile {
+    static func test(_ name: String, _ identity: FileIdentity = .test()) -> FoundFile {
+        FoundFile(root: "/in", path: FilePath(name), identity: identity)
     }
 }
 

@@ -110,8 +110,9 @@ struct MemoryPipeline: Pipeline, DeliveryVerifying {
             kinds: DestinationKinds.all + [kind])
         defer { factory.shutdown() }
         let settings = DestinationSettings(name: "here", type: "memory", values: section(values))
-        #expect(try factory.proxyUse(settings) == nil)
-        return try factory.make(settings)
+        let made = try factory.make(settings)
+        #expect(try factory.proxyUse(of: made, settings) == nil)
+        return made
     }
 
     @Test func `a kind that is listed is made, and its settings are its own to judge`() throws {

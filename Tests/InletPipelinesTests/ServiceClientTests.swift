@@ -154,19 +154,23 @@ struct FactoryClientTests {
         try await body(factory)
     }
 
+    private func use(_ factory: PipelineFactory, _ settings: DestinationSettings) throws -> ProxyUse? {
+        try factory.proxyUse(of: factory.make(settings), settings)
+    }
+
     @Test func `a destination goes through its own proxy, or else through that of all`() async throws {
         let all = try ForwardProxy(to: 1)
         let own = try ForwardProxy(to: 1)
         try await withFactory(proxy(all.address, noProxy: ["near.test"])) { factory in
-            let usual = try #require(try factory.proxyUse(store("http://store.test")))
+            let usual = try #require(try use(factory, store("http://store.test")))
             #expect(usual.proxy == all.address)
             try await usual.connect()
-            #expect(try factory.proxyUse(store("http://store.test", proxy: proxy(own.address)))?.proxy == own.address)
-            #expect(try factory.proxyUse(store("http://store.test", proxy: proxy("off")))?.proxy == nil)
-            #expect(try factory.proxyUse(store("http://near.test"))?.choice == .direct(why: "'near.test' of no_proxy"))
-            #expect(try factory.proxyUse(store("http://127.0.0.1:9"))?.proxy == nil)
+            #expect(try use(factory, store("http://store.test", proxy: proxy(own.address)))?.proxy == own.address)
+            #expect(try use(factory, store("http://store.test", proxy: proxy("off")))?.proxy == nil)
+            #expect(try use(factory, store("http://near.test"))?.choice == .direct(why: "'near.test' of no_proxy"))
+            #expect(try use(factory, store("http://127.0.0.1:9"))?.proxy == nil)
             let folder = DestinationSettings(name: "f", type: "folder", values: section(["path": .string("/tmp")]))
-            #expect(try factory.proxyUse(folder) == nil)
+            #expect(try use(factory, folder) == nil)
         }
     }
 
@@ -174,7 +178,7 @@ struct FactoryClientTests {
         let gone = try ChaosProxy(to: 1)
         gone.close()
         try await withFactory(proxy("http://127.0.0.1:\(gone.port)")) { factory in
-            let use = try #require(try factory.proxyUse(store("http://store.test")))
+            let use = try #require(try use(factory, store("http://store.test")))
             let error = await #expect(throws: DeliveryError.self) { try await use.connect() }
             #expect(error?.reason.contains("the proxy http://127.0.0.1:\(gone.port) does not answer") == true)
         }
@@ -223,6 +227,11 @@ struct FactoryClientTests {
             #expect(WebFetch.resolved(reference, at: "http://a/b/c/d;p?q") == meaning, "'\(reference)'")
         }
         #expect(WebFetch.resolved("g", at: "http://a") == "http://a/g")
+        // An escape is never escaped again, whatever stands beside it.
+        for text in ["https://cdn/a?sig=A%2FB&f={x}", "/x%2Fy?s=a%2Bb%3D|c", "/a\\b"] {
+            #expect(WebFetch.resolved(text, at: "http://a/b") == text)
+        }
+        #expect(WebFetch.resolved("/x%2Fy?s=a%2Bb%3D", at: "http://a/b") == "http://a/x%2Fy?s=a%2Bb%3D")
         // A colon behind a slash or a question mark begins no address.
         #expect(WebFetch.resolved("g/a:b", at: "http://a/b") == "http://a/g/a:b")
         #expect(WebFetch.resolved("?at=10:30", at: "http://a/b") == "http://a/b?at=10:30")

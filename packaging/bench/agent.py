@@ -176,6 +176,8 @@ class Agent(Child):
     def wait_idle(self, seconds: float, condition: Callable[[], bool] = lambda: True) -> int:
         """Until nothing is pending and `condition` holds, or time is up. - Returns: how many files are pending."""
         until(lambda: not status(self.config)["pending"] and condition(), seconds, every=0.5, process=self.process)
+        if (code := self.process.poll()) is not None:
+            raise Failed(f"it ended with {code} before nothing was pending:\n{self.tail()}")
         return status(self.config)["pending"]
 
     def tail(self, lines: int = 15) -> str:

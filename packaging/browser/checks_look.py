@@ -57,7 +57,7 @@ def every_page(page, station):
         held.flush()
         for view in [*VIEWS, f"files/{job}"]:
             page.read(f"{station.url}/#/{view}")
-            page.shows(VIEWS.get(view, f"Job {job}"), within="h1")
+            page.shows(VIEWS.get(view, ("", f"Job {job}"))[1], within="h1")
             for scheme in ("light", "dark"):
                 page.emulate(scheme)
                 page.audit(f"{view or 'overview'}, {scheme}")
@@ -137,9 +137,9 @@ def keyboard(page, station):
     page.picture("keys")
     page.keys(Keys.ESCAPE)
     until(lambda: not page.find("dialog[open]"), what="Esc closes the help")
-    for key, view in (("d", "destinations"), ("w", "roots"), ("r", "route"), ("l", "log"), ("c", "config"), ("o", "")):
+    for key, title in VIEWS.values():
         page.keys("g" + key)
-        page.shows(VIEWS[view], within="h1")
+        page.shows(title, within="h1")
 
 
 CHECKS = [(check, None) for check in (overview, hostile_names, every_page, phone, themes, keyboard)]

@@ -14,9 +14,10 @@ from selenium.webdriver.common.keys import Keys
 
 from station import until
 
-# Their addresses, and what stands at the top of each.
-VIEWS = {"": "Overview", "files": "Files", "destinations": "Destinations", "roots": "Watch roots", "route": "Route tester",
-         "log": "Log", "config": "Configuration"}
+# Their addresses; what is pressed after g for each, and what stands at the top of it.
+PARTS = Path(__file__).resolve().parents[2] / "Sources/InletWeb/page"
+VIEWS = {path: (key, title) for part in sorted(PARTS.glob("*.js"))
+         for path, key, title in re.findall(r'^    path: "(\w*)", key: "(\w)", title: "([^"]+)"', part.read_text(), re.M)}
 
 AUDIT = Path(__file__).with_name("audit.js").read_text()
 
@@ -58,7 +59,7 @@ class Page:
     def go(self, view):
         """To a view, or to one file; `view` may have a query."""
         self.run("location.hash = arguments[0]", "#/" + view)
-        self.shows(VIEWS.get(view.partition("?")[0], "Job "), within="h1")
+        self.shows(VIEWS.get(view.partition("?")[0], ("", "Job "))[1], within="h1")
 
     def find(self, selector):
         return self.driver.find_elements(By.CSS_SELECTOR, selector)

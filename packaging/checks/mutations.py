@@ -176,9 +176,10 @@ def main(ids):
 
     def judged(mutation):
         folder = free.get()
-        found = verdict(*run(folder, [mutation["killer"]], mutation["id"]))
-        free.put(folder)
-        return mutation, found
+        try:
+            return mutation, verdict(*run(folder, [mutation["killer"]], mutation["id"]))
+        finally:
+            free.put(folder)
 
     with ThreadPoolExecutor(len(lanes)) as pool:
         for mutation, found in pool.map(judged, chosen):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from links import broken_links
 from names import unnamed
-from swift_text import closing, functions, without_comments_and_strings
+from swift_text import closing, debug_lines, functions, without_comments_and_strings
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE_LINES = 480
@@ -76,6 +76,8 @@ SWALLOWED = re.compile(r"\btry\?|(?<!func )\bbestEffort\(")
 CATCH_ALL = re.compile(r"\bcatch\s*\{")
 NEEDS_REASON = re.compile(r"@unchecked\s+Sendable|nonisolated\(unsafe\)")
 SKIPPED_TEST = re.compile(r"\.disabled\s*\(|\bwithKnownIssue\b")
+# What may only be in debug builds: what tests name in the environment, and what ends or hurries the process for them.
+DEBUG_ONLY = re.compile(r"\bINLET_(?:FAILPOINT|PROBE_PACE)\b|\bArmed\b|\bkill\s*\(\s*getpid\b")
 # In the page's files: a long line, a tab, a space at a line's end, a second empty line, another end than one line break. In its
 # scripts besides: what is not moved in by steps of 4 (further lines of a comment begin with " *"), and what a linter says first;
 # `== null` also holds for undefined, and is meant so. What may stand in the page at all is WebFilesTests' to say.
@@ -208,6 +210,31 @@ def function_lengths():
                 yield f"{name}:{line}: {title} has {count} lines, more than {FUNCTION_LINES}"
 
 
+def debug_only():
+    named = set()
+    for name in SOURCES:
+        allowed = debug_lines(CODE[name])
+        lines = TEXT[name].split("\n")
+        for match in DEBUG_ONLY.finditer(TEXT[name]):
+            line = line_of(TEXT[name], match.start())
+            if lines[line - 1].lstrip().startswith("//"):
+                continue
+            named.add(match[0])
+            if line not in allowed:
+                yield f"{name}:{line}: {match[0]} outside of #if DEBUG"
+    for missing in sorted({"INLET_FAILPOINT", "INLET_PROBE_PACE", "Armed"} - named):
+        yield f"{missing} is read nowhere: has it another name now?"
+
+
+def one_version():
+    """Of `inlet --version` and of the package's changelog, whose first line is `inlet (0.9.0-1) …`."""
+    program = re.search(r'static let version = "([^"]+)"', TEXT.get(Path("Sources/inlet/Inlet.swift"), ""))
+    package = re.match(r"inlet \((?:\d+:)?([^)]+?)(?:-[^-)]*)?\)", TEXT.get(Path("packaging/deb/changelog"), ""))
+    if not program or not package or program[1] != package[1]:
+        yield (f"Sources/inlet/Inlet.swift: version {program and program[1]}; "
+               f"packaging/deb/changelog begins with {package and package[1]}")
+
+
 def names_in_pages():
     """Of the manual for developers: a page that names a file or function sends a reader there."""
     if Path("Sources/InletAgent/InletAgent.docc/Walk.md") not in PAGES:
@@ -215,6 +242,30 @@ def names_in_pages():
     for page, text in PAGES.items():
         if page.parts[0] != "Tests":
             yield from unnamed(page, text, CODE)
+
+
+def forgotten():
+    """What is declared in one place and has to be named in another, where no compiler asks for it."""
+    declared = Path("Sources/InletCore/Settings/ConfigKeys.swift")
+    keys = re.findall(r'package let (\w+) = Key\(\s*"[^"]*", (?!\.section)', TEXT[declared])
+    readers = [CODE[name] for name in SOURCES if name != declared]
+    for key in keys:
+        if not any(re.search(rf"\.{key}\b", code) for code in readers):
+            yield f"{declared}: {key} is read nowhere"
+    folder = Path("Sources/InletDashboard/Endpoints")
+    table = re.search(r"static let all: .*?\n    \}?\n", TEXT[folder / "Endpoints.swift"], re.S)[0]
+    for name in (name for name in SOURCES if name.parent == folder):
+        for endpoint in re.findall(r"static (?:let|func) (\w+)(?:\([^)]*\) -> \w+<[^>]*> \{| = (?:Typed)?Endpoint\b)", TEXT[name]):
+            if not re.search(rf"\b{endpoint}\b", table):
+                yield f"{name}: {endpoint} is not in Endpoints.all"
+    views = TEXT[Path("Sources/InletWeb/page/views.js")]
+    listed = re.search(r"VIEWS = \[([^]]*)\]", views)[1]
+    for view in re.findall(r"import \{ (\w+) \}", views):
+        if not re.search(rf"\b{view}\b", listed):
+            yield f"Sources/InletWeb/page/views.js: {view} is not in VIEWS"
+    letters = [key for name in WEB for key in re.findall(r'^ +key: "(\w)"', TEXT[name], re.M)]
+    for letter in sorted({letter for letter in letters if letters.count(letter) > 1}):
+        yield f"Sources/InletWeb/page: two views have the key {letter}"
 
 
 CHECKS = [
@@ -232,6 +283,9 @@ CHECKS = [
     ("no skipped tests", without(SKIPPED_TEST, TESTS, CODE, ": a test that does not count")),
     ("links between the pages lead somewhere", lambda: broken_links(ROOT, PAGES)),
     ("files and functions that the pages name are there", names_in_pages),
+    ("keys are read, endpoints served, views shown", forgotten),
+    ("the package has the program's version", one_version),
+    ("what tests arm is in debug builds only", debug_only),
 ]
 
 

@@ -67,6 +67,25 @@ def functions(code):
                 yield first + 1, match[2], end - first + 1
 
 
+_DIRECTIVE = re.compile(r"[ \t]*#(if|elseif|else|endif)\b[ \t]*(.*)")
+
+
+def debug_lines(code):
+    """The numbers of the lines that only debug builds have: those between `#if DEBUG` and its `#else`."""
+    found, conditions = set(), []
+    for number, line in enumerate(code.split("\n"), 1):
+        if match := _DIRECTIVE.match(line):
+            if match[1] == "endif":
+                conditions.pop()
+            elif match[1] == "if":
+                conditions.append(match[2].strip())
+            else:
+                conditions[-1] = match[2].strip()
+        elif "DEBUG" in conditions:
+            found.add(number)
+    return found
+
+
 def closing(code, index, opening, closing):
     """The index of what closes the bracket at `index`."""
     depth = 0

@@ -61,7 +61,7 @@ struct Admission: Sendable {
     }
 
     /// What the journal remembers of files.
-    func recall(_ arrivals: [CompleteFile], tolerance: Int64) async -> Result<[KnownFile], JournalError> {
+    func recall(_ arrivals: [FoundFile], tolerance: Int64) async -> Result<[KnownFile], JournalError> {
         if arrivals.isEmpty { return .success([]) }
         do throws(JournalError) {
             return .success(try await journal.recall(arrivals, tolerance: tolerance))
@@ -75,7 +75,7 @@ struct Admission: Sendable {
 
     /// What `routes` say of a file, with every fact that they ask for.
     func decide(
-        _ arrival: CompleteFile, by routes: RouteTable, at place: RootedPath, _ facts: inout FileProperties,
+        _ arrival: FoundFile, by routes: RouteTable, at place: RootedPath, _ facts: inout FileProperties,
         _ hashing: Hashing
     ) async throws -> RoutingResult {
         try await hashing.decide(arrival, by: routes, at: place, &facts) { try await journal.nextSequence() }
@@ -84,7 +84,7 @@ struct Admission: Sendable {
     /// Blocks for a look at the folder of a name that can be spelled in several ways.
     ///
     /// - Parameter arrival: the file as its routes see it.
-    func planned(_ arrival: CompleteFile, _ plan: Plan, _ why: AdmissionReason) -> FileAdmission {
+    func planned(_ arrival: FoundFile, _ plan: Plan, _ why: AdmissionReason) -> FileAdmission {
         let size = arrival.identity.size
         let storages = registry.storages(plan.destinations, path: arrival.path, fields: plan.with)
         let steps = DeliverySteps(plan.destinations, storages: storages)
@@ -164,7 +164,7 @@ struct Admission: Sendable {
     }
 
     /// What was made of a file, each as a companion of it; nil while that is under way.
-    private func derived(of arrival: CompleteFile, _ facts: FileProperties) -> [FoundCompanion]? {
+    private func derived(of arrival: FoundFile, _ facts: FileProperties) -> [FoundCompanion]? {
         guard let deriver else { return [] }
         let rules = routes.derivations(of: arrival, facts: facts)
         if rules.isEmpty { return [] }
@@ -221,7 +221,7 @@ struct Admission: Sendable {
         deriver.close(file.arrival.path, kept: kept)
     }
 
-    private func companion(of companion: Companion, _ arrival: CompleteFile) -> CompanionAdmission {
+    private func companion(of companion: Companion, _ arrival: FoundFile) -> CompanionAdmission {
         let ending = FileName(arrival.path).plainExtension
         return CompanionAdmission(
             arrival, companion, category: MediaType.category(byExtension: ending),
@@ -231,7 +231,7 @@ struct Admission: Sendable {
 
     /// Of a companion whose file is in the journal.
     private func admitLate(
-        _ arrival: CompleteFile, _ companion: Companion, _ main: Int64
+        _ arrival: FoundFile, _ companion: Companion, _ main: Int64
     ) async -> AdmissionResult.Outcome {
         let companion = self.companion(of: companion, arrival)
         do throws(JournalError) {

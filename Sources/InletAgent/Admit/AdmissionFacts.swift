@@ -19,7 +19,7 @@ package struct Hashing: Sendable {
 
     /// Adds what must be known of a file before it is known which route takes it: nothing, nearly always.
     package func learnFirst(
-        of arrival: CompleteFile, by routes: RouteTable, at path: RootedPath, _ facts: inout FileProperties
+        of arrival: FoundFile, by routes: RouteTable, at path: RootedPath, _ facts: inout FileProperties
     ) async throws {
         if facts.mediaType != nil { return }
         let candidates = routes.candidates(for: arrival.path, size: arrival.identity.size)
@@ -35,7 +35,7 @@ package struct Hashing: Sendable {
     ///
     /// - Parameter sequence: gives a number for `{seq}`.
     func decide(
-        _ arrival: CompleteFile, by routes: RouteTable, at place: RootedPath, _ facts: inout FileProperties,
+        _ arrival: FoundFile, by routes: RouteTable, at place: RootedPath, _ facts: inout FileProperties,
         sequence: () async throws -> Int64
     ) async throws -> RoutingResult {
         while true {
@@ -76,7 +76,7 @@ extension Hashing {
     package init(pool: BlockingPool) { self.init(pool: pool, held: nil) }
 }
 
-extension CompleteFile {
+extension FoundFile {
     /// What a person should know of a file beside which there is one whose name nobody can tell from its own: the same text in
     /// another Unicode normal form. nil for nearly all, which costs nothing for ASCII names; blocks for a look at the folder
     /// otherwise.

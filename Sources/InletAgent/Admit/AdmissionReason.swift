@@ -31,15 +31,15 @@ struct AdmissionReason: Sendable {
     }
 
     /// The file as its row has it.
-    func row(of arrival: CompleteFile) -> CompleteFile {
+    func row(of arrival: FoundFile) -> FoundFile {
         if !isAsked { return arrival }
-        return CompleteFile(root: "", path: arrival.root.pushing(arrival.path), identity: arrival.identity)
+        return FoundFile(root: "", path: arrival.root.pushing(arrival.path), identity: arrival.identity)
     }
 }
 
 /// A complete file on its way to the journal.
 struct Candidate: Sendable {
-    var arrival: CompleteFile
+    var arrival: FoundFile
     /// Those that go with it; nearly always none.
     var companions: [FoundCompanion] = []
     /// What it is to a file that the journal has already; nil for one that stands for itself.
@@ -74,7 +74,7 @@ struct AdmissionResult: Sendable {
         }
     }
 
-    var arrival: CompleteFile
+    var arrival: FoundFile
     var outcome: Outcome
     /// Its companions that the journal has now.
     var companions: [FilePath] = []

@@ -107,7 +107,7 @@ struct AdmissionStage: Sendable {
     ///   - hashed: the bytes read in this turn.
     /// - Returns: nil for a new file that goes its way.
     private mutating func consider(
-        _ arrival: CompleteFile, _ known: KnownFile, _ looks: FileChecker.Looks, _ ending: Adoption?,
+        _ arrival: FoundFile, _ known: KnownFile, _ looks: FileChecker.Looks, _ ending: Adoption?,
         _ hashed: inout Int64
     ) async -> EvaluationResult? {
         switch known {
@@ -131,7 +131,7 @@ struct AdmissionStage: Sendable {
 
     /// A file of which the journal knows nothing under its path, but may under one that it had before.
     private mutating func considerRenamed(
-        _ arrival: CompleteFile, _ origins: [FilePath], _ hashed: inout Int64
+        _ arrival: FoundFile, _ origins: [FilePath], _ hashed: inout Int64
     ) async -> EvaluationResult? {
         do {
             if let result = try await follow(arrival, from: origins) {
@@ -151,7 +151,7 @@ struct AdmissionStage: Sendable {
     ///
     /// - Returns: nil when it is another one.
     private mutating func considerTouched(
-        _ arrival: CompleteFile, _ file: FileRow, _ looks: FileChecker.Looks
+        _ arrival: FoundFile, _ file: FileRow, _ looks: FileChecker.Looks
     ) async -> EvaluationResult? {
         do {
             if file.hasChecksum {
@@ -177,7 +177,7 @@ struct AdmissionStage: Sendable {
 
     // MARK: - What is new, among its companions
 
-    private mutating func consider(_ arrival: CompleteFile, _ status: Result<CompanionStatus, any Error>) async
+    private mutating func consider(_ arrival: FoundFile, _ status: Result<CompanionStatus, any Error>) async
         -> EvaluationResult
     {
         let path = arrival.path
@@ -238,7 +238,7 @@ struct AdmissionStage: Sendable {
 
     /// The settler says that the file is complete.
     mutating func candidate(_ path: FilePath, _ identity: FileIdentity) -> Candidate {
-        let arrival = CompleteFile(root: root, path: path, identity: identity, volume: volume)
+        let arrival = FoundFile(root: root, path: path, identity: identity, volume: volume)
         checker.refused.forget(path)
         let facts = learned[path].flatMap { $0.identity == identity ? $0.facts : nil } ?? FileProperties()
         return Candidate(

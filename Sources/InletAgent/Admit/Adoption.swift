@@ -44,7 +44,7 @@ extension AdmissionStage {
     /// What became of those of `arrivals` that are old enough; nothing for the others. Asks destinations, blocks on the disk.
     ///
     /// - Parameter arrivals: new to the journal.
-    mutating func adopt(_ arrivals: [CompleteFile]) async -> [FilePath: Adoption] {
+    mutating func adopt(_ arrivals: [FoundFile]) async -> [FilePath: Adoption] {
         guard adopter != nil else { return [:] }
         let old = arrivals.filter { isOld($0.identity) }
         if old.isEmpty { return [:] }
@@ -68,10 +68,10 @@ extension AdmissionStage {
         return adopted.files > 0 ? adopted : nil
     }
 
-    private mutating func decide(_ arrivals: [CompleteFile], by routes: RouteTable) async -> [FilePath: Adoption] {
+    private mutating func decide(_ arrivals: [FoundFile], by routes: RouteTable) async -> [FilePath: Adoption] {
         do {
-            var companions: [(CompleteFile, CompanionMatch)] = []
-            var mains: [CompleteFile] = []
+            var companions: [(FoundFile, CompanionMatch)] = []
+            var mains: [FoundFile] = []
             for arrival in arrivals {
                 if let belonging = try routes.belonging(of: arrival) {
                     companions.append((arrival, belonging))
@@ -96,10 +96,10 @@ extension AdmissionStage {
     // MARK: - Files that stand for themselves
 
     private mutating func adoptMains(
-        _ arrivals: [CompleteFile], by routes: RouteTable
+        _ arrivals: [FoundFile], by routes: RouteTable
     ) async throws -> [FilePath: Adoption] {
         var endings: [FilePath: Adoption] = [:]
-        var planned: [(arrival: CompleteFile, plan: Plan)] = []
+        var planned: [(arrival: FoundFile, plan: Plan)] = []
         var hashed: Int64 = 0
         for arrival in arrivals {
             if let unanswered = unanswered(arrival, routes) {
@@ -131,7 +131,7 @@ extension AdmissionStage {
     }
 
     /// Before anything is read of a file of which no destination would be asked now.
-    private func unanswered(_ arrival: CompleteFile, _ routes: RouteTable) -> Adoption? {
+    private func unanswered(_ arrival: FoundFile, _ routes: RouteTable) -> Adoption? {
         guard settings.adoptCheck else { return nil }
         let candidates = routes.candidates(for: arrival.path, size: arrival.identity.size)
         let silent = candidates.map { adopter?.silent($0.to, at: .now) }
@@ -145,9 +145,9 @@ extension AdmissionStage {
 
     /// - Returns: those that the destinations have.
     private mutating func ask(
-        _ files: [(arrival: CompleteFile, plan: Plan)], _ endings: inout [FilePath: Adoption]
-    ) async -> [(arrival: CompleteFile, plan: Plan)] {
-        var asked: [(arrival: CompleteFile, plan: Plan)] = []
+        _ files: [(arrival: FoundFile, plan: Plan)], _ endings: inout [FilePath: Adoption]
+    ) async -> [(arrival: FoundFile, plan: Plan)] {
+        var asked: [(arrival: FoundFile, plan: Plan)] = []
         for file in files {
             if let (name, wait) = adopter?.silent(file.plan.destinations, at: .now) {
                 endings[file.arrival.path] = Self.unanswered(name, wait)
@@ -161,7 +161,7 @@ extension AdmissionStage {
             }
             return await tasks.reduce(into: [Int: AdoptionCheck.Answer]()) { $0[$1.0] = $1.1 }
         }
-        var there: [(arrival: CompleteFile, plan: Plan)] = []
+        var there: [(arrival: FoundFile, plan: Plan)] = []
         for (index, (arrival, plan)) in asked.enumerated() {
             switch answers[index] {
             case .there:
@@ -188,7 +188,7 @@ extension AdmissionStage {
         return Self.unanswered(name, adopter?.silent([name], at: .now)?.wait ?? .zero)
     }
 
-    private func ending(of outcome: FileAdoption.Outcome, _ arrival: CompleteFile) -> Adoption {
+    private func ending(of outcome: FileAdoption.Outcome, _ arrival: FoundFile) -> Adoption {
         switch outcome {
         case .adopted: return .adopted
         case .known: return .known
@@ -198,7 +198,7 @@ extension AdmissionStage {
         }
     }
 
-    private func plan(_ arrival: CompleteFile, by routes: RouteTable) async -> (Plan?, Adoption) {
+    private func plan(_ arrival: FoundFile, by routes: RouteTable) async -> (Plan?, Adoption) {
         let path = root.pushing(arrival.path)
         do {
             var facts = FileProperties()
@@ -216,7 +216,7 @@ extension AdmissionStage {
         }
     }
 
-    private func tell(_ arrival: CompleteFile, _ reason: String) {
+    private func tell(_ arrival: FoundFile, _ reason: String) {
         admission.log.emit(.fileNotAdopted(path: root.pushing(arrival.path), reason: "\(reason); it is sent"))
     }
 
@@ -226,14 +226,14 @@ extension AdmissionStage {
     ///
     /// - Parameter main: what has just become of that, where it was among them.
     private mutating func adopt(
-        _ arrival: CompleteFile, _ belonging: CompanionMatch, _ main: Adoption?, _ routes: RouteTable
+        _ arrival: FoundFile, _ belonging: CompanionMatch, _ main: Adoption?, _ routes: RouteTable
     ) async throws -> Adoption {
         var fate = main
         if fate == nil || fate == .known {
             if let row = try await admission.journal.newest(root, [belonging.main], volume: volume?.key).first ?? nil {
                 fate = try await admission.journal.isAdopted(row.id) ? .adopted : .send
             } else if let identity = try FileLook.look(at: RootedPath(root, belonging.main)).identity, isOld(identity) {
-                let file = CompleteFile(root: root, path: belonging.main, identity: identity, volume: volume)
+                let file = FoundFile(root: root, path: belonging.main, identity: identity, volume: volume)
                 fate = try await adoptMains([file], by: routes)[belonging.main]
             } else {
                 fate = .send
@@ -253,6 +253,7 @@ struct AdoptionCheck: Sendable {
         case there
         /// One has not, or has something else; why.
         case missing(String)
+        /// One cannot say; `ask` of a whole plan makes silence of it.
         case cannotTell(String)
         /// Nothing is known, so nothing is believed and nothing sent.
         case silence(destination: String, reason: String)
@@ -265,7 +266,7 @@ struct AdoptionCheck: Sendable {
     init(_ registry: DestinationRegistry) { self.registry = registry }
 
     /// Whether all of them have it. A service whose records cannot be found by key is not asked, and taken to have it.
-    func ask(_ arrival: CompleteFile, _ plan: Plan) async -> Answer {
+    func ask(_ arrival: FoundFile, _ plan: Plan) async -> Answer {
         let proof = Proof(key: plan.key, size: arrival.identity.size, method: .adopted)
         for name in plan.destinations {
             guard let verifier = verifier(name) else { continue }

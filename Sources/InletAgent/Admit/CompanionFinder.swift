@@ -12,7 +12,7 @@ extension AdmissionStage {
     ///
     /// - Returns: of each, in their order, what it is, or why that cannot be told now.
     mutating func findCompanions(
-        of arrivals: [CompleteFile], at now: WallTime
+        of arrivals: [FoundFile], at now: WallTime
     ) async -> [Result<CompanionStatus, any Error>] {
         let around = arrivals.map { companions.around($0) }
         var facts = CompanionContext()
@@ -45,7 +45,7 @@ extension AdmissionStage {
     /// Whether somebody writes to what may go with a file now. It is looked at once more after that: a writer that closed between
     /// the first look and the probe has left another file.
     mutating func probeCompanions(
-        of arrival: CompleteFile, _ facts: inout CompanionContext, at now: WallTime
+        of arrival: FoundFile, _ facts: inout CompanionContext, at now: WallTime
     ) throws(SystemError) {
         for file in companions.probed(for: arrival, facts, at: now) {
             facts[file.path].isBusy = WriterProbe.probe(file.place) == .busy
@@ -87,7 +87,7 @@ extension AdmissionStage {
 
 extension RouteTable {
     /// The file on the disk that the one of `arrival` goes with; nil for nearly every file. Blocks.
-    func belonging(of arrival: CompleteFile) throws(SystemError) -> CompanionMatch? {
+    func belonging(of arrival: FoundFile) throws(SystemError) -> CompanionMatch? {
         for belonging in belongings(of: arrival.path) {
             guard let identity = try FileLook.look(at: RootedPath(arrival.root, belonging.main)).identity,
                 route(for: belonging.main, size: identity.size)?.name == belonging.route.name

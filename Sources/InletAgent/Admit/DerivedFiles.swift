@@ -11,21 +11,22 @@ final class Deriver: Sendable {
     private struct State: Sendable {
         /// What was made of each original; nil while that is not finished.
         var entries: [FilePath: (identity: FileIdentity, made: [FoundCompanion]?)] = [:]
-        private var queue: [(arrival: CompleteFile, rules: [DeriveRule])] = []
+        private var queue: [(arrival: FoundFile, rules: [DeriveRule])] = []
 
-        mutating func ask(_ arrival: CompleteFile, _ rules: [DeriveRule]) {
+        mutating func ask(_ arrival: FoundFile, _ rules: [DeriveRule]) {
             entries[arrival.path] = (arrival.identity, nil)
             queue.append((arrival, rules))
         }
 
-        /// The oldest request that somebody still waits for.
-        mutating func take() -> (arrival: CompleteFile, rules: [DeriveRule])? {
+        /// The oldest request that somebody still waits for. Each costs the run of a program, beside which moving up the rest is
+        /// nothing.
+        mutating func take() -> (arrival: FoundFile, rules: [DeriveRule])? {
             let place = queue.firstIndex { awaits($0.arrival) }
             defer { queue.removeFirst(place.map { $0 + 1 } ?? queue.count) }
             return place.map { queue[$0] }
         }
 
-        func awaits(_ arrival: CompleteFile) -> Bool {
+        func awaits(_ arrival: FoundFile) -> Bool {
             entries[arrival.path].map { $0.identity == arrival.identity && $0.made == nil } ?? false
         }
     }
@@ -51,7 +52,7 @@ final class Deriver: Sendable {
     /// What has been made of a file; asked for the first time, it begins.
     ///
     /// - Returns: nil while it is under way: look again when the root's mailbox says that it was derived.
-    func made(of arrival: CompleteFile, _ rules: [DeriveRule]) -> [FoundCompanion]? {
+    func made(of arrival: FoundFile, _ rules: [DeriveRule]) -> [FoundCompanion]? {
         let (made, stale) = state.withLock { state -> ([FoundCompanion]?, [FoundCompanion]) in
             let known = state.entries[arrival.path]
             if let known, known.identity == arrival.identity { return (known.made, []) }
@@ -63,7 +64,7 @@ final class Deriver: Sendable {
         return made
     }
 
-    func isUnderWay(_ arrival: CompleteFile) -> Bool { state.withLock { $0.awaits(arrival) } }
+    func isUnderWay(_ arrival: FoundFile) -> Bool { state.withLock { $0.awaits(arrival) } }
 
     /// The original is in the journal, or never will be: what is not in `kept` is removed.
     func close(_ original: FilePath, kept: Set<FilePath>) {
@@ -108,7 +109,7 @@ final class Deriver: Sendable {
     }
 
     /// While it was made the original may have become another one, or have been given up.
-    private func finish(_ arrival: CompleteFile, _ made: [FoundCompanion]) {
+    private func finish(_ arrival: FoundFile, _ made: [FoundCompanion]) {
         let isWanted = state.withLock { state in
             guard state.awaits(arrival) else { return false }
             state.entries[arrival.path]?.made = made
@@ -118,7 +119,7 @@ final class Deriver: Sendable {
         mailbox.put { $0.derived.append(arrival.path) }
     }
 
-    private func make(_ rule: DeriveRule, of arrival: CompleteFile) async -> FoundCompanion? {
+    private func make(_ rule: DeriveRule, of arrival: FoundFile) async -> FoundCompanion? {
         let path = mailbox.root.pushing(arrival.path)
         let start = ContinuousClock.now
         do {
@@ -168,7 +169,7 @@ extension Deriver {
     private static func number() -> String { String(UInt64.random(in: .min ... .max), radix: 36) }
 
     /// - Returns: the file, in `folder` and on the disk.
-    private func run(_ rule: DeriveRule, on original: CompleteFile) async throws -> CompleteFile {
+    private func run(_ rule: DeriveRule, on original: FoundFile) async throws -> FoundFile {
         guard let word = rule.command.first, let program = ProgramFinder.find(word) else {
             throw Refusal("there is no program '\(rule.command.first ?? "")'")
         }
@@ -210,13 +211,13 @@ extension Deriver {
         ]
     }
 
-    private func requireUnchanged(_ original: CompleteFile) throws {
+    private func requireUnchanged(_ original: FoundFile) throws {
         guard let now = try FileLook.look(at: original.place).identity, now == original.identity else {
             throw Refusal("the file changed while it was read")
         }
     }
 
-    private func take(_ output: FilePath, _ rule: DeriveRule) throws -> CompleteFile {
+    private func take(_ output: FilePath, _ rule: DeriveRule) throws -> FoundFile {
         guard let size = try FileLook.look(at: output).identity?.size, size > 0 else {
             throw Refusal("the program made no file")
         }
@@ -229,7 +230,7 @@ extension Deriver {
         guard let made = try FileLook.look(at: folder.pushing(name)).identity else {
             throw Refusal("the file that was made is gone")
         }
-        return CompleteFile(root: folder, path: name, identity: made)
+        return FoundFile(root: folder, path: name, identity: made)
     }
 }
 

@@ -10,7 +10,7 @@ struct FileChecker: Sendable {
     struct Looks: Sendable {
         /// Those of which no more needs to be known.
         var judged: [(FilePath, AdmissionStage.EvaluationResult)] = []
-        var arrivals: [CompleteFile] = []
+        var arrivals: [FoundFile] = []
         /// Those of them that the root's rule leaves out, unless the journal knows them.
         var refused: [FilePath: SourceRule.Refusal] = [:]
 
@@ -73,7 +73,7 @@ struct FileChecker: Sendable {
                     looks.judged.append((path, .known))
                 case .regular(let identity, _, _):
                     if let refusal = found.refusal(by: rule) { looks.refused[path] = refusal }
-                    looks.arrivals.append(CompleteFile(root: root, path: path, identity: identity, volume: volume))
+                    looks.arrivals.append(FoundFile(root: root, path: path, identity: identity, volume: volume))
                 case .missing:
                     refused.forget(path)
                     admission.deriver?.close(path, kept: [])
@@ -118,7 +118,7 @@ struct FileChecker: Sendable {
     ///   - binding: the quiet time that counts instead of the file's own, and why.
     ///   - mayBeFilled: whether it stands for itself, or for its companions, so that an empty one waits for what it is to hold.
     mutating func probe(
-        _ arrival: CompleteFile, _ binding: (quiet: Duration, why: String)? = nil, mayBeFilled: Bool = false
+        _ arrival: FoundFile, _ binding: (quiet: Duration, why: String)? = nil, mayBeFilled: Bool = false
     ) -> Settler.Look {
         let writer: LeaseProbe
         let now: FileLook

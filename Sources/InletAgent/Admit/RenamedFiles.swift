@@ -10,7 +10,7 @@ extension AdmissionStage {
     ///   - origins: the paths that it had before.
     /// - Returns: nil when it is to be taken as new: its new path has another route, its content is another, it belongs together
     ///   with others.
-    mutating func follow(_ arrival: CompleteFile, from origins: [FilePath]) async throws -> EvaluationResult? {
+    mutating func follow(_ arrival: FoundFile, from origins: [FilePath]) async throws -> EvaluationResult? {
         guard let renamed = try await known(arrival, origins) else { return nil }
         var facts = FileProperties()
         try await hashing.learnFirst(of: arrival, by: admission.routes, at: arrival.place, &facts)
@@ -43,7 +43,7 @@ extension AdmissionStage {
     }
 
     /// The file of the journal that is at `arrival`'s path now. The journal may know it by any of the names that it had.
-    private func known(_ arrival: CompleteFile, _ origins: [FilePath]) async throws -> RenamedFile? {
+    private func known(_ arrival: FoundFile, _ origins: [FilePath]) async throws -> RenamedFile? {
         for old in origins {
             guard let renamed = try await admission.journal.renamed(from: old, to: arrival) else { continue }
             return try FileLook.look(at: RootedPath(root, old)).isLeft(by: arrival.identity) ? renamed : nil

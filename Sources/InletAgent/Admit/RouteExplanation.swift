@@ -89,7 +89,7 @@ package struct DryRun {
         let ignore = IgnoreList(user: watch.ignore)
         var listing = Listing(root: root, isRecursive: watch.recursive)
         listing.add("")
-        var arrivals: [CompleteFile] = []
+        var arrivals: [FoundFile] = []
         func note(_ path: FilePath, _ verdict: Verdict) throws {
             try take(Finding(path: root.pushing(path), size: 0, verdict: verdict))
         }
@@ -99,7 +99,7 @@ package struct DryRun {
             case .file(let path):
                 // What is gone meanwhile would not be there for the agent either.
                 if let identity = FileLook.file(at: RootedPath(root, path)) {
-                    arrivals.append(CompleteFile(root: root, path: path, identity: identity, volume: volume))
+                    arrivals.append(FoundFile(root: root, path: path, identity: identity, volume: volume))
                 }
             case .irregular(let path): try note(path, .irregular)
             case .passedOver(let folder, let error), .trouble(let folder, let error):
@@ -122,7 +122,7 @@ package struct DryRun {
     }
 
     private mutating func judge(
-        _ arrivals: [CompleteFile], _ watch: WatchSettings, _ before: WallTime?, _ tolerance: Int64
+        _ arrivals: [FoundFile], _ watch: WatchSettings, _ before: WallTime?, _ tolerance: Int64
     ) async throws -> [Finding] {
         let known = try journal?.recall(arrivals, tolerance: tolerance)
         var findings: [Finding] = []
@@ -149,7 +149,7 @@ package struct DryRun {
 
     // MARK: - What the routes say of a file, and what has to be read for it
 
-    private func decide(_ arrival: CompleteFile, _ finding: inout Finding) async {
+    private func decide(_ arrival: FoundFile, _ finding: inout Finding) async {
         do {
             if let belonging = try routes.belonging(of: arrival) {
                 finding.verdict = .along(main: arrival.root.pushing(belonging.main))
@@ -180,7 +180,7 @@ package struct DryRun {
         }
     }
 
-    private func verdict(_ arrival: CompleteFile, _ facts: inout FileProperties) async throws -> Verdict {
+    private func verdict(_ arrival: FoundFile, _ facts: inout FileProperties) async throws -> Verdict {
         // A number for {seq} is only given out when a file is admitted.
         switch try await hashing.decide(arrival, by: routes, at: arrival.place, &facts, sequence: { 0 }) {
         case .unmatched, .needs: .unmatched
@@ -190,7 +190,7 @@ package struct DryRun {
     }
 
     /// The marker that the file waits for.
-    private func missingMarker(of arrival: CompleteFile, _ route: Route) throws(SystemError) -> FilePath? {
+    private func missingMarker(of arrival: FoundFile, _ route: Route) throws(SystemError) -> FilePath? {
         guard route.wantsMarker else { return nil }
         for companion in route.companions(of: arrival.path) where companion.kind == .marker {
             let marker = RootedPath(arrival.root, companion.path)
@@ -306,8 +306,8 @@ package struct RouteSource: Sendable {
     /// As the routes see it.
     ///
     /// - Parameter identity: of the file, where it is there; otherwise it is taken as an empty one of now.
-    package func arrival(_ identity: FileIdentity?, volume: Volume? = nil, at now: WallTime) -> CompleteFile {
-        CompleteFile(
+    package func arrival(_ identity: FileIdentity?, volume: Volume? = nil, at now: WallTime) -> FoundFile {
+        FoundFile(
             root: root ?? "", path: relative,
             identity: identity
                 ?? FileIdentity(size: 0, modified: now.milliseconds * 1_000_000, changed: 0, inode: 0, device: 0),
@@ -346,7 +346,7 @@ extension RootedPath {
     }
 }
 
-extension CompleteFile {
+extension FoundFile {
     /// How it is found on the disk.
     var place: RootedPath { RootedPath(root, path) }
 }

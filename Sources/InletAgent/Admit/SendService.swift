@@ -72,7 +72,7 @@ extension Admission {
             if volumes[identity.device] == nil, let found = VolumeIdentity.known(at: path) {
                 volumes[identity.device] = Volume(name: found.name)
             }
-            let arrival = CompleteFile(
+            let arrival = FoundFile(
                 root: place.root, path: place.path, identity: identity, volume: volumes[identity.device])
             // Whoever names a file with all of its path may have it found behind links, as with any program.
             let file = RootedPath("", path)
@@ -184,7 +184,7 @@ extension Admission {
     }
 
     private static func unknown(_ name: String, _ known: [String]) -> String {
-        let hint = Suggestion.nearest(to: name, in: known).map { "; did you mean '\($0)'?" } ?? ""
+        let hint = Suggestion.hint(name, in: known)
         return "no destination is called '\(name)'\(hint)"
     }
 }

@@ -10,7 +10,7 @@ package enum SidecarFile {
     ///
     /// - Throws: `ConfigErrors` for one that cannot be understood, `SystemError` for one that cannot be read.
     package static func metadata(
-        beside arrival: CompleteFile, _ routes: RouteTable, mediaType: String? = nil, on pool: BlockingPool
+        beside arrival: FoundFile, _ routes: RouteTable, mediaType: String? = nil, on pool: BlockingPool
     ) async throws -> Sidecar {
         guard let path = try path(beside: arrival, routes, mediaType) else { return Sidecar() }
         return try await read(path, by: SourceRule(), on: pool)
@@ -18,7 +18,7 @@ package enum SidecarFile {
 
     /// Apart, as Swift 6.3.1 cannot optimise a look in a loop of an asynchronous function.
     private static func path(
-        beside arrival: CompleteFile, _ routes: RouteTable, _ mediaType: String?
+        beside arrival: FoundFile, _ routes: RouteTable, _ mediaType: String?
     ) throws(SystemError) -> RootedPath? {
         let route = routes.route(for: arrival.path, size: arrival.identity.size, mediaType: mediaType)
         for companion in route?.companions(of: arrival.path) ?? [] where companion.kind == .metadata {

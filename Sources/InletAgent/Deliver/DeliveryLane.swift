@@ -94,7 +94,7 @@ struct DeliveryLane: Sendable {
 
     /// When there is something to do for which no signal is raised.
     private func nextLook(_ nextDue: WallTime?) -> ContinuousClock.Instant? {
-        let uptime = shared.destinations.runningUptimes()[id.destination]
+        let uptime = shared.destinations.runningUptime(of: id.destination)
         let (expiry, nextOffer) = slots { ($0.nextExpiry(uptime), $0.nextOffer) }
         let due = [nextDue.map { $0 - .now }, expiry].compactMap(\.self).min()
         let next = due.map { ContinuousClock.now.advanced(by: max($0, .milliseconds(10))) }
@@ -112,7 +112,7 @@ struct DeliveryLane: Sendable {
     ///   nothing: what had ended is then kept for the next time.
     private func exchange(_ room: ClaimCapacity?) async -> (hasMore: Bool, nextDue: WallTime?)? {
         let limit = room?.limits[id.lane] ?? 0
-        let uptime = shared.destinations.runningUptimes()[id.destination]
+        let uptime = shared.destinations.runningUptime(of: id.destination)
         var (ended, places) = slots { slots in
             slots.setLimit(limit)
             slots.endExpired(uptime)

@@ -10,9 +10,9 @@ internal import Synchronization
 final class DeliveryStage: Service {
     let shared: Shared
     /// Of big transfers. The lanes that wait got fewer than they wanted.
-    let places: Mutex<(detector: StallDetector, waiting: Set<LaneID>)>
+    private let places: Mutex<(detector: StallDetector, waiting: Set<LaneID>)>
     /// Raised when a lane begins to wait for a place.
-    let isShortOfPlaces = WakeSignal()
+    private let isShortOfPlaces = WakeSignal()
     /// A limit that is 0 for less than this ends nothing: a part that is begun anew costs its bytes.
     private let holdPatience: Duration
     /// Short blocking calls; long ones have their own threads. More of them than processors only wake each other, but one must
@@ -106,5 +106,59 @@ final class DeliveryStage: Service {
         await isStopping.wait()
         await Task.rest(for: shared.settings.settings.shutdownGrace)
         shared.transfers.cancelAll()
+    }
+}
+
+/// The places of big transfers, and the lanes that wait for one.
+extension DeliveryStage {
+    /// As `StallDetector.take`; the lane is woken when there may be more.
+    func takePlaces(_ most: Int, for lane: LaneID) -> Int {
+        if most == 0 { return 0 }
+        let sent = shared.transfers.sent
+        let (count, isFirst) = places.withLock { places in
+            places.detector.note(sent, at: .now)
+            let count = places.detector.take(most, for: lane, at: .now)
+            if count == most { return (count, false) }
+            defer { places.waiting.insert(lane) }
+            return (count, places.waiting.isEmpty)
+        }
+        if isFirst { isShortOfPlaces.raise() }
+        return count
+    }
+
+    /// As `StallDetector.begin`. A lane that needs fewer places than it got waits for no more.
+    func keepPlaces(_ deliveries: [Int64], of count: Int, in lane: LaneID) {
+        places.withLock { places in
+            places.detector.begin(deliveries, of: count, in: lane, at: .now)
+            if deliveries.count < count { places.waiting.remove(lane) }
+        }
+        if deliveries.count < count { wakeWaiting() }
+    }
+
+    func freePlaces(_ deliveries: [Int64]) {
+        places.withLock { places in for delivery in deliveries { places.detector.end(delivery) } }
+        wakeWaiting()
+    }
+
+    /// Lets those look again who wait for a place.
+    private func wakeWaiting() {
+        let waiting = places.withLock { places in
+            defer { places.waiting = [] }
+            return places.waiting
+        }
+        for lane in waiting { shared.signals.raise(.deliverable(lane)) }
+    }
+
+    /// Frees the places of transfers that hang, until the task is cancelled. Sleeps while no lane waits for one.
+    func freeStalled() async {
+        while !Task.isCancelled {
+            let sent = shared.transfers.sent
+            let next = places.withLock { places -> ContinuousClock.Instant? in
+                places.detector.note(sent, at: .now)
+                return places.waiting.isEmpty ? nil : places.detector.nextLook(at: .now)
+            }
+            await isShortOfPlaces.wait(until: next)
+            if let next, next <= .now { wakeWaiting() }
+        }
     }
 }

@@ -204,6 +204,14 @@ package final class DestinationRegistry: Sendable {
         }
     }
 
+    /// The clock of one destination; nil while it stands. Lanes ask at every exchange: the others are not touched.
+    func runningUptime(of name: String) -> Int64? {
+        entries.withLock { entries in
+            entries[name]?.updateClock(at: clock.instant())
+            return entries[name].flatMap { $0.runningSince == nil ? nil : $0.uptime }
+        }
+    }
+
     /// The clocks that run now: those of destinations that are up and not paused.
     func runningUptimes() -> [String: Int64] { uptimes { $0.runningSince != nil } }
 

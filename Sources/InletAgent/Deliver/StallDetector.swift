@@ -70,60 +70,6 @@ struct StallDetector: Sendable {
     }
 }
 
-/// The places of big transfers, and the lanes that wait for one.
-extension DeliveryStage {
-    /// As `StallDetector.take`; the lane is woken when there may be more.
-    func takePlaces(_ most: Int, for lane: LaneID) -> Int {
-        if most == 0 { return 0 }
-        let sent = shared.transfers.sent
-        let (count, isFirst) = places.withLock { places in
-            places.detector.note(sent, at: .now)
-            let count = places.detector.take(most, for: lane, at: .now)
-            if count == most { return (count, false) }
-            defer { places.waiting.insert(lane) }
-            return (count, places.waiting.isEmpty)
-        }
-        if isFirst { isShortOfPlaces.raise() }
-        return count
-    }
-
-    /// As `StallDetector.begin`. A lane that needs fewer places than it got waits for no more.
-    func keepPlaces(_ deliveries: [Int64], of count: Int, in lane: LaneID) {
-        places.withLock { places in
-            places.detector.begin(deliveries, of: count, in: lane, at: .now)
-            if deliveries.count < count { places.waiting.remove(lane) }
-        }
-        if deliveries.count < count { wakeWaiting() }
-    }
-
-    func freePlaces(_ deliveries: [Int64]) {
-        places.withLock { places in for delivery in deliveries { places.detector.end(delivery) } }
-        wakeWaiting()
-    }
-
-    /// Lets those look again who wait for a place.
-    private func wakeWaiting() {
-        let waiting = places.withLock { places in
-            defer { places.waiting = [] }
-            return places.waiting
-        }
-        for lane in waiting { shared.signals.raise(.deliverable(lane)) }
-    }
-
-    /// Frees the places of transfers that hang, until the task is cancelled. Sleeps while no lane waits for one.
-    func freeStalled() async {
-        while !Task.isCancelled {
-            let sent = shared.transfers.sent
-            let next = places.withLock { places -> ContinuousClock.Instant? in
-                places.detector.note(sent, at: .now)
-                return places.waiting.isEmpty ? nil : places.detector.nextLook(at: .now)
-            }
-            await isShortOfPlaces.wait(until: next)
-            if let next, next <= .now { wakeWaiting() }
-        }
-    }
-}
-
 /// Since when the limits of destinations are 0. Decides when to look at what runs there.
 struct ZeroLimitClock: Sendable {
     typealias Instant = ContinuousClock.Instant

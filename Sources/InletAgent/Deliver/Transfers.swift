@@ -6,7 +6,7 @@ internal import Synchronization
 /// The deliveries that run now: their progress for whoever looks, and a way to end one.
 package final class Transfers: Sendable {
     /// One that runs; what it tells is as it is when it is asked.
-    package struct Entry: Sendable {
+    package struct RunningTransfer: Sendable {
         package let ref: AgentEvent.JobRef
         package let size: Int64
         package let since: WallTime
@@ -21,7 +21,7 @@ package final class Transfers: Sendable {
     }
 
     private struct State {
-        var entries: [Int64: Entry] = [:]
+        var entries: [Int64: RunningTransfer] = [:]
         /// Cancelled while they were not listed: claimed a moment ago, or ended. Of those that have ended nobody asks again,
         /// so that only the newest are kept, and those before them.
         var missed: Set<Int64> = []
@@ -47,7 +47,7 @@ package final class Transfers: Sendable {
     func add(
         _ ref: AgentEvent.JobRef, size: Int64, since: WallTime, attempt: Attempt
     ) -> (cancel: WakeSignal, mayBeCancelled: Bool) {
-        let entry = Entry(ref: ref, size: size, since: since, attempt: attempt)
+        let entry = RunningTransfer(ref: ref, size: size, since: since, attempt: attempt)
         return state.withLock { state in
             state.entries[ref.delivery] = entry
             let isNew = state.missed.remove(ref.delivery) != nil
@@ -88,7 +88,7 @@ package final class Transfers: Sendable {
     /// How much of each has been sent, by delivery.
     var sent: [Int64: Int64] { state.withLock(\.entries).mapValues(\.sent) }
 
-    package var running: [Entry] {
+    package var running: [RunningTransfer] {
         state.withLock { Array($0.entries.values) }.sorted { $0.ref.delivery < $1.ref.delivery }
     }
 

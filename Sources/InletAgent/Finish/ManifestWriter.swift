@@ -178,7 +178,7 @@ struct ManifestWriter: Service {
             mediaType: "application/xml", destinations: [destination],
             retry: manifest.jobs.first?.file.policy.retry ?? RetryPolicy())
         let admission = Admission(shared)
-        var list = admission.planned(CompleteFile(root: "", path: path, identity: identity), plan, .asked)
+        var list = admission.planned(FoundFile(root: "", path: path, identity: identity), plan, .asked)
         list.newerThan = last?.file.id ?? 0
         if await admission.commit([list], .asked).contains(where: \.outcome.comesBack) {
             throw Refusal("the journal cannot be written now")

@@ -42,17 +42,17 @@ final class Replaceable<Value: Sendable>: Sendable {
 
 /// Does what is to be done every so often. A reload replaces jobs.
 final class Scheduler: Service {
-    enum ScheduledTask: Hashable, Sendable, CaseIterable {
+    enum ScheduleSlot: Hashable, Sendable, CaseIterable {
         case backup
         case history
         case ping
         case keepAlive
     }
 
-    private let jobs: [ScheduledTask: Replaceable<(any ScheduledJob)?>]
+    private let jobs: [ScheduleSlot: Replaceable<(any ScheduledJob)?>]
 
-    init(_ jobs: [ScheduledTask: (any ScheduledJob)?]) {
-        self.jobs = Dictionary(uniqueKeysWithValues: ScheduledTask.allCases.map { ($0, Replaceable(jobs[$0] ?? nil)) })
+    init(_ jobs: [ScheduleSlot: (any ScheduledJob)?]) {
+        self.jobs = Dictionary(uniqueKeysWithValues: ScheduleSlot.allCases.map { ($0, Replaceable(jobs[$0] ?? nil)) })
     }
 
     /// - Parameter ping: who is told that the agent is well; nil = nobody.
@@ -66,7 +66,7 @@ final class Scheduler: Service {
     }
 
     /// - Parameter job: nil where nothing is to be done.
-    func replace(_ slot: ScheduledTask, by job: (any ScheduledJob)?) { jobs[slot]?.replace(by: job) }
+    func replace(_ slot: ScheduleSlot, by job: (any ScheduledJob)?) { jobs[slot]?.replace(by: job) }
 
     func run() async throws {
         await cancelWhenGracefulShutdown {

@@ -173,26 +173,29 @@ package struct RootOwnership: Sendable {
         }
     }
 
-    /// What `take` comes to: the lock, where one could be had; why somebody should know that there is none; and what another agent
-    /// that watches the folder says of itself.
-    typealias Outcome = (lock: WatchLock?, doubt: String?, holder: String?)
+    enum Outcome: Sendable {
+        /// It may be watched, with the lock where one could be had; `doubt` says why somebody should know that there is none.
+        case watch(WatchLock?, doubt: String?)
+        /// Another agent watches it, which says this of itself.
+        case standBy(String)
+    }
 
-    /// Blocks. The folder may be watched unless there is a `holder`.
+    /// Blocks.
     func take() -> Outcome {
-        guard Self.isLocked(settings) else { return (nil, nil, nil) }
+        guard Self.isLocked(settings) else { return .watch(nil, doubt: nil) }
         let (root, text) = (settings.path, "\(own), process \(ProcessSetup.processID)")
         do {
             let taken = try LoopThread.result(name: "lock", within: Self.patience) { () throws(SystemError) in
                 try WatchLock.take(in: root, as: text)
             }
             switch taken {
-            case .ours(let lock): return (lock, nil, nil)
-            case .theirs(let holder): return (nil, nil, holder)
+            case .ours(let lock): return .watch(lock, doubt: nil)
+            case .theirs(let holder): return .standBy(holder)
             case nil: return Self.unlocked("within \(DurationText.format(Self.patience))")
             }
         } catch  where error.isPermission || error.code == .readOnlyFileSystem {
             // Where it cannot be written there is none; `inlet check` says so.
-            return (nil, nil, nil)
+            return .watch(nil, doubt: nil)
         } catch {
             return Self.unlocked("(\(error))")
         }
@@ -202,7 +205,7 @@ package struct RootOwnership: Sendable {
         let doubt =
             "its lock (.inlet/lock) cannot be had \(why), and it is watched without: another agent that watches it too "
             + "would not be noticed"
-        return (nil, doubt, nil)
+        return .watch(nil, doubt: doubt)
     }
 
     /// The agent that watches the folder now, if it is another one than that of our state directory. Makes nothing. Blocks.

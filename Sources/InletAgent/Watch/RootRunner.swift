@@ -77,8 +77,7 @@ final class RootRunner: Sendable {
             }
             absence = nil
             if await pauses(&objection) { continue }
-            let (lock, doubt, other) = hold.take()
-            if standsBy(other, &holder) { continue }
+            guard case .watch(let lock, let doubt) = standsBy(&holder) else { continue }
             if let doubt { log.emit(.fileError(path: settings.path, reason: doubt)) }
             trouble = await watchUntilLost(admission, trouble)
             withExtendedLifetime(lock) {}
@@ -109,14 +108,18 @@ final class RootRunner: Sendable {
         return true
     }
 
-    /// Whether another agent watches the folder, which is said once and waited for.
-    private func standsBy(_ holder: String?, _ last: inout String?) -> Bool {
-        defer { last = holder }
-        guard let holder else { return false }
+    /// Whether the folder may be watched; where another agent does, that is said once and waited for.
+    private func standsBy(_ last: inout String?) -> RootOwnership.Outcome {
+        let outcome = hold.take()
+        guard case .standBy(let holder) = outcome else {
+            last = nil
+            return outcome
+        }
         mailbox.publish(RootStatus(root: settings.path, state: .standby(holder)))
         if holder != last { log.emit(.watchStandby(root: settings.path, holder: holder)) }
+        last = holder
         hold.wait(mailbox.waker)
-        return true
+        return outcome
     }
 
     /// Of a removable volume: when that was first seen, wherever it was mounted. Its key is no path: those are absolute.

@@ -81,7 +81,7 @@ extension RootLoop {
 /// Markers, which are no files to deliver, and the units that they and quiet times close.
 extension AdmissionStage {
     /// The units that a file is in, also when the file brought nothing new: closing a unit that is not open is harmless.
-    func joined(_ arrival: CompleteFile) -> [JoinedUnit] {
+    func joined(_ arrival: FoundFile) -> [JoinedUnit] {
         guard admission.routes.hasUnits else { return [] }
         return admission.routes.candidates(for: arrival.path, size: arrival.identity.size).compactMap { route in
             guard let folder = route.unit(of: arrival.path) else { return nil }
@@ -107,7 +107,7 @@ extension AdmissionStage {
     ///   only one of files that went before.
     mutating func close(_ unit: FilePath, _ routes: [String], _ completion: Completion) async -> Bool? {
         do {
-            var marker: CompleteFile?
+            var marker: FoundFile?
             if completion == .marker {
                 guard let found = try await self.marker(of: unit) else { return nil }
                 if WriterProbe.probe(found.place) == .busy { return false }
@@ -147,10 +147,10 @@ extension AdmissionStage {
     }
 
     /// The unit's marker; nil while there is none, or only one of files that went before.
-    private func marker(of unit: FilePath) async throws -> CompleteFile? {
+    private func marker(of unit: FilePath) async throws -> FoundFile? {
         let path = unit.appending(Completion.folderMarker)
         guard let identity = try checker.taken(at: path) else { return nil }
-        let marker = CompleteFile(root: root, path: path, identity: identity, volume: volume)
+        let marker = FoundFile(root: root, path: path, identity: identity, volume: volume)
         return try await journal.recall([marker], tolerance: tolerance) == [.new] ? marker : nil
     }
 

@@ -49,7 +49,7 @@ extension ValueReader {
         case .time:
             return "\(shown) is not a time of the day; write for example \"08:00\", up to \"24:00\""
         case .choice(let choices):
-            let hint = Suggestion.nearest(to: text, in: choices).map { "; did you mean '\($0)'?" } ?? ""
+            let hint = Suggestion.hint(text, in: choices)
             return "'\(key)' is one of \(choices.joined(separator: ", ")), not \(shown)\(hint)"
         default:
             return "\(shown) cannot stand here"

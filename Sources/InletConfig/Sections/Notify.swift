@@ -55,7 +55,7 @@ extension SettingsReader {
             }
         }
         for (text, node) in texts(section, \.routes) where !routes.contains(text) {
-            let hint = Suggestion.nearest(to: text, in: Array(routes)).map { "; did you mean '\($0)'?" } ?? ""
+            let hint = Suggestion.hint(text, in: Array(routes))
             report(node.position, "no route is called \(SecretMask.quoted(text))\(hint)")
         }
         return settings

@@ -170,7 +170,7 @@ extension SettingsReader {
         guard !choices.isEmpty, !text.contains(where: { "{}".contains($0) }), !text.allSatisfy(\.isWhitespace),
             !choices.contains(text.lowercased())
         else { return }
-        let hint = Suggestion.nearest(to: text, in: choices).map { "; did you mean '\($0)'?" } ?? ""
+        let hint = Suggestion.hint(text, in: choices)
         report(
             entry.value.position,
             "\(SecretMask.quoted(entry.key)) is one of \(choices.joined(separator: ", ")), not \(SecretMask.quoted(text))\(hint)"

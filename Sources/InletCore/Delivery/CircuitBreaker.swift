@@ -37,7 +37,7 @@ package struct CircuitBreaker: Sendable, Equatable {
     private var doubtedAt: WallTime?
     /// How often in a row it has asked for time, with nothing delivered in between.
     private var slowings = 0
-    private var suspicion = OutageCauses()
+    private var suspicion = SuspectFiles()
     private var refusals = Refusals()
 
     /// - Parameter isProved: false where a probe shall come before the first delivery.
@@ -355,7 +355,7 @@ struct Refusals: Sendable, Equatable {
 ///
 /// The first such answer is the destination's. When the same file gets one again, and in between either another file was
 /// delivered, or a probe was good and no other file got such an answer, then it is that file's.
-struct OutageCauses: Sendable, Equatable {
+struct SuspectFiles: Sendable, Equatable {
     private var files: Set<Int64> = []
     /// Another file was delivered since the last answer that was held against the destination.
     private var othersWereDelivered = false
@@ -390,5 +390,5 @@ struct OutageCauses: Sendable, Equatable {
     mutating func probeSucceeded() { probed = last }
 
     /// The destination itself was away: what the files got says nothing about them.
-    mutating func clear() { self = OutageCauses() }
+    mutating func clear() { self = SuspectFiles() }
 }

@@ -41,6 +41,12 @@ package struct Proof: Sendable, Equatable, Codable {
     /// What the destination gave only us, to undo the delivery: for the journal alone, never for receipts and logs.
     package var secrets: ProofSecrets?
 
+    /// The journal's rows of this and of earlier versions have these names.
+    private enum CodingKeys: String, CodingKey {
+        case key, size, method, content, etag, url, address, details
+        case secrets = "keepsakes"
+    }
+
     /// Of what a destination says: it goes into the journal, receipts, lines and pages.
     package static let longestText = 2 << 10
 

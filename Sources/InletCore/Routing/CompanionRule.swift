@@ -1,7 +1,7 @@
 package import SystemPackage
 
 /// A companion that is there with its file.
-package typealias FoundCompanion = (companion: Companion, arrival: CompleteFile)
+package typealias FoundCompanion = (companion: Companion, arrival: FoundFile)
 
 /// What a new file is among those that it belongs together with.
 package enum CompanionStatus: Sendable {
@@ -96,7 +96,7 @@ package struct CompanionRule: Sendable {
     /// The paths of which something must be known to say what `arrival` is: nearly always none.
     ///
     /// - Returns: those to look at, and those to ask the journal about.
-    package func around(_ arrival: CompleteFile) -> (disk: [FilePath], journal: [FilePath]) {
+    package func around(_ arrival: FoundFile) -> (disk: [FilePath], journal: [FilePath]) {
         var (disk, journal): ([FilePath], [FilePath]) = ([], [])
         for belonging in routes.belongings(of: arrival.path) {
             disk.append(belonging.main)
@@ -117,7 +117,7 @@ package struct CompanionRule: Sendable {
 
     /// The files that are to be probed for writers before `status` can be believed: those that are complete if nobody writes to
     /// them.
-    package func probed(for arrival: CompleteFile, _ facts: CompanionContext, at now: WallTime) -> [CompleteFile] {
+    package func probed(for arrival: FoundFile, _ facts: CompanionContext, at now: WallTime) -> [FoundFile] {
         switch status(of: arrival, facts, at: now) {
         case .main(let found, _, _), .marked(let found): found.map(\.arrival)
         case .corrected: [arrival]
@@ -128,7 +128,7 @@ package struct CompanionRule: Sendable {
     // MARK: - What it is
 
     /// - Parameter arrival: a file that is new to the journal.
-    package func status(of arrival: CompleteFile, _ facts: CompanionContext, at now: WallTime) -> CompanionStatus {
+    package func status(of arrival: FoundFile, _ facts: CompanionContext, at now: WallTime) -> CompanionStatus {
         let belongings = routes.belongings(of: arrival.path)
         if let status = status(belongings, of: arrival, facts, at: now) { return status }
         let orphaned = belongings.map { quiet(arrival.path, $0.route) }.max()
@@ -141,7 +141,7 @@ package struct CompanionRule: Sendable {
     }
 
     /// The route that takes the file, if it has companions.
-    private func ownRoute(_ arrival: CompleteFile) -> Route? {
+    private func ownRoute(_ arrival: FoundFile) -> Route? {
         routes.route(for: arrival.path, size: arrival.identity.size).flatMap { $0.hasCompanions ? $0 : nil }
     }
 
@@ -154,7 +154,7 @@ package struct CompanionRule: Sendable {
 
     /// nil when none of the files that it may belong to is, or was, there.
     private func status(
-        _ belongings: [CompanionMatch], of arrival: CompleteFile, _ facts: CompanionContext, at now: WallTime
+        _ belongings: [CompanionMatch], of arrival: FoundFile, _ facts: CompanionContext, at now: WallTime
     ) -> CompanionStatus? {
         var gone: CompanionStatus?
         for belonging in belongings {
@@ -215,7 +215,7 @@ package struct CompanionRule: Sendable {
     // MARK: - As a main file
 
     private func status(
-        ofMain arrival: CompleteFile, _ route: Route, _ facts: CompanionContext, at now: WallTime
+        ofMain arrival: FoundFile, _ route: Route, _ facts: CompanionContext, at now: WallTime
     ) -> CompanionStatus {
         var found: [FoundCompanion] = []
         var missing: Set<String> = Set(route.sidecars.extensions)
@@ -233,7 +233,7 @@ package struct CompanionRule: Sendable {
             if candidate.kind == .marker, isSpent(candidate.path, of: arrival.path, facts) {
                 return .unmarked(marker: candidate.path)
             }
-            let companion = CompleteFile(
+            let companion = FoundFile(
                 root: arrival.root, path: candidate.path, identity: identity, volume: arrival.volume)
             if isComplete(companion, file.isBusy, route, at: now) {
                 found.append((companion: candidate, arrival: companion))
@@ -253,7 +253,7 @@ package struct CompanionRule: Sendable {
     private static let metadata = "/"
 
     /// A companion is judged by its own times; one from the future, by its writers only. A marker says that all is there.
-    private func isComplete(_ companion: CompleteFile, _ isBusy: Bool, _ route: Route, at now: WallTime) -> Bool {
+    private func isComplete(_ companion: FoundFile, _ isBusy: Bool, _ route: Route, at now: WallTime) -> Bool {
         let identity = companion.identity
         let age = now - WallTime(nanoseconds: max(identity.modified, identity.changed))
         guard route.wantsMarker || age < .zero || age >= route.settle ?? settle else { return false }

@@ -87,7 +87,7 @@ extension RouteTable {
     /// What is to be made of a file before it is admitted; nothing when it is refused, or nobody takes it.
     ///
     /// - Parameter facts: with `mediaType`, where a candidate asks for it.
-    package func derivations(of arrival: CompleteFile, facts: FileProperties) -> [DeriveRule] {
+    package func derivations(of arrival: FoundFile, facts: FileProperties) -> [DeriveRule] {
         guard hasDerivations else { return [] }
         guard let route = route(for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType),
             route.objection(to: arrival, facts) == nil

@@ -1,7 +1,8 @@
 package import SystemPackage
 
-/// A settled file, before anything is decided about it.
-package struct CompleteFile: Sendable, Hashable {
+/// A regular file as it was when it was looked at, before anything is decided about it. Whether it is complete is judged later
+/// (`Settler.judge`).
+package struct FoundFile: Sendable, Hashable {
     /// The watched folder, absolute.
     package var root: FilePath
     /// Relative to `root`.
@@ -150,7 +151,7 @@ extension Route {
     }
 
     private static func note(_ name: String, _ known: Set<String>) -> String {
-        let hint = Suggestion.nearest(to: name, in: known.sorted()).map { "; did you mean '\($0)'?" } ?? ""
+        let hint = Suggestion.hint(name, in: known.sorted())
         return "the sidecar's field '\(DisplayText.escape(name))' is none of the destination's and is left out\(hint)"
     }
 

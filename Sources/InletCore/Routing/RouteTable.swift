@@ -28,7 +28,7 @@ package struct RouteTable: Sendable {
 
     /// What to do with `arrival`. The same arguments give the same answer; `zone` is for dates whose template names
     /// none (nil = the system's).
-    package func plan(_ arrival: CompleteFile, facts: FileProperties, at time: WallTime, zone: String? = nil)
+    package func plan(_ arrival: FoundFile, facts: FileProperties, at time: WallTime, zone: String? = nil)
         -> RoutingResult
     {
         guard let route = route(for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType) else {
@@ -72,7 +72,7 @@ package struct RouteTable: Sendable {
     /// Each route tried, up to and including the one that matches, with the first condition of its `match:` that did not hold,
     /// in words; nil = the route takes the file.
     package func trace(
-        _ arrival: CompleteFile, mediaType: String? = nil
+        _ arrival: FoundFile, mediaType: String? = nil
     ) -> [(route: String, mismatch: String?)] {
         var result: [(route: String, mismatch: String?)] = []
         for route in routes {
@@ -148,7 +148,7 @@ extension Route {
     }
 
     /// Why the file is not accepted (`validate:`), or nil; what is not known of its content yet is not held against it.
-    func objection(to arrival: CompleteFile, _ facts: FileProperties) -> String? {
+    func objection(to arrival: FoundFile, _ facts: FileProperties) -> String? {
         let (size, file, route) = (arrival.identity.size, FileName(arrival.path), "route '\(name)'")
         if let allowed = validate.extensions, !allowed.contains(where: { file.hasExtension($0) }) {
             return "\(file.extensionInWords) is not allowed by \(route); allowed: " + allowed.joined(separator: ", ")
@@ -169,7 +169,7 @@ extension Route {
             + validate.mediaTypes.map(\.text).joined(separator: ", ")
     }
 
-    fileprivate func plan(_ arrival: CompleteFile, _ facts: FileProperties, _ time: WallTime, _ zone: String?) -> Plan {
+    fileprivate func plan(_ arrival: FoundFile, _ facts: FileProperties, _ time: WallTime, _ zone: String?) -> Plan {
         let ext = FileName(arrival.path).plainExtension
         let category = category ?? MediaType.category(byExtension: ext)
         let fields = KeyFields(

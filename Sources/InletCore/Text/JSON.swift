@@ -102,7 +102,8 @@ package indirect enum JSONValue: Sendable {
         return value
     }
 
-    /// The text of a member, or that there is none; nil for one of another kind, where nothing of such a message is used.
+    /// The text of a member, or that there is none; nil for one of another kind, where nothing of such a message is used. Of two
+    /// members of one name the last counts.
     package func text(at name: String) -> String?? {
         guard let value = self[name] else { return .some(nil) }
         return value.string.map { .some($0) }

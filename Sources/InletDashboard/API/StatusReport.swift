@@ -284,7 +284,7 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
             }, stuck: status.stuck.map { BlockedFiles(files: $0.count, reason: $0.why) })
     }
 
-    static func transfer(_ entry: Transfers.Entry) -> Transfer {
+    static func transfer(_ entry: Transfers.RunningTransfer) -> Transfer {
         let step = entry.step
         return Transfer(
             job: entry.ref.job, path: entry.ref.path.display, destination: entry.ref.destination, sent: entry.sent,

@@ -146,7 +146,7 @@ package struct ControlClient: ControlAPI {
 }
 
 /// Reads the lines of the log from a stream of the agent's events while it comes: an event's name, its number and its data, a
-/// line each. Of a line that is longer than any of ours nothing is kept.
+/// line each. Of a line that is longer than any of ours only the beginning is held, which is no line of a log.
 final class LogStream: ResponseSink {
     private let state = Mutex((lines: LineSplitter(most: 4 << 20), isLog: false, hasEnough: false))
     private let body: @Sendable (LogFields) -> Bool
@@ -161,6 +161,7 @@ final class LogStream: ResponseSink {
     func take(_ piece: UnsafeRawBufferPointer) throws(TransferError) {
         let found = state.withLock { state in
             state.lines.take(piece).compactMap { line -> LogFields? in
+                if line.isEmpty { state.isLog = false }
                 if line.starts(with: "event: ".utf8) { state.isLog = line.elementsEqual("event: log".utf8) }
                 guard state.isLog, line.starts(with: "data: ".utf8) else { return nil }
                 return LogFields(line.dropFirst("data: ".utf8.count))

@@ -192,11 +192,11 @@ package struct Parameter: Sendable {
 
 /// An endpoint with JSON of these types: the one declaration from which it is served, described in the document, and asked
 /// for (`ControlAPI.ask`), over a socket or in this process.
-package struct TypedEndpoint<Body: Codable & Sendable, ResponseFormat: Encodable & Sendable>: Sendable {
+package struct TypedEndpoint<Body: Codable & Sendable, Answer: Encodable & Sendable>: Sendable {
     let row: Endpoint
     /// For the whole answer, over a socket.
     let deadline: Duration
-    let answer: @Sendable (APICall, Body) async throws -> ResponseFormat
+    let answer: @Sendable (APICall, Body) async throws -> Answer
 
     /// - Parameter isLarge: whether the answer is one of which, on a port, only few are given at once: each is in memory until
     ///   its reader has taken it.
@@ -204,12 +204,12 @@ package struct TypedEndpoint<Body: Codable & Sendable, ResponseFormat: Encodable
         _ method: HTTPRequest.Method, _ path: String, _ summary: String, need: Endpoint.Need, query: [Parameter],
         places: [String: Schema] = [:], body: Endpoint.Body?, within deadline: Duration = .seconds(60),
         isLarge: @escaping @Sendable (APICall, Body) -> Bool,
-        _ answer: @escaping @Sendable (APICall, Body) async throws -> ResponseFormat
+        _ answer: @escaping @Sendable (APICall, Body) async throws -> Answer
     ) {
         (self.deadline, self.answer) = (deadline, answer)
         row = Endpoint(
             method: method, path: Endpoint.base + path, summary: summary, need: need, query: query, places: places,
-            body: body, answer: SchemaReader.schema(of: ResponseFormat.self)
+            body: body, answer: SchemaReader.schema(of: Answer.self)
         ) { call, exchange in
             let value = try Self.decode(exchange.body, body)
             let permit = isLarge(call, value) ? try call.context.largeAnswers?.permitForAnswer() : nil
@@ -231,7 +231,7 @@ extension TypedEndpoint where Body == NoBody {
     static func get(
         _ path: String, _ summary: String, need: Endpoint.Need = .read, query: [Parameter] = [],
         places: [String: Schema] = [:], isLarge: @escaping @Sendable (APICall) -> Bool = { _ in false },
-        _ answer: @escaping @Sendable (APICall) async throws -> ResponseFormat
+        _ answer: @escaping @Sendable (APICall) async throws -> Answer
     ) -> Self {
         Self(
             .get, path, summary, need: need, query: query, places: places, body: nil,
@@ -240,7 +240,7 @@ extension TypedEndpoint where Body == NoBody {
 
     static func post(
         _ path: String, _ summary: String, need: Endpoint.Need = .full, query: [Parameter] = [],
-        within deadline: Duration = .seconds(60), _ answer: @escaping @Sendable (APICall) async throws -> ResponseFormat
+        within deadline: Duration = .seconds(60), _ answer: @escaping @Sendable (APICall) async throws -> Answer
     ) -> Self {
         Self(
             .post, path, summary, need: need, query: query, body: nil, within: deadline, isLarge: { _, _ in false },
@@ -254,7 +254,7 @@ extension TypedEndpoint {
         _ path: String, _ summary: String, _: Body.Type, need: Endpoint.Need = .full, query: [Parameter] = [],
         limit: Int = Endpoint.usualBody, within deadline: Duration = .seconds(60),
         isLarge: @escaping @Sendable (APICall, Body) -> Bool = { _, _ in false },
-        _ answer: @escaping @Sendable (APICall, Body) async throws -> ResponseFormat
+        _ answer: @escaping @Sendable (APICall, Body) async throws -> Answer
     ) -> Self {
         let body = Endpoint.Body(
             schema: SchemaReader.schema(of: Body.self), limit: limit,

@@ -50,7 +50,7 @@ package final class ActivityFeed: Sendable {
     var changes: UInt64 { state.withLock { $0.changes } }
 
     /// Counts what running deliveries have sent since the last look.
-    func count(_ inFlight: [Transfers.Entry]) {
+    func count(_ inFlight: [Transfers.RunningTransfer]) {
         let now = WallTime.now
         state.withLock { state in
             for transfer in inFlight {
@@ -60,7 +60,7 @@ package final class ActivityFeed: Sendable {
         }
     }
 
-    func rates(_ inFlight: [Transfers.Entry]) -> RatesReport {
+    func rates(_ inFlight: [Transfers.RunningTransfer]) -> RatesReport {
         count(inFlight)
         return state.withLock { $0.rates.series(at: .now) }
     }

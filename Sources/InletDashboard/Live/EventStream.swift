@@ -83,7 +83,7 @@ struct EventStream: Sendable {
             }
             if news.count == Self.mostAtOnce { continue }
             await signal.wait(until: isChanged || !inFlight.isEmpty ? min(nextStatus, nextRates) : nextRates)
-            if !end.isSet { try await Task.sleep(for: Self.pace) }
+            if !end.isSet, !Task.isCancelled { try await Task.sleep(for: Self.pace) }
         }
     }
 

@@ -59,8 +59,12 @@ package final class WebFetch: Sendable {
     static func resolved(_ reference: String, at base: String) -> String {
         let text = String(reference.prefix { $0 != "#" })
         if text.isEmpty { return base }
-        // What is no reference is refused as an address.
-        return URL(string: text, relativeTo: URL(string: base))?.absoluteString ?? text
+        // Foundation would escape what may not stand in an address, and with it each `%` that is an escape already: such a text is
+        // judged as it is, like what is no reference.
+        guard URL(string: text, encodingInvalidCharacters: false) != nil,
+            let base = URL(string: base, encodingInvalidCharacters: false)
+        else { return text }
+        return URL(string: text, relativeTo: base)?.absoluteString ?? text
     }
 
     package func shutdown() { client.shutdown() }

@@ -59,7 +59,7 @@ struct GigHiveFields: Sendable {
         case "label": return text.isEmpty ? "is empty; the server needs one" : nil
         case "event_date": return text.isEmpty || isDate(text) ? nil : "\(shown(text)) is no date; write 2026-11-21"
         case "event_type" where !text.isEmpty && !eventTypes.contains(text):
-            let hint = Suggestion.nearest(to: text, in: eventTypes).map { "; did you mean '\($0)'?" } ?? ""
+            let hint = Suggestion.hint(text, in: eventTypes)
             return "\(shown(text)) is not one of \(eventTypes.joined(separator: ", "))\(hint)"
         case "rating" where !text.isEmpty && !(text.utf8.count == 1 && ("0"..."9").contains(text)):
             return "\(shown(text)) is not a digit from 0 to 9"

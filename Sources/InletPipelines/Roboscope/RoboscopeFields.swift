@@ -76,7 +76,7 @@ struct RoboscopeFields: Sendable, Equatable {
     static func choice(_ text: String, _ field: String, _ known: [String]) throws(SettingFault) -> String {
         let word = text.lowercased()
         if known.contains(word) { return word }
-        let hint = Suggestion.nearest(to: word, in: known).map { "; did you mean '\($0)'?" } ?? ""
+        let hint = Suggestion.hint(word, in: known)
         let shown = DisplayText.escape(String(text.prefix(60)))
         throw SettingFault(key: field, message: "'\(shown)' is not one of \(known.joined(separator: ", "))\(hint)")
     }

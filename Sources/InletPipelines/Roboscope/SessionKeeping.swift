@@ -218,7 +218,7 @@ struct SessionFile: Sendable, Equatable {
         if value == .null { return }
         guard let fields = value.object else { throw .init(key: "session", message: "is no mapping of fields") }
         for name in fields.keys.sorted() where !Self.known.contains(name) && name != "session_type" {
-            let hint = Suggestion.nearest(to: name, in: Self.known).map { "; did you mean '\($0)'?" } ?? ""
+            let hint = Suggestion.hint(name, in: Self.known)
             throw .init(key: DisplayText.escape(name), message: "is no field of a session\(hint)")
         }
         type = try Self.word(fields["type"] ?? fields["session_type"], "type", RoboscopeFields.types)

@@ -74,7 +74,7 @@ struct RouteSummary {
     private let path: FilePath
     private let table: RouteTable
     private let destinations: [String: Destination]
-    private let arrival: CompleteFile
+    private let arrival: FoundFile
     private var facts = FileProperties()
 
     var size: Int64 { arrival.identity.size }

@@ -46,7 +46,7 @@ struct Check: AsyncParsableCommand {
         findings.begin(.watch)
         for watch in settings.watch { findings.checkRoot(watch, settings) }
         findings.begin(.destinations)
-        await findings.checkProxies(config, factory)
+        await findings.checkProxies(config, destinations, factory)
         for destination in destinations { await findings.check(destination, upload: upload) }
         for destination in destinations { findings.checkStorage(of: destination, settings.destinations) }
         findings.checkKinds(settings)

@@ -73,12 +73,14 @@ extension Findings {
     // MARK: - Destinations
 
     /// Through which proxy each destination is reached, why, and whether that lets us through.
-    mutating func checkProxies(_ config: LoadedConfig, _ factory: PipelineFactory) async {
+    mutating func checkProxies(_ config: LoadedConfig, _ destinations: [Destination], _ factory: PipelineFactory) async
+    {
         var uses: [(name: String, use: ProxyUse)] = []
-        for destination in config.settings.destinations {
+        for made in destinations {
+            guard let settings = config.settings.destinations.first(where: { $0.name == made.name }) else { continue }
             // What is wrong with it, its destination's own check says.
-            guard let use = (try? factory.proxyUse(destination)).flatMap({ $0 }) else { continue }
-            uses.append((destination.name, use))
+            guard let use = (try? factory.proxyUse(of: made, settings)).flatMap({ $0 }) else { continue }
+            uses.append((made.name, use))
         }
         let isNotable = uses.contains { if case .direct = $0.use.choice { config.settings.proxy != nil } else { true } }
         // Where nobody has set any, one word is enough.
