@@ -1,6 +1,7 @@
 import Foundation
 import HTTPTypes
 import Hummingbird
+import InletCore
 import NIOCore
 
 extension Faults {
@@ -158,9 +159,7 @@ package struct Echo: Sendable {
 
     /// Without its quotes, and with escaped slashes.
     private static func json(_ text: String) -> String {
-        // A text is always JSON.
-        let quoted = (try? JSONSerialization.data(withJSONObject: [text])) ?? Data()
-        return String(decoding: quoted.dropFirst(2).dropLast(2), as: UTF8.self)
+        String(decoding: JSON.note(of: [text]).dropFirst(2).dropLast(2), as: UTF8.self).replacing("/", with: "\\/")
     }
 
     private static func xml(_ text: String) -> String {

@@ -135,7 +135,7 @@ extension GigHiveService {
             throw refusal
         }
         // What is no message names nothing, which is refused next.
-        let message = try? JSONDecoder().decode(SandboxJSON.self, from: try await call.body.whole())
+        let message = try? JSON.decode(try await call.body.whole(), as: SandboxJSON.self)
         var (deleted, errors): ([SandboxJSON], [SandboxJSON]) = ([], [])
         for id in try ids(message, isAdmin: user(call) == "admin") {
             if try library.delete(id) {

@@ -167,7 +167,7 @@ extension GigHiveService {
     private static func message(_ body: Data, _ contentType: String?) -> [String: SandboxJSON] {
         guard contentType?.hasPrefix("application/x-www-form-urlencoded") == true else {
             // As the real one takes it.
-            return (try? JSONDecoder().decode([String: SandboxJSON].self, from: body)) ?? [:]
+            return (try? JSON.decode(body, as: [String: SandboxJSON].self)) ?? [:]
         }
         let pairs = URIText.decodeQuery(String(decoding: body, as: UTF8.self).replacing("+", with: " ")) ?? []
         return Dictionary(pairs.map { ($0.name, .string($0.value)) }) { $1 }

@@ -119,7 +119,7 @@ final class RoboscopeService: Sendable {
 
     static func json(_ body: Data) throws(SandboxRefusal) -> SandboxJSON {
         do {
-            return try JSONDecoder().decode(SandboxJSON.self, from: body)
+            return try JSON.decode(body, as: SandboxJSON.self)
         } catch {
             throw SandboxRefusal(400, "", "Failed to parse the request body as JSON")
         }

@@ -116,7 +116,7 @@ struct BodyReader {
     mutating func json() async throws -> SandboxJSON {
         let whole = try await whole()
         do {
-            return try JSONDecoder().decode(SandboxJSON.self, from: whole)
+            return try JSON.decode(whole, as: SandboxJSON.self)
         } catch {
             throw SandboxRefusal.badRequest("The body is not JSON.")
         }

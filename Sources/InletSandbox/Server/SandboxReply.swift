@@ -1,6 +1,7 @@
 import Foundation
 import HTTPTypes
 import Hummingbird
+import InletCore
 import NIOCore
 
 /// An answer at hand: a fault's own, or a refusal in the words of its protocol. Thrown by a handler, it is answered as it is.
@@ -17,10 +18,8 @@ package struct SandboxReply: Error, Hashable {
     }
 
     static func json(_ value: some Encodable, status: Int = 200) throws -> SandboxReply {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        let text = String(decoding: try encoder.encode(value), as: UTF8.self)
-        return SandboxReply(status, type: "application/json", body: text)
+        SandboxReply(
+            status, type: "application/json", body: String(decoding: try JSON.encode(value), as: UTF8.self))
     }
 }
 

@@ -47,7 +47,7 @@ enum FileMove {
     }
 
     static func save(_ value: some Encodable, to target: FilePath) throws {
-        try write(JSONEncoder().encode(value), to: target)
+        try write(Data(JSON.encode(value)), to: target)
     }
 
     /// What `save` wrote; nil where there is no such file.
@@ -56,7 +56,7 @@ enum FileMove {
     static func load<Value: Decodable>(_ type: Value.Type = Value.self, from path: FilePath) throws -> Value? {
         guard FileManager.default.fileExists(atPath: path.string) else { return nil }
         do {
-            return try JSONDecoder().decode(type, from: Data(contentsOf: URL(fileURLWithPath: path.string)))
+            return try JSON.decode(Data(contentsOf: URL(fileURLWithPath: path.string)))
         } catch is DecodingError {
             throw UnreadableRecord(path: path)
         }

@@ -124,7 +124,7 @@ final class VOPIService: Sendable {
         case nil where body.isEmpty: return .null
         case "text/plain": return .string(String(decoding: body, as: UTF8.self))
         case "application/json":
-            do { return try JSONDecoder().decode(SandboxJSON.self, from: body) } catch { throw internalError }
+            do { return try JSON.decode(body, as: SandboxJSON.self) } catch { throw internalError }
         default: throw internalError
         }
     }
