@@ -330,6 +330,37 @@ struct RefusingJournalTests {
         }
     }
 
+    @Test func `a leftover that went, and comes again, is tried again as soon as a new one`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            /// Cancels it at a destination that cannot be asked; it is left alone for as long as after a first failure.
+            func cancelInVain(_ job: Job) async throws {
+                scene.here.failAbandons(.outage)
+                let before = WallTime.now
+                #expect(try await stage.agent.control.act(.cancel, on: job.file.id) == .done)
+                var next: WallTime?
+                try await eventually("it is put off") {
+                    next = try await stage.journal.nextLeftover()
+                    return next.map { $0 >= before + .seconds(10) } ?? false
+                }
+                #expect(try #require(next) <= .now + .seconds(10))
+            }
+            let job = try await stall(scene, stage)
+            try await cancelInVain(job)
+            try await stage.journal.postponeLeftover(job.deliveries[0].id, until: .now)
+            // What another one leaves wakes the sweeper.
+            scene.here.script("b", .stall)
+            try await stage.start("b")
+            #expect(try await stage.agent.control.act(.cancel, on: stage.job("b").file.id) == .done)
+            try await eventually("both are gone") { stage.events.count("transfer.aborted") == 2 }
+            try await stage.finished("a", .cancelled)
+            scene.here.script("a", .stall)
+            #expect(try await stage.agent.control.act(.retry, on: job.file.id) == .done)
+            try await eventually("it is on its way again") { scene.here.record.running == 1 }
+            try await cancelInVain(job)
+        }
+    }
+
     @Test func `what was left where nobody is configured any more is looked at once a day`() async throws {
         let scene = try Scene()
         let journal = try Journal(path: scene.journalPath, now: .now)
