@@ -47,7 +47,7 @@ package struct HTTPResponse: Sendable {
 }
 
 extension WallTime {
-    /// One of the three formats that RFC 9110, section 5.6.7 asks recipients to read; years of two and of four digits in each.
+    /// One of the three formats that RFC 9110, section 5.6.7 asks recipients to read; the first two with years of two and of four digits.
     init?(httpDate text: String) {
         self.init(
             text,

@@ -25,7 +25,7 @@ package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebug
     /// - Throws: `.forbiddenURL` for what is no URL or names a place it must not, `.insecureURL` for http where it is
     ///   not allowed.
     package init(_ text: String, rules: URLRules) throws(TransferError) {
-        guard text.utf8.count <= 16_384, text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "\\") }),
+        guard text.utf8.count <= 16_384, Self.isPlain(text),
             // curl would take "https:///name" for "https://name".
             let slashes = text.firstRange(of: "://"), !text[slashes.upperBound...].hasPrefix("/"),
             let parts = Self.parts(of: text), !parts.host.isEmpty
@@ -184,6 +184,30 @@ extension HTTPURL {
         else { return nil }
         let path = part(CURLUPART_PATH) ?? "/"
         return (whole, scheme.lowercased(), bare(host), port, path, part(CURLUPART_QUERY))
+    }
+
+    /// What a `Location` means at the address that gave it (RFC 3986, section 5), in the bytes in which it came; the fragment, which is
+    /// never sent, is left out. What is no reference stays as it is, and is no URL either.
+    package static func resolved(_ reference: String, at base: String) -> String {
+        let text = String(reference.prefix { $0 != "#" })
+        if text.isEmpty { return base }
+        // curl would mend them: escape a space, and take "///name" for "//name".
+        guard isPlain(text), !text.hasPrefix("///"), !text.contains(":///") else { return text }
+        let handle = curl_url()
+        defer { curl_url_cleanup(handle) }
+        let flags = UInt32(CURLU_NON_SUPPORT_SCHEME)
+        var whole: UnsafeMutablePointer<CChar>?
+        guard curl_url_set(handle, CURLUPART_URL, base, flags) == CURLUE_OK,
+            curl_url_set(handle, CURLUPART_URL, text, flags) == CURLUE_OK,
+            curl_url_get(handle, CURLUPART_URL, &whole, 0) == CURLUE_OK, let whole
+        else { return text }
+        defer { curl_free(whole) }
+        return String(cString: whole)
+    }
+
+    /// No space, no control byte, and nothing that some take for a slash.
+    private static func isPlain(_ text: String) -> Bool {
+        text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "\\") }
     }
 
     private static func bare(_ host: String) -> String {

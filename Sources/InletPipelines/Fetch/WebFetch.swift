@@ -46,25 +46,13 @@ package final class WebFetch: Sendable {
             else { return url }
             do throws(TransferError) {
                 url = try HTTPURL(
-                    Self.resolved(location, at: url.text), rules: .sentByServer(at: url, allowHTTP: false))
+                    HTTPURL.resolved(location, at: url.text), rules: .sentByServer(at: url, allowHTTP: false))
             } catch {
                 throw DeliveryError(error)
             }
         }
         throw DeliveryError(
             .giveUp, .redirected, "\(named.redacted) leads on more than \(Self.mostHops) times; it may never end")
-    }
-
-    /// What a `Location` means at the address that gave it (RFC 3986, section 5); the fragment, which is never sent, is left out.
-    static func resolved(_ reference: String, at base: String) -> String {
-        let text = String(reference.prefix { $0 != "#" })
-        if text.isEmpty { return base }
-        // Foundation would escape what may not stand in an address, and with it each `%` that is an escape already: such a text is
-        // judged as it is, like what is no reference.
-        guard URL(string: text, encodingInvalidCharacters: false) != nil,
-            let base = URL(string: base, encodingInvalidCharacters: false)
-        else { return text }
-        return URL(string: text, relativeTo: base)?.absoluteString ?? text
     }
 
     package func shutdown() { client.shutdown() }

@@ -133,7 +133,13 @@ final class GigHiveLibrary: Sendable {
         for folder in ["incoming", "media/audio", "media/video"] {
             try FileMove.makeFolder(root.pushing(FilePath(folder)))
         }
-        catalog = Mutex(try FileMove.load(from: root.appending("catalog.json")) ?? GigHiveCatalog())
+        var kept = try FileMove.load(from: root.appending("catalog.json")) ?? GigHiveCatalog()
+        // The folder may have been moved.
+        for index in kept.assets.indices {
+            guard let name = kept.assets[index].path.lastComponent else { continue }
+            kept.assets[index].place = root.pushing(FilePath("media/\(kept.assets[index].kind)")).appending(name).string
+        }
+        catalog = Mutex(kept)
     }
 
     /// The assets, with what the events of their entries say by now.

@@ -94,7 +94,7 @@ extension FuzzTarget {
     /// A server's link, taken as the agent takes it: never closer to us than the server is, and never less safe.
     private static func url(_ base: String, _ reference: String) throws(Broken) {
         guard let api = try? HTTPURL(base, rules: .configured(allowHTTP: true)) else { return }
-        for text in [reference, WebFetch.resolved(reference, at: api.text)] {
+        for text in [reference, HTTPURL.resolved(reference, at: api.text)] {
             guard let link = try? HTTPURL(text, rules: .sentByServer(at: api, allowHTTP: true)) else { continue }
             try promise(api.scheme == "http" || link.scheme == "https", "\(text) is less safe than \(base)")
             let (here, there) = (HostScope(api.host), HostScope(link.host))
