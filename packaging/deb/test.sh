@@ -86,7 +86,9 @@ inside chown inlet:inlet /srv/library
 unit_value() { sed -n "s/^$1=//p" "$TREE/usr/lib/systemd/system/inlet.service"; }
 # as_service COMMAND…: with the unit's user, environment, umask and capabilities.
 as_service() {
-    inside env "$(unit_value Environment)" HOME=/var/lib/inlet setpriv --reuid inlet --regid inlet --init-groups \
+    local environment
+    mapfile -t environment < <(unit_value Environment)
+    inside env "${environment[@]}" HOME=/var/lib/inlet setpriv --reuid inlet --regid inlet --init-groups \
         --inh-caps=-all,+lease --ambient-caps=-all,+lease --bounding-set=-all,+lease --no-new-privs \
         sh -c 'umask 0027 && exec "$@"' sh "$@"
 }
