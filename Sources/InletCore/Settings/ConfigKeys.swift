@@ -289,7 +289,7 @@ package struct NotifyKeys: KeyTable {
         "secret", .secret,
         "Signs what is posted (Standard Webhooks, and X-Hub-Signature-256): whsec_ and base64, or any text.")
     package let on = Key(
-        "on", .list(.choice(NotificationEvent.self)), "What it is told of; without it, everything but delivered.")
+        "on", .list(.choice(NotificationEvent.self)), "The events it is sent; without it, all but delivered.")
     package let routes = Key("routes", .list(.string), "Only files and batches of these routes.")
     package let timeout = Key(
         "timeout", .duration, default: "10s", "How long the receiver may take; a program that takes longer is ended.")
