@@ -5,25 +5,29 @@ import re
 # A text of several lines begins on the next one: #""""# is two quotes.
 _STRING = r'(#*)("""(?=[ \t]*\n)|")'
 # A regex's slashes begin no comment, its braces no body.
-_SKIPPED = re.compile(r"//[^\n]*|/\*|#/|" + _STRING)
+SKIPPED = re.compile(r"//[^\n]*|/\*|#/|" + _STRING)
 _IN_CODE = re.compile("[()]|" + _STRING)
 
 
 def without_comments_and_strings(text):
     """The same text, same length and line breaks, with the inside of comments and string literals blanked."""
     out, index = [], 0
-    while mark := _SKIPPED.search(text, index):
-        end = mark.end()
-        if mark[0] == "/*":
-            # They nest.
-            end = closing(text, mark.start(), "/*", "*/") + 2
-        elif mark[0] == "#/":
-            end = text.find("/#", end) + 2 if "/#" in text[end:] else len(text)
-        elif mark[2]:
-            end = _string_end(text, end, mark[1], mark[2])
+    while mark := SKIPPED.search(text, index):
+        end = skipped_end(text, mark)
         out += [text[index:mark.start()], re.sub(r"[^\n]", " ", text[mark.start():end])]
         index = end
     return "".join([*out, text[index:]])
+
+
+def skipped_end(text, mark):
+    """The index after the comment, regex or literal that a match of `SKIPPED` begins."""
+    end = mark.end()
+    if mark[0] == "/*":
+        # They nest.
+        return closing(text, mark.start(), "/*", "*/") + 2
+    if mark[0] == "#/":
+        return text.find("/#", end) + 2 if "/#" in text[end:] else len(text)
+    return _string_end(text, end, mark[1], mark[2]) if mark[2] else end
 
 
 def _string_end(text, index, hashes, quotes):
@@ -36,11 +40,11 @@ def _string_end(text, index, hashes, quotes):
             return mark.end()
         if mark[0] == "\n":
             return mark.start()
-        index = _code_end(text, mark.end()) if mark[0] == escape + "(" else mark.end()
+        index = code_end(text, mark.end()) if mark[0] == escape + "(" else mark.end()
     return len(text)
 
 
-def _code_end(text, index):
+def code_end(text, index):
     """Past the parenthesis that closes an interpolation."""
     depth = 1
     while depth and (mark := _IN_CODE.search(text, index)):
