@@ -2,32 +2,32 @@ internal import GRDB
 package import InletCore
 package import SystemPackage
 
-/// What a settled file is admitted as.
+/// Everything the journal needs to admit a settled file.
 package struct FileAdmission: Sendable {
     package var arrival: FoundFile
-    /// nil for a file that is rejected before any delivery.
+    /// nil for a file that its route rejects.
     package var plan: Plan?
-    /// For each destination that gets bytes.
+    /// One entry for each destination that receives bytes.
     package var lanes: [String: Lane]
     /// The expiry clock of each destination, in milliseconds.
     package var uptimes: [String: Int64]
     package var rejection: (route: Route, reason: String, code: ErrorCode)?
-    /// Admitted although the journal knows the path, because a person asked for it: unless a row newer than this one is of
-    /// the same file to the same destinations. nil = admitted only if new.
+    /// A person asked for the file, so it is admitted even if the journal knows the path, unless a newer row sends the
+    /// same file to the same destinations. nil admits only new files.
     package var newerThan: Int64?
-    /// The files that travel with it; in the same transaction, so that none is ever there without its main file.
+    /// Companions, admitted in the same transaction: none is ever visible without its main file.
     package var companions: [CompanionAdmission] = []
-    /// The folder, below the root, that is delivered as one: nothing of it goes before `closeUnit`.
+    /// The folder below the root that is delivered as one. Nothing of it is sent before `closeUnit`.
     package var unit: FilePath?
-    /// Of the plan's destinations, those that only register the file, with the one that must have it first.
+    /// Destinations of the plan that only register the file, each with the destination that must have it first.
     package var storages: [String: String] = [:]
 
-    /// The name of the one that takes or refuses it.
+    /// The name of the route that takes or rejects the file.
     package var route: String { plan?.route ?? rejection?.route.name ?? "" }
-    /// The deliveries that it is admitted with.
+    /// The deliveries to create.
     package var steps: DeliverySteps { DeliverySteps(plan?.destinations ?? [], storages: storages) }
 
-    /// A file that goes to its plan's destinations.
+    /// A file for its plan's destinations.
     package init(_ arrival: FoundFile, plan: Plan, lanes: [String: Lane], uptimes: [String: Int64]) {
         self.arrival = arrival
         self.plan = plan
@@ -35,7 +35,7 @@ package struct FileAdmission: Sendable {
         self.uptimes = uptimes
     }
 
-    /// A file that its route refuses.
+    /// A file that its route rejects.
     package init(_ arrival: FoundFile, rejectedBy route: Route, reason: String, code: ErrorCode = .rejected) {
         self.arrival = arrival
         rejection = (route, reason, code)
@@ -45,23 +45,23 @@ package struct FileAdmission: Sendable {
     }
 }
 
-/// What `admit` did with a file, and with its companions, in their order.
+/// The outcome of `admit` for a file and its companions, in their order.
 package typealias AdmittedFile = (main: AdmissionOutcome, companions: [AdmissionOutcome])
 
 package enum AdmissionOutcome: Sendable, Equatable {
-    /// A new row; the file is the journal's now.
+    /// A new row: the journal owns the file now.
     case admitted(id: Int64)
     case rejected(id: Int64)
-    /// A new row that has ended: all its destinations have the content, which job `of` brought to the first of them.
+    /// A new row that has already ended: every destination has the content. Job `of` brought it to the first of them.
     case duplicate(id: Int64, of: Int64)
-    /// The same file is in the journal already.
+    /// The journal already has this file.
     case known(id: Int64)
-    /// An older content of this path is on its way; it must end first.
+    /// An older content of this path is still being delivered and must end first.
     case busy(id: Int64)
-    /// There is no room in the queue now.
+    /// The queue has no room now.
     case full
 
-    /// Whether the file is to be offered again.
+    /// Whether to offer the file again.
     package var comesBack: Bool {
         switch self {
         case .busy, .full: true
@@ -70,21 +70,21 @@ package enum AdmissionOutcome: Sendable, Equatable {
     }
 }
 
-/// A file that was there before its folder was watched, to be known as delivered without being sent (`existing: adopt`).
+/// A file that was there before its folder was watched. It counts as delivered without being sent (`existing: adopt`).
 package struct FileAdoption: Sendable {
     package enum Outcome: Sendable, Equatable {
         case adopted(id: Int64)
-        /// The journal has the file already.
+        /// The journal already has the file.
         case known
-        /// Another file has its key: what a destination has under that key is the other file.
+        /// Another file has the key, so the object under it is that other file.
         case keyTaken
     }
 
     package var arrival: FoundFile
-    /// What would have been done with it; nil for a companion, which goes with its file.
+    /// The plan that a delivery would have had; nil for a companion, which follows its file.
     package var plan: Plan?
     package var role: Companion.Kind?
-    /// Whether it counts only under the very key of its plan.
+    /// Whether it counts only under exactly the plan's key.
     package var needsKey: Bool
 
     package init(_ arrival: FoundFile, plan: Plan?, role: Companion.Kind? = nil, needsKey: Bool = false) {
@@ -96,12 +96,12 @@ package struct FileAdoption: Sendable {
 }
 
 extension Journal {
-    /// Durable point 1: from here on each file is delivered or its failure is on record. Idempotent. One transaction with all of
-    /// them and their companions, or none. Once there is no room for one, those after it have none either: they are not to
-    /// overtake it.
+    /// Durable point 1: from here on each file is delivered, or its failure is on record. Idempotent. One transaction
+    /// takes all files with their companions, or none. Once one finds no room, the files after it find none either, so
+    /// that they cannot overtake it.
     ///
-    /// - Parameter durable: told of the outcomes before any of the files can be claimed.
-    /// - Returns: what became of each, in their order.
+    /// - Parameter durable: receives the outcomes before any of the files can be claimed.
+    /// - Returns: the outcomes, in the files' order.
     package func admit(
         _ admissions: [FileAdmission], within limit: QueueLimit = QueueLimit(), at now: WallTime,
         durable: @escaping @Sendable ([AdmittedFile]) -> Void = { _ in }
@@ -118,7 +118,7 @@ extension Journal {
     ) throws -> AdmittedFile {
         var previous: LatestFile?
         if let last = admission.newerThan {
-            // Asked for twice at once: the first has just been admitted.
+            // Offered twice at once: the first has just been admitted.
             if let twin = try twin(of: admission, newerThan: last, database) { return (.known(id: twin), []) }
         } else {
             previous = try remembered(admission.arrival, database)
@@ -146,7 +146,7 @@ extension Journal {
         return (admission.plan == nil ? .rejected(id: id) : .admitted(id: id), companions)
     }
 
-    /// What was made of a file is not needed where all its destinations have its content, and with it what was made of that.
+    /// Derived files are not needed where every destination has the original's content, and with it theirs.
     private static func withoutNeedless(
         _ admission: FileAdmission, _ now: WallTime, _ database: Database
     ) throws -> FileAdmission {
@@ -163,7 +163,7 @@ extension Journal {
         return alone
     }
 
-    /// Inserts the deliveries of a file. - Returns: those whose destination has the content already.
+    /// Inserts the deliveries of a file. - Returns: the deliveries whose destination already has the content.
     private static func insertDeliveries(
         file id: Int64, _ admission: FileAdmission, _ batch: (id: Int64, isOpen: Bool)?, _ now: WallTime,
         _ database: Database
@@ -173,7 +173,7 @@ extension Journal {
         var leaders: [String: (id: Int64, key: String)] = [:]
         var links: [Link] = []
         for step in admission.steps.steps {
-            // What belongs to others waits for its turn with them, and is looked at then.
+            // Members of a set wait for its turn, and are checked then.
             let isStoredAnew = step.after.map { leader in !links.contains { $0.destination == leader } } ?? false
             if batch == nil, !isStoredAnew, let link = try link(file: id, step, admission, plan, now, database) {
                 links.append(link)
@@ -185,10 +185,11 @@ extension Journal {
             var delivery = NewDelivery(file: id, destination: step.destination, nextAt: now.milliseconds)
             (delivery.key, delivery.after) = (key, leader?.id)
             (delivery.fields, delivery.priority) = (plan.with, plan.priority)
-            // A registration sends no bytes of the file.
+            // A registration sends no bytes.
             delivery.lane = leader == nil ? admission.lanes[step.destination] ?? .big : .small
             if isHeld || leader != nil {
-                // How long a unit stays open, or a file is on its way to its storage, is nobody's fault: the time begins later.
+                // Time spent in an open unit, or waiting for the file's storage, does not count: the clock starts
+                // later.
                 delivery.nextAt = never
             } else {
                 delivery.expiresAt = firstExpiry(admission, uptime: admission.uptimes[step.destination] ?? 0, now)
@@ -200,8 +201,8 @@ extension Journal {
 
     private typealias Link = (destination: String, delivery: Int64, original: Original)
 
-    /// The delivery of a step whose destination has the content already, delivered without a key of its own; nil where the file
-    /// is to be sent.
+    /// The delivery of a step whose destination already has the content, delivered without a key of its own; nil when
+    /// the file must be sent.
     private static func link(
         file: Int64, _ step: DeliverySteps.Step, _ admission: FileAdmission, _ plan: Plan, _ now: WallTime,
         _ database: Database
@@ -216,7 +217,7 @@ extension Journal {
         return (step.destination, id, original)
     }
 
-    /// What the journal has of the path that must stay or end first; nil when it is free for a new row.
+    /// The outcome that an existing row of this path forces; nil when the path is free for a new row.
     static func obstacle(
         _ previous: LatestFile?, to arrival: FoundFile, _ now: WallTime, _ database: Database
     ) throws -> AdmissionOutcome? {
@@ -226,8 +227,8 @@ extension Journal {
         return nil
     }
 
-    /// A file that ended as gone and is there again as it was: what had not been sent of it goes on, under the keys that it
-    /// has, and what had been is not sent a second time. nil for every other.
+    /// Continues a file that ended as gone and is back unchanged: unsent deliveries continue under their keys, and
+    /// delivered ones are not sent again. nil for every other file.
     private static func returned(
         _ admission: FileAdmission, _ previous: LatestFile, _ now: WallTime, _ database: Database
     ) throws -> Int64? {
@@ -238,11 +239,12 @@ extension Journal {
         else { return nil }
         let deliveries = try job(file, database).deliveries
         guard Set(deliveries.map(\.destination)) == Set(admission.steps.destinations) else { return nil }
-        // With a checksum, the content is compared when it is opened; without one, only numbers that cannot be set back tell.
+        // With a checksum, delivery compares the content when it opens the file. Without one, only numbers that cannot
+        // be set back prove that it is unchanged.
         if file.content == nil, file.digests.isEmpty {
             let isTouched = arrival.identity.changed != file.identity.changed
             if isTouched, deliveries.contains(where: { $0.state == .delivered }) { return nil }
-            // Nothing of another content behind a part that was sent.
+            // Never append another content to a part that was sent.
             if isTouched, try isSentInPart(file.id, database) { return nil }
             try reviveUndelivered(file.id, database)
             try refresh(file.id, arrival.identity, database)
@@ -250,7 +252,7 @@ extension Journal {
         return try retry(file.id, admission.uptimes, [:], of: [.gone], now, database) ? file.id : nil
     }
 
-    /// The same file to the same destinations.
+    /// Whether an open or ended row sends the same file to the same destinations.
     private static func twin(
         of admission: FileAdmission, newerThan last: Int64, _ database: Database
     ) throws -> Int64? {
@@ -265,8 +267,8 @@ extension Journal {
         }?.id
     }
 
-    /// Ends the waiting deliveries of an older content. False while one of them runs: it notices the change by itself. What
-    /// closes a unit is not about the content of the file that it stands with.
+    /// Ends the waiting deliveries of an older content. False while one of them runs, which notices the change itself.
+    /// A delivery that closes a unit stays, because it does not depend on the content of its file.
     private static func supersede(_ previous: Int64, _ now: WallTime, _ database: Database) throws -> Bool {
         let running = try database.integer(
             "SELECT count(*) FROM delivery WHERE file_id = ? AND state = 'claimed' AND closes IS NULL", previous)
@@ -280,9 +282,9 @@ extension Journal {
         return true
     }
 
-    /// `key`, or one of `key_2`, `key_3`… that no other delivery to the destination has or had: the first, if they have
-    /// no gaps.
-    /// Doubling and halving, so that the ten thousandth file of one name costs no ten thousand questions.
+    /// `key`, or the first of `key_2`, `key_3`… that no other delivery to the destination has or had (the first free
+    /// one if there are no gaps). Doubling and halving: the ten thousandth file of one name needs a few queries, not
+    /// ten thousand.
     static func freeKey(_ key: String, _ destination: String, _ database: Database) throws -> String {
         func candidate(_ number: Int) -> String {
             number == 1 ? key : KeyTemplate.disambiguated(key, number: number)
@@ -306,10 +308,10 @@ extension Journal {
         return candidate(free)
     }
 
-    /// Takes files into the journal as delivered and finished, in one transaction. Nobody is told, nothing is ever done to
-    /// their sources, and what was adopted proves nothing to others of the same content.
+    /// Records files as delivered and finished, in one transaction. Sends no notice and never touches their sources. An
+    /// adopted file proves nothing for others of the same content.
     ///
-    /// - Returns: what became of each, in their order.
+    /// - Returns: the outcomes, in the files' order.
     package func adopt(
         _ adoptions: [FileAdoption], at now: WallTime
     ) async throws(JournalError) -> [FileAdoption.Outcome] {
@@ -351,7 +353,7 @@ extension Journal {
         return file
     }
 
-    /// Files that are pending, and their sizes together; kept by triggers, not counted.
+    /// The number of pending files and their total size; triggers keep both, so nothing is counted here.
     package func pending() async throws(JournalError) -> (files: Int, bytes: Int64) {
         try await read { try Self.pending($0) }
     }
@@ -362,9 +364,9 @@ extension Journal {
         } ?? (0, 0)
     }
 
-    /// Whether the queue takes a file now, with its companions.
+    /// Whether the queue has room for a file with its companions.
     ///
-    /// What joins an open unit is always taken: its files wait for each other, and would do so for ever.
+    /// Members of an open unit are always admitted: the unit's files wait for each other, and would wait for ever.
     static func hasRoom(
         for admission: FileAdmission, _ limit: QueueLimit, _ isFull: Bool, _ database: Database
     ) throws -> Bool {

@@ -2,45 +2,45 @@ internal import GRDB
 package import InletCore
 package import SystemPackage
 
-/// A claim that has ended, by its delivery, and how.
+/// A claim that has ended: its delivery and the outcome.
 package typealias EndedClaim = (delivery: Int64, settlement: ClaimOutcome)
 
-/// What a holder would claim.
+/// The deliveries that a holder wants to claim.
 package struct ClaimRequest: Sendable {
     package var lane: Lane
-    /// nil = nothing: only settles.
+    /// nil claims nothing and only settles.
     package var room: ClaimCapacity?
-    /// No more than this, whatever the room allows.
+    /// The most to claim, whatever the room allows.
     package var most: Int
 
     package init(lane: Lane, room: ClaimCapacity?, most: Int) { (self.lane, self.room, self.most) = (lane, room, most) }
 
     package static func none(_ lane: Lane) -> ClaimRequest { ClaimRequest(lane: lane, room: nil, most: 0) }
 
-    /// What a claim is owned by. A big delivery begins as soon as it is claimed, so that this counts as its beginning; a small
-    /// one may wait at hand.
+    /// The owner written on the claim. A big delivery begins as soon as it is claimed, so the claim counts as its
+    /// beginning. A small one may still wait in memory.
     var owner: String { lane == .big ? Journal.begunOwner : "\(lane)" }
 }
 
-/// What came of an exchange: what the ended claims came to, in their order; new claims, the highest priority first and of each
-/// those that have waited longest; when the next delivery is due that there is room for (nil when none waits for its time, or when
-/// as many were claimed as were wanted: there may be more that are due now); and what was due and cannot be read.
+/// The result of an exchange: the outcomes of the ended claims, in their order; the new claims, by priority and then by
+/// how long they have waited; the time at which the next delivery with room is due; and due deliveries that cannot be
+/// read. The time is nil when none waits for its time, and when the wanted number was claimed, since more may be due
+/// now.
 package typealias Exchange = (
     settled: [SettledFile], claims: [Claim], nextDue: WallTime?, damaged: [UnreadableDelivery]
 )
 
-/// A delivery that cannot be read, so that nobody knows what to do with it, with the whole path of its file. It is parked, with
-/// the reason on its row.
+/// A delivery whose row cannot be read, with the full path of its file. It is parked, with the reason on its row.
 package typealias UnreadableDelivery = (delivery: Int64, path: FilePath, reason: String)
 
-/// Free places of one destination.
+/// Free slots of one destination.
 package struct ClaimCapacity: Sendable {
     package var destination: String
-    /// Deliveries that may run at once, by lane.
+    /// The number of deliveries that may run at once, by lane.
     package var limits: [Lane: Int]
-    /// Only for deliveries that the destination works on: nothing that begins anew there.
+    /// Only for deliveries that the destination is already working on; none may begin anew there.
     package var isForBegunOnly: Bool
-    /// The destination's expiry clock in milliseconds; nil = as it was written last.
+    /// The destination's expiry clock in milliseconds; nil uses the value written last.
     package var uptime: Int64?
 
     package init(destination: String, limits: [Lane: Int], isForBegunOnly: Bool = false, uptime: Int64? = nil) {
@@ -49,24 +49,23 @@ package struct ClaimCapacity: Sendable {
         )
     }
 
-    /// The index that holds what the room is for: few have been begun, however many wait.
+    /// The index that fits the room: few deliveries have begun, however many wait.
     var index: String { isForBegunOnly ? "delivery_waiting" : "delivery_ready" }
 
-    /// What a delivery must meet besides being due, as SQL; the same as `DeliveryRow.hasBegun`.
+    /// The SQL condition that a due delivery must meet; equals `DeliveryRow.hasBegun`.
     var condition: String {
         isForBegunOnly ? "AND waits > 0 AND delivery.code IS NOT '\(ErrorCode.outOfCredits.rawValue)'" : ""
     }
 }
 
-/// A delivery that its holder works on, alone. Who takes claims from `exchange` gives every one of them back to it as an
-/// `EndedClaim`.
+/// A delivery that its holder alone works on. Every claim taken from `exchange` goes back to it as an `EndedClaim`.
 package final class Claim: Sendable {
     package let file: FileRow
     package let delivery: DeliveryRow
-    /// What earlier attempts left behind.
+    /// Notes left by earlier attempts.
     package let checkpoint: [String: [UInt8]]
-    /// Set when the destination has the content already and the route wants it once: its link is the proof, nothing is
-    /// sent.
+    /// Set when the destination already has the content and the route wants it only once. The link is the proof;
+    /// nothing is sent.
     package let original: Original?
 
     init(file: FileRow, delivery: DeliveryRow, checkpoint: [String: [UInt8]], original: Original? = nil) {
@@ -74,40 +73,40 @@ package final class Claim: Sendable {
     }
 }
 
-/// How a claim ends.
+/// The way in which a claim ends.
 package enum ClaimOutcome: Sendable {
     /// Durable point 2.
     case delivered(Proof)
-    /// Back to the queue until `at`. `countsAttempt` is false for outages, credentials and our own stopping.
+    /// Back to the queue until `at`. `countsAttempt` is false for outages, refused credentials and our own shutdown.
     case again(at: WallTime, countsAttempt: Bool, code: ErrorCode?, reason: String?)
-    /// Back to the queue until `until`, because the destination works on it; `saying` is what it does.
+    /// Back to the queue until `until`, because the destination is working on it; `saying` describes its work.
     case waiting(until: WallTime, saying: String?)
-    /// The end of this delivery without proof. A superseded one gives its key back once nothing of it is left.
+    /// Ends the delivery without proof. A superseded one frees its key once nothing of it is left.
     case ended(DeliveryState, code: ErrorCode, reason: String)
-    /// The end of a delivery that was never begun: it waited for longer than it may.
+    /// Ends a delivery that never began: it waited for longer than it may.
     case expired
 
     static let tooLate = "not delivered within its time (retry.expire); 'inlet queue retry' sends it again"
 }
 
-/// What settling did to the file.
+/// The effect of settling on the file.
 package struct SettledFile: Sendable {
-    /// `pending` while other deliveries of the file go on.
+    /// `pending` while other deliveries of the file continue.
     package var state: FileState
-    /// Deliveries that waited for this one are due now, in whatever lane.
+    /// Deliveries that waited for this one are due now, in any lane.
     package var hasReleased: Bool
-    /// Set when the file was finished in the same transaction, because nothing was to be done with its source.
+    /// Set when the same transaction finished the file, because its source needs nothing done.
     package var finish: Finish?
     package var isFinal: Bool { state != .pending }
 }
 
-/// Decides of a file whose deliveries have ended, in the transaction that ends them: one whose source stays as it is is finished
-/// with a disposition and its receipt's JSON. nil = the finisher must see to its source.
+/// Decides about a file whose deliveries have ended, in the same transaction. A file whose source stays untouched is
+/// finished here, with a disposition and its receipt's JSON. nil leaves the source to the finisher.
 package typealias EndingRule = @Sendable (Job) -> (disposition: String, receipt: [UInt8])?
 
-/// Why a row of the journal cannot be worked with.
+/// Why a row of the journal cannot be used.
 enum UnusableRow: String, Error, CustomStringConvertible {
-    /// It was removed meanwhile (`queue forget`).
+    /// The row was removed meanwhile (`queue forget`).
     case missing = "no such file or delivery in the journal"
     case unreadable = "a note in the history cannot be read"
 
@@ -115,12 +114,12 @@ enum UnusableRow: String, Error, CustomStringConvertible {
 }
 
 extension Journal {
-    /// Settles claims and makes new ones, in one transaction: thousands of small files a second would otherwise wait for the
-    /// disk, and for their turn at the journal, twice each. The one way to claim, and to end a claim; with `.delivered`,
-    /// durable point 2. A transaction that changes nothing writes nothing.
+    /// Settles claims and makes new ones, in one transaction. Separate ones would cost thousands of small files a
+    /// second two waits each, for the disk and for their turn at the journal. This is the only way to claim and to end
+    /// a claim; with `.delivered` it is durable point 2. A transaction that changes nothing writes nothing.
     ///
-    /// Of big deliveries no more may be claimed than begin at once: a start counts them as begun (`recover`). Every attempt is
-    /// written before its claim is returned.
+    /// Claim only as many big deliveries as begin at once: at a start, `recover` counts claimed ones as begun. Every
+    /// attempt is written before its claim is returned.
     package func exchange(
         _ ended: [EndedClaim], for request: ClaimRequest, ending: EndingRule? = nil, at now: WallTime
     ) async throws(JournalError) -> Exchange {
@@ -143,7 +142,7 @@ extension Journal {
                 due += found.claims
                 damaged += found.damaged
             }
-            // One that nobody can read must not keep the others from their turn.
+            // An unreadable row must not hold up the others.
             for one in damaged {
                 try database.change(
                     "UPDATE delivery SET state = 'parked', code = ?, reason = ? WHERE id = ?",
@@ -156,7 +155,7 @@ extension Journal {
         }
     }
 
-    /// The claim as its owner has it from now on; nil for one that waits for others of its content.
+    /// The claim as its owner has it from now on; nil for a delivery that waits for others of the same content.
     private static func take(
         _ claim: Claim, _ owner: String, _ room: ClaimCapacity, _ now: WallTime, _ database: Database
     ) throws -> Claim? {
@@ -189,9 +188,9 @@ extension Journal {
         }.min()
     }
 
-    /// Adds to what an attempt leaves for the next one; durable when it returns.
+    /// Adds to the notes that an attempt leaves for the next one. Durable when it returns.
     ///
-    /// - Parameter replacing: forgets what attempts left until now, in the same transaction: no crash comes between.
+    /// - Parameter replacing: forgets earlier attempts' notes in the same transaction, so no crash falls between.
     package func checkpoint(
         _ delivery: Int64, _ entries: [String: [UInt8]], replacing: Bool = false
     ) async throws(JournalError) {
@@ -203,11 +202,12 @@ extension Journal {
             for (name, value) in entries {
                 try database.change("INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?)", delivery, name, value)
             }
-            // Bytes that are there do not have to be sent again: who ends the process at the same place each time adds none.
+            // Bytes that arrived need not be sent again. An attempt that kills the process at the same place each time
+            // adds none.
             let advances = entries.keys.contains { $0.hasPrefix("part:") || $0 == "offset" }
             try database.change(
                 "UPDATE delivery SET interrupted = 0, crashes = iif(?, 0, crashes) WHERE id = ?", advances, delivery)
-            // Cancelled meanwhile: what the attempt has just made is left over too.
+            // Cancelled meanwhile: the attempt's latest work must be cleaned up too.
             try database.change(
                 """
                 INSERT OR IGNORE INTO leftover (delivery_id, next_at)
@@ -223,7 +223,7 @@ extension Journal {
         return Dictionary(uniqueKeysWithValues: notes)
     }
 
-    /// - Throws: an error when there is no such row.
+    /// - Throws: an error when the row is gone.
     static func delivery(_ id: Int64, _ database: Database) throws -> DeliveryRow {
         for tables in JournalTables.allCases {
             if let found = try DeliveryRow.all(database, from: tables, "WHERE id = ?", id).first { return found }
@@ -231,7 +231,7 @@ extension Journal {
         throw UnusableRow.missing
     }
 
-    /// - Throws: an error when there is no such row.
+    /// - Throws: an error when the row is gone.
     static func file(_ id: Int64, _ database: Database) throws -> FileRow {
         guard let found = try FileRow.one(id, database) else { throw UnusableRow.missing }
         return found

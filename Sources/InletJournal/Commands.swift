@@ -1,17 +1,17 @@
 internal import GRDB
 package import InletCore
 
-/// What a person can do to a file of the queue.
+/// Orders that a person can give for a file of the queue.
 package enum FileAction: Sendable {
-    /// Sends what has ended again, and tries now what waits for its time.
+    /// Sends ended deliveries again, and tries waiting ones now.
     ///
     /// - `uptimes`: the destinations' expiry clocks.
-    /// - `returned`: what files are that have been moved back from quarantine (`beginReturn`).
+    /// - `returned`: the identities of files moved back from quarantine (`beginReturn`).
     case retry(uptimes: [String: Int64], returned: [Int64: FileIdentity] = [:])
     case cancel
     case forget
 
-    /// Those of `files`, or beside them, that it brings back from the history.
+    /// The files, among or beside `files`, that the order brings back from the history.
     fileprivate func wanted(of files: [Int64], _ database: Database) throws -> [Int64] {
         switch self {
         case .retry: try files.flatMap { try Journal.undelivered($0, database) }
@@ -21,26 +21,26 @@ package enum FileAction: Sendable {
     }
 }
 
-/// What came of an action on a file.
+/// The outcome of an order for one file.
 package enum ActionOutcome: Sendable, Equatable {
     case done
-    /// It waits, and is tried as soon as its destination takes it.
+    /// It waits, and is tried as soon as its destination accepts files.
     case hurried
-    /// Why nothing was done: the end of a sentence that begins with the file.
+    /// The reason that nothing was done: the end of a sentence whose subject is the file.
     case skipped(String)
 }
 
-/// What one step of cancelling everything that waits did: how many files are cancelled now, which of their deliveries were running,
-/// how many files nothing was done to, by the reason, and the numbers of files to go on with; nil when that was all.
+/// The result of one step of cancelling everything that waits: the number of files cancelled, their running deliveries,
+/// the number of files left alone by reason, and the files still to do. The last is nil when the work is complete.
 package typealias ClearingStep = (files: Int, running: [Int64], skipped: [String: Int], next: Range<Int64>?)
 
 extension Journal {
-    /// Why nothing is cancelled of a file.
+    /// Why no delivery of a file was cancelled.
     static let hasEnded = "has ended already"
 
-    /// Does `action` to each file, whole or not at all.
+    /// Applies `action` to each file, completely or not at all.
     ///
-    /// - Returns: what came of each, in their order, and the deliveries that were running and have been cancelled.
+    /// - Returns: the outcomes, in the files' order, and the cancelled deliveries that were running.
     package func act(
         _ action: FileAction, on files: [Int64], at now: WallTime
     ) async throws(JournalError) -> (outcomes: [ActionOutcome], running: [Int64]) {
@@ -48,7 +48,7 @@ extension Journal {
             return try await actAtOnce(action, files, now)
         } catch {
             guard files.count > 1, !error.isOfDisk else { throw error }
-            // One that cannot be read must not keep the others.
+            // An unreadable file must not stop the others.
             var (outcomes, running): ([ActionOutcome], [Int64]) = ([], [])
             for file in files {
                 do {
@@ -88,7 +88,7 @@ extension Journal {
         }
     }
 
-    /// Pulls the time of what waits forward. What a destination works on is asked about in its time.
+    /// Makes waiting deliveries due now. A delivery that its destination is working on is asked about at its own time.
     private static func hurry(_ file: Int64, _ now: WallTime, _ database: Database) throws -> ActionOutcome {
         try database.change(
             """
@@ -109,10 +109,10 @@ extension Journal {
         return .skipped("has nothing to send again")
     }
 
-    /// Bounds how long others wait for one transaction.
+    /// Limits how long one transaction makes others wait.
     private static let hurriedAtOnce = 256
 
-    /// What waits for `destination` after a failed try is due now. - Returns: how many deliveries that were.
+    /// Makes deliveries to `destination` that wait after a failed attempt due now. - Returns: their number.
     package func hurry(to destination: String, at now: WallTime) async throws(JournalError) -> Int {
         var total = 0
         while true {
@@ -128,7 +128,7 @@ extension Journal {
         }
     }
 
-    /// Ends every open delivery of a file as cancelled, running ones too (their holder is told by the agent).
+    /// Cancels every open delivery of a file, running ones too (the agent informs their holder).
     /// - Returns: the ids of the deliveries that were running; nil when nothing was open.
     static func cancel(_ file: Int64, _ now: WallTime, _ database: Database) throws -> [Int64]? {
         try handOverClosings(of: file, database)
@@ -143,9 +143,9 @@ extension Journal {
         return open.filter(\.isRunning).map(\.id)
     }
 
-    /// Removes an ended file from the journal; it is a new one if it is seen again, under another key if something may be
-    /// under its own. False when it is not ended, or something of it is still to be let go: a running transfer, an upload
-    /// to abort.
+    /// Removes an ended file from the journal. If it is seen again it is new, and gets another key where something may
+    /// be under its own. False when it has not ended, or when something of it must still be cleaned up: a running
+    /// transfer, an upload to abort.
     static func forget(_ file: Int64, _ database: Database) throws -> Bool {
         try revive(file, database)
         let forgettable = """
@@ -161,7 +161,7 @@ extension Journal {
                 AND file_id IN (SELECT id FROM file WHERE \(forgettable))
             """, file)
         let batch = try database.integer("SELECT batch_id FROM file WHERE \(forgettable)", file)
-        // Companions that have gone their own way since no longer follow it.
+        // Companions that were delivered on their own since then no longer follow it.
         try database.change(
             """
             UPDATE delivery SET after_id = NULL WHERE after_id IN (
@@ -172,7 +172,7 @@ extension Journal {
         return isForgotten
     }
 
-    /// The row of a batch goes with its last file; that of an open unit when it closes.
+    /// A batch's row goes with its last file; an open unit's row goes when it closes.
     static func dropEmptyBatch(_ batch: Int64?, _ database: Database) throws {
         try database.change(
             """
@@ -182,8 +182,8 @@ extension Journal {
             """, batch)
     }
 
-    /// Writes what became of a delivered object since; the receipt, which says what was delivered, stays. The content of
-    /// one that was deleted is new again.
+    /// Records what happened to a delivered object later. The receipt stays, since it records the delivery. A deleted
+    /// object's content counts as new again.
     package func replaceProof(of delivery: Int64, by proof: Proof) async throws(JournalError) {
         try await reviveAhead { try [Self.fileInHistory(of: delivery, $0)].compactMap(\.self) }
         try await commit { database in
@@ -195,8 +195,8 @@ extension Journal {
         }
     }
 
-    /// Of a delivery without proof: whether something may be under its key all the same. An attempt that a crash ended
-    /// had no time for a note.
+    /// Whether something may be under the key of a delivery without proof. An attempt that ended in a crash had no time
+    /// for a note.
     static let mayBeVisible = """
         (delivery.interrupted > 0 OR EXISTS (
             SELECT 1 FROM checkpoint
@@ -212,19 +212,19 @@ extension Journal {
             """, destination, paused)
     }
 
-    /// The destinations that a person paused.
+    /// The destinations that a person has paused.
     package func paused() async throws(JournalError) -> Set<String> {
         try await read { Set(try $0.rows("SELECT name FROM destination WHERE paused") { $0.text(0) ?? "" }) }
     }
 
-    /// Bounds how long others wait for one step of `clear`.
+    /// Limits how long one step of `clear` makes others wait.
     static let clearedAtOnce = 256
 
-    /// Cancels some of the files that wait, in one transaction, and says where to go on: between two steps, everybody else has
-    /// a turn. What a step has cancelled stays so if there is no other; who begins again goes on with what is left.
+    /// Cancels some of the waiting files in one transaction, and returns where to continue: others have a turn between
+    /// two steps. Each step is complete by itself, so a caller that starts over continues with the rest.
     ///
-    /// - Parameter numbers: those of the files. A step says which are left of those that there were: what comes later is not
-    ///   meant, and may never end to come.
+    /// - Parameter numbers: the files to cancel. A step returns those still left of them: files that arrive later are
+    ///   not meant, and might never end.
     package func clear(
         _ numbers: Range<Int64> = anyFile, at now: WallTime
     ) async throws(JournalError) -> ClearingStep {
@@ -233,7 +233,7 @@ extension Journal {
         let (outcomes, running) = try await act(.cancel, on: files, at: now)
         var step: ClearingStep = (0, running, [:], next)
         for outcome in outcomes {
-            // What ended with a file before it, or just now by itself, needs nothing.
+            // It ended with an earlier file, or on its own just now.
             switch outcome {
             case .done, .hurried: step.files += 1
             case .skipped(let reason) where reason == Self.hasEnded: break
@@ -259,17 +259,17 @@ extension Journal {
         return (files, last + 1..<end)
     }
 
-    /// Sends the ended, undelivered deliveries of a file again, with fresh attempts, and those of its companions that
-    /// ended with it. False when it has none, while its source is being disposed of, and for a companion whose file has
-    /// failed: that one is to be sent again.
+    /// Sends the ended, undelivered deliveries of a file again with fresh attempts, and those of companions that ended
+    /// with it. False when there are none, while its source is being disposed of, and for a companion whose file has
+    /// failed: retry that file instead.
     ///
-    /// - Parameter uptimes: the destinations' expiry clocks; the file's time to live begins anew.
+    /// - Parameter uptimes: the destinations' expiry clocks; the file's time to live starts again.
     package func retry(_ file: Int64, uptimes: [String: Int64], at now: WallTime) async throws(JournalError) -> Bool {
         try await reviveAhead { try Self.undelivered(file, $0) }
         return try await commit { try Self.retry(file, uptimes, [:], now, $0) }
     }
 
-    /// The files that a retry of each of `files` sends again, and that lie in quarantine: itself, and what goes with it.
+    /// The quarantined files that a retry of each of `files` sends again: the file itself and its companions.
     package func quarantined(byRetryOf files: [Int64]) async throws(JournalError) -> [Int64: [FileRow]] {
         try await reviveAhead { database in try files.flatMap { try Self.undelivered($0, database) } }
         return try await read { database in
@@ -287,8 +287,8 @@ extension Journal {
         }
     }
 
-    /// Takes note that files are being moved back from quarantine to be sent again: what appears under their names until
-    /// `retry` or `endReturn` is no new file.
+    /// Records that files are being moved back from quarantine. Until `retry` or `endReturn`, files that appear under
+    /// their names are not new.
     package func beginReturn(of files: [Int64]) async throws(JournalError) {
         try await noteReturn(of: files, "x'7B7D'")
     }
@@ -306,7 +306,8 @@ extension Journal {
         }
     }
 
-    /// Who was moving files back from quarantine has died: what is under their names now is looked at as what it is.
+    /// The process that was moving files back from quarantine has died: judge the files under their names as they are
+    /// now.
     static func endReturns(_ database: Database) throws {
         try database.change(
             "UPDATE file SET intent = NULL WHERE state IN (\(ended)) AND finished_at IS NOT NULL AND intent IS NOT NULL "
@@ -315,7 +316,7 @@ extension Journal {
 
     private static let isQuarantined = "disposition LIKE '\(Disposition.quarantined("%"))'"
 
-    /// False when the file lies in quarantine: there is nothing to send under its name.
+    /// False when the file lies in quarantine: nothing is under its name to send.
     private static func isInPlace(
         _ file: Int64, _ returned: [Int64: FileIdentity], _ database: Database
     ) throws -> Bool {
@@ -332,7 +333,7 @@ extension Journal {
     private static let undone: [DeliveryState] = [.failed, .expired, .cancelled, .gone]
     private static let ended = undone.literals
 
-    /// - Parameter states: those of the deliveries that are sent again.
+    /// - Parameter states: the states of the deliveries to send again.
     static func retry(
         _ file: Int64, _ uptimes: [String: Int64], _ returned: [Int64: FileIdentity],
         of states: [DeliveryState] = undone, _ now: WallTime, _ database: Database
@@ -367,8 +368,8 @@ extension Journal {
         return true
     }
 
-    /// What has just been made ready waits again for its unit, or for the delivery that it comes after; and what only goes
-    /// with a delivery that has arrived has arrived too.
+    /// A delivery made ready again waits for its unit, or for the delivery that it comes after. One that only follows a
+    /// delivered file has arrived too.
     private static func holdBack(_ file: Int64, _ now: WallTime, _ database: Database) throws {
         try database.change(
             """
@@ -389,7 +390,7 @@ extension Journal {
         }
     }
 
-    /// What is held back has no time to live yet.
+    /// A delivery that is held back has no time to live yet.
     private static func renewExpiry(_ file: Int64, _ uptimes: [String: Int64], _ database: Database) throws {
         let life = try self.file(file, database).policy.retry.expire
         let names = try database.rows("SELECT DISTINCT destination FROM delivery WHERE file_id = ?", file) {

@@ -2,25 +2,25 @@ internal import GRDB
 package import InletCore
 internal import Synchronization
 
-/// Changes of the journal that wait for their transaction.
+/// Changes of the journal that wait for a transaction.
 struct CommitQueue: Sendable {
-    /// `run` makes the change; the returned closure tells its caller what came of it, once that is durable. It throws when SQLite
-    /// took back the whole transaction with the change, as it does on a full disk. With `isAlone` nothing else is in the
-    /// transaction, so that it needs no savepoint: if the change throws, all of it is taken back.
+    /// `run` makes the change; the closure it returns reports the outcome to the caller once that is durable. It throws
+    /// when SQLite rolled back the whole transaction, as it does on a full disk. With `isAlone` the transaction holds
+    /// nothing else and needs no savepoint: if the change throws, all of it is rolled back.
     ///
-    /// `fail` tells the caller that nothing of the transaction was kept.
+    /// `fail` reports to the caller that nothing of the transaction was kept.
     typealias Change = (
         run: @Sendable (Database, _ isAlone: Bool) throws -> @Sendable () -> Void, fail: @Sendable (any Error) -> Void
     )
 
-    /// Bounds how long the first of a burst waits for the last.
+    /// Limits how long the first change of a burst waits for the last.
     private static let transactionLimit = 512
 
     private var waiting: [Change] = []
     private var isDraining = false
     var written = Histogram.ofWrites
 
-    /// - Returns: whether nobody drains the queue yet.
+    /// - Returns: whether the caller must drain the queue.
     mutating func add(_ change: Change) -> Bool {
         waiting.append(change)
         defer { isDraining = true }
@@ -33,17 +33,17 @@ struct CommitQueue: Sendable {
         return taken
     }
 
-    /// What `next` gave is done. - Returns: whether there is more to drain.
+    /// Marks the batch that `next` returned as done. - Returns: whether there is more to drain.
     mutating func goesOn() -> Bool {
         isDraining = !waiting.isEmpty
         return isDraining
     }
 }
 
-/// Group commit: changes that arrive while a transaction is being synced to disk share the next one.
+/// Group commit: changes that arrive while a transaction is being synced share the next one.
 ///
-/// Each change runs in a savepoint of its own, so that one that throws takes back only itself. A caller resumes after
-/// the transaction that holds its change is durable, and sees the commit's error if there is one.
+/// Each change runs in its own savepoint, so a change that throws rolls back only itself. A caller resumes once the
+/// transaction with its change is durable, and receives the commit's error if there is one.
 extension Journal {
     /// How long transactions took that changed something since this was opened, from their begin until they were on the disk,
     /// in seconds: each once, however many changes shared it.

@@ -52,7 +52,7 @@ extension Journal {
                 try !postpone($0.row, $0.file, uptime: room.uptime, now, database)
             }
             postponed += found.count - open.count
-            // However many wait for their window, they do not keep others from their turn.
+            // However many wait for their window, others keep their turn.
             if !open.isEmpty || found.isEmpty || !damaged.isEmpty || postponed >= postponedAtOnce {
                 let claims = try open.map { row, file, hasNotes in
                     Claim(file: file, delivery: row, checkpoint: hasNotes ? try checkpoint(of: row.id, database) : [:])
@@ -63,20 +63,20 @@ extension Journal {
     }
 }
 
-/// The time to live of what may begin at some hours only counts while its window is open. While it stands, `expires_at` is
-/// the time that is left, negative; else, as for all others, when it ends on the destination's expiry clock.
+/// Time to live counts only while the route's window is open. While the clock stands, `expires_at` is the time left,
+/// negated; otherwise it is the end on the destination's expiry clock.
 ///
-/// That is noticed when the delivery is looked at while its window is closed: one that waits behind full workers all those
-/// hours has them counted.
+/// This is noticed when a delivery is examined while its window is closed. One that waits behind busy workers all that
+/// time has those hours counted.
 extension Journal {
-    /// How many one transaction puts back before others have their turn.
+    /// The most that one transaction puts back before others have their turn.
     static let postponedAtOnce = 256
 
-    /// Puts a delivery that is due, or whose time seems to be over, back until its route's window opens, with the time that it
-    /// has left. It was not claimed: that is no attempt.
+    /// Puts back a delivery that is due, or seems to have expired, until its route's window opens, with the time it has
+    /// left. It was not claimed, so this is not an attempt.
     ///
     /// - Parameter uptime: the destination's expiry clock, where the caller knows it.
-    /// - Returns: false for one that may be claimed now, and for one whose time is over.
+    /// - Returns: false for a delivery that may be claimed now, and for an expired one.
     static func postpone(
         _ row: DeliveryRow, _ file: FileRow, uptime: Int64?, _ now: WallTime, _ database: Database
     ) throws -> Bool {
@@ -97,8 +97,8 @@ extension Journal {
         return true
     }
 
-    /// The window that a delivery waits for; nil for one that sends no bytes of the file, or no more: what a destination works
-    /// on, what registers, what closes a unit.
+    /// The window that a delivery waits for. nil where no more bytes are sent: the destination is working on it, it
+    /// only registers, or it closes a unit.
     private static func window(of row: DeliveryRow, _ file: FileRow, _ database: Database) throws -> DeliveryWindow? {
         guard let window = file.policy.window, window.concerns(size: file.identity.size), row.waits == 0,
             row.closes == nil
@@ -107,8 +107,7 @@ extension Journal {
         return window
     }
 
-    /// What `expires_at` is at admission, for a delivery that sends the bytes of its file: the time stands where its window is
-    /// closed.
+    /// `expires_at` at admission of a delivery that sends bytes: the clock stands while its window is closed.
     static func firstExpiry(_ admission: FileAdmission, uptime: Int64, _ now: WallTime) -> Int64? {
         guard let plan = admission.plan, let life = plan.retry.expire?.milliseconds else { return nil }
         guard let window = plan.window, window.concerns(size: admission.arrival.identity.size),
@@ -117,12 +116,12 @@ extension Journal {
         return -life
     }
 
-    /// Lets the time to live of a delivery go on that has waited for its window, and forgets that it has. For one that is
-    /// claimed: it may have waited for others of its content since.
+    /// Restarts the time to live of a delivery that waited for its window. For a claimed one: it may have waited for
+    /// others of its content since.
     static func letIn(_ row: inout DeliveryRow, _ file: FileRow, uptime: Int64?, _ database: Database) throws {
         guard let window = file.policy.window else { return }
         let hasWaited = row.reason == window.reason && row.code == nil
-        // One without a time was put back by a version that forgot it.
+        // A row without a time was put back by a version that forgot it.
         let left: Int64? =
             if let expiry = row.expiresAt {
                 expiry < 0 ? -expiry : nil
@@ -136,7 +135,7 @@ extension Journal {
             "UPDATE delivery SET reason = ?, expires_at = ? WHERE id = ?", row.reason, row.expiresAt, row.id)
     }
 
-    /// The destinations' expiry clocks as last written, in milliseconds.
+    /// The destinations' expiry clocks as written last, in milliseconds.
     package func uptimes() async throws(JournalError) -> [String: Int64] {
         try await read { database in
             Dictionary(
@@ -148,8 +147,9 @@ extension Journal {
 
     package static let expiredAtOnce = 256
 
-    /// Writes a destination's expiry clock and expires what is over its time, except what the destination works on. At most
-    /// `expiredAtOnce` in one transaction, so that nobody waits for long: the caller asks again while it gets as many.
+    /// Writes a destination's expiry clock and expires overdue deliveries, except those that the destination is working
+    /// on. One transaction takes at most `expiredAtOnce`, so nobody waits for long; the caller repeats it while it
+    /// returns that many.
     /// - Returns: the files of the deliveries that expired.
     package func setUptime(
         _ destination: String, _ uptime: Int64, at now: WallTime
@@ -170,7 +170,7 @@ extension Journal {
         }
     }
 
-    /// Ends a delivery whose time is over, unless it was over only while its window was closed.
+    /// Ends an expired delivery, unless its time passed only while its window was closed.
     /// - Returns: its file.
     private static func expire(_ id: Int64, _ uptime: Int64, _ now: WallTime, _ database: Database) throws -> Int64? {
         let row = try delivery(id, database)
@@ -178,7 +178,7 @@ extension Journal {
         do {
             file = try self.file(row.fileID, database)
         } catch  where !(error is DatabaseError) {
-            // What cannot be made out of its row has no window that could be closed.
+            // An unreadable row has no window that could be closed.
             file = nil
         }
         if let file, try postpone(row, file, uptime: uptime, now, database) { return nil }
@@ -186,8 +186,8 @@ extension Journal {
         return row.fileID
     }
 
-    /// The earliest expiry of what waits for each of `destinations`, on its expiry clock in milliseconds. What a destination
-    /// works on does not expire, nor what waits for its volume.
+    /// The earliest expiry among the waiting deliveries of each of `destinations`, on its expiry clock in milliseconds.
+    /// Deliveries that the destination works on, or that wait for their volume, do not expire.
     package func nextExpiries(of destinations: [String]) async throws(JournalError) -> [String: Int64] {
         try await read { database in
             try destinations.reduce(into: [:]) { expiries, destination in
@@ -202,13 +202,13 @@ extension Journal {
         }
     }
 
-    /// A destination's expiry clock: what was written last may be older than what the caller knows.
+    /// A destination's expiry clock; the value written last may be older than the caller's.
     private static func clock(of destination: String, _ known: Int64?, _ database: Database) throws -> Int64 {
         let written = try database.integer("SELECT uptime FROM destination WHERE name = ?", destination)
         return max(written ?? 0, known ?? 0)
     }
 
-    /// The deliveries whose destinations work on them, oldest first.
+    /// Deliveries that their destinations are working on, oldest first.
     package func waiting(limit: Int) async throws(JournalError) -> [WaitingDelivery] {
         try await read { database in
             try database.rows(
@@ -227,7 +227,7 @@ extension Journal {
         }
     }
 
-    /// Deliveries that have notes to go on from, newest first.
+    /// Deliveries with notes to continue from, newest first.
     package func begunDeliveries(limit: Int) async throws(JournalError) -> [Int64] {
         try await read { database in
             try database.integers(
@@ -235,9 +235,9 @@ extension Journal {
         }
     }
 
-    /// Puts a claimed delivery back because its destination works on it. That is no attempt, and no failure; and from now
-    /// on it takes no worker.
-    /// - Returns: whether it went to another lane, whose loops do not know of it yet.
+    /// Puts a claimed delivery back because its destination is working on it. This is neither an attempt nor a failure,
+    /// and from now on it occupies no worker.
+    /// - Returns: whether it moved to another lane, whose loops do not know it yet.
     static func wait(_ row: DeliveryRow, until time: WallTime, saying: String?, _ database: Database) throws -> Bool {
         try database.change(
             """

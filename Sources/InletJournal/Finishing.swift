@@ -2,15 +2,15 @@ internal import GRDB
 package import InletCore
 internal import SystemPackage
 
-/// What became of the source of a file that has been finished, and the batch that ended with it.
+/// The disposition of a finished file's source, and the batch that ended with the file.
 package typealias Finish = (disposition: String, endedBatch: Batch?)
 
-/// An upload that was given up, with what its attempts noted.
+/// An abandoned upload, with its attempts' notes.
 package typealias Leftover = (file: FileRow, delivery: DeliveryRow, checkpoint: [String: [UInt8]])
 
 extension Journal {
-    /// Files whose deliveries have ended but which are not finished, oldest first. What cannot be read of one shows in its
-    /// `damage`, and keeps none of the others from its end.
+    /// Files whose deliveries have ended but which are not finished, oldest first. An unreadable part of a row appears
+    /// in `damage`, and holds up no other file.
     package func unfinished(at now: WallTime, limit: Int) async throws(JournalError) -> [Job] {
         try await read { database in
             var damages: [Int64: String] = [:]
@@ -42,11 +42,11 @@ extension Journal {
         }
     }
 
-    /// How many files could not be moved or removed at their end, up to `most`, and why the oldest could not; nil when all
-    /// could.
+    /// The number of files whose source could not be moved or removed, up to `most`, and the oldest one's reason; nil
+    /// when there are none.
     package func stuck(most: Int = 10_000) async throws(JournalError) -> (files: Int, reason: String)? {
         try await read { database in
-            // Few are unfinished at any time, unless they are all stuck.
+            // Few files are unfinished at any time, unless all of them are stuck.
             let found = try database.row(
                 """
                 SELECT count(*), min(id) FROM (
@@ -60,8 +60,8 @@ extension Journal {
         }
     }
 
-    /// How many files wait because they may not be read, and why the oldest may not; nil when all may. Of each destination so
-    /// many are looked at as `most` says.
+    /// The number of files that wait because they cannot be read, and the oldest one's reason; nil when all are
+    /// readable. Looks at up to `most` for each destination.
     package func forbidden(most: Int = 10_000) async throws(JournalError) -> (files: Int, reason: String)? {
         try await read { database in
             var files: Set<Int64> = []
@@ -81,7 +81,7 @@ extension Journal {
         }
     }
 
-    /// How many files ended as gone within `life` of their admission, since `start`; of the newest `most`.
+    /// The number of files that ended as gone within `life` of their admission, since `start`; among the newest `most`.
     package func goneSoon(
         within life: Duration, since start: WallTime, most: Int = 10_000
     ) async throws(JournalError) -> Int {
@@ -97,8 +97,8 @@ extension Journal {
         }
     }
 
-    /// Whether a file may yet be moved or removed by the rules that it was admitted with: one that is not finished, or that
-    /// a person may have tried again.
+    /// Whether the rules of its admission may still move or remove a file: it is not finished, or a person may retry
+    /// it.
     package func mayFinishMore() async throws(JournalError) -> Bool {
         try await read { database in
             try database.integer(
@@ -110,20 +110,20 @@ extension Journal {
         }
     }
 
-    /// The file is pending again (`queue retry`), or no longer in the journal: no trouble of the database.
+    /// The file is pending again (`queue retry`), or no longer in the journal. Not a database fault.
     private var backInQueue: JournalError {
         .failed(path, "the file was put back in the queue; it is left where it is")
     }
 
-    /// Puts finishing off; `note` shows as the disposition meanwhile.
+    /// Postpones finishing; `note` appears as the disposition meanwhile.
     package func postponeFinish(_ file: Int64, until time: WallTime, note: String) async throws(JournalError) {
         try await change(
             "UPDATE file SET finish_at = ?, disposition = ? WHERE id = ? AND state <> 'pending'", time, note, file)
     }
 
-    /// Writes what the finisher is about to do, before it does it; nil takes it back.
+    /// Writes the finisher's intent before it acts; nil withdraws it.
     ///
-    /// Throws when the file was put back in the queue meanwhile: its deliveries need it where it is.
+    /// Throws when the file was put back in the queue meanwhile: its deliveries need the source in place.
     package func intend(_ file: Int64, _ intent: [UInt8]?) async throws(JournalError) {
         try await commit { database in
             let noted = try database.change(
@@ -132,10 +132,10 @@ extension Journal {
         }
     }
 
-    /// Writes the first intent for a file that still has its own name, unless another job needs what is there: a newer one
-    /// of the same name, or one that sends the same file from another folder, or for a person.
+    /// Writes the first intent for a file that still has its own name, unless another job needs the source: a newer job
+    /// of the same name, or one that sends the same file from another folder or for a person.
     ///
-    /// - Returns: that job; then nothing was written.
+    /// - Returns: the job that needs the source; nothing was written then.
     package func beginFinish(_ file: FileRow, _ intent: [UInt8]) async throws(JournalError) -> Int64? {
         try await commit { database in
             if let other = try Self.needing(file, database) { return other }
@@ -146,8 +146,8 @@ extension Journal {
         }
     }
 
-    /// Of the same root every newer job that is not finished, as it disposes of the file itself. Of other roots those that
-    /// have yet to send it: they may wait for each other otherwise.
+    /// Within the same root: every newer unfinished job, since it disposes of the file itself. In other roots: only
+    /// jobs that have yet to send it, since two could wait for each other otherwise.
     private static func needing(_ file: FileRow, _ database: Database) throws -> Int64? {
         let (home, column): (any SQLValue, String) = file.volume.map { ($0, "volume") } ?? (file.root, "root")
         let same = try database.integer(
@@ -169,10 +169,10 @@ extension Journal {
             "SELECT id FROM file WHERE root = ? AND path = ? AND state = 'pending' LIMIT 1", root, path)
     }
 
-    /// Durable point 3: the source is disposed of as `disposition` says, and the receipt is written.
+    /// Durable point 3: records the source's `disposition` and the receipt.
     ///
     /// - Parameter receipt: the receipt's JSON.
-    /// - Returns: nil when it had been finished before, or is no longer in the state that `file` says.
+    /// - Returns: nil when it was finished before, or no longer has the state in `file`.
     package func finish(
         _ file: FileRow, disposition: String, state: FileState? = nil, receipt: [UInt8], at now: WallTime
     ) async throws(JournalError) -> Finish? {
@@ -208,7 +208,7 @@ extension Journal {
         }
     }
 
-    /// Uploads that were given up while the destination may still hold parts of them: they need an abort there.
+    /// Abandoned uploads of which the destination may still hold parts: they must be aborted there.
     package func leftovers(at now: WallTime, limit: Int) async throws(JournalError) -> [Leftover] {
         try await read { database in
             let ids = try database.integers(
@@ -223,10 +223,10 @@ extension Journal {
         }
     }
 
-    /// The leftover is gone from its destination. If the delivery was sent again meanwhile, its checkpoint is its own.
-    /// That something may be visible under the key stays on record.
+    /// Records that the leftover is gone from its destination. If the delivery was sent again meanwhile, its checkpoint
+    /// is kept. The journal still remembers that something may be visible under the key.
     ///
-    /// - Parameter keeping: the notes that a retry goes on with; nothing is left over for them.
+    /// - Parameter keeping: the notes that a retry continues with; they leave nothing to clean up.
     package func leftoverRemoved(_ delivery: Int64, keeping notes: [String: [UInt8]] = [:]) async throws(JournalError) {
         try await commit { database in
             try database.change(
@@ -243,12 +243,13 @@ extension Journal {
         }
     }
 
-    /// The leftover's destination cannot be asked now, or is in trouble; that is no try.
+    /// The leftover's destination is unreachable or failing; this does not count as an attempt.
     package func postponeLeftover(_ delivery: Int64, until time: WallTime) async throws(JournalError) {
         try await change("UPDATE leftover SET next_at = ? WHERE delivery_id = ?", time, delivery)
     }
 
-    /// The leftover could not be removed; it is tried again at `time`, and after sixteen tries left to the store's expiry.
+    /// The leftover could not be removed. It is tried again at `time`; after sixteen attempts it is left to the store's
+    /// own expiry.
     package func leftoverRemains(_ delivery: Int64, until time: WallTime) async throws(JournalError) {
         try await commit { database in
             try database.change(
@@ -266,7 +267,7 @@ extension Journal {
 }
 
 extension Job {
-    /// Which delivery's proof cannot be read; nil when all can.
+    /// The delivery whose proof cannot be read; nil when all can.
     fileprivate var unproved: String? {
         let unread = deliveries.first { $0.state == .delivered && $0.proof == nil }
         return unread.map { "the proof of its delivery to '\($0.destination)' cannot be read" }

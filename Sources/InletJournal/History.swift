@@ -3,15 +3,15 @@ internal import GRDB
 internal import InletCore
 internal import SystemPackage
 
-/// The tables of the history: what is kept of files that ended long ago, in as few bytes as all later questions allow.
+/// The tables of the history: files that ended long ago, in as few bytes as later questions allow.
 ///
-/// `history_word` holds once what many rows say: states, routes, destinations, policies. `history_place` does so for where
-/// files are: a watched folder, or a volume (`Volume.key`); `kept` counts its files that were left where they were.
-/// `history_file.root` is the folder at which the volume was mounted; NULL for files that are on none. Proofs and checksums
-/// are in their short form (`ShortProof`). A `history_content` stands for a row of `content`.
+/// `history_word` stores values that many rows share once: states, routes, destinations, policies. `history_place` does
+/// the same for where files are: a watched folder, or a volume (`Volume.key`); `kept` counts its files that were left
+/// in place. `history_file.root` is the folder at which the volume was mounted, NULL for files on none. Proofs and
+/// checksums have their short form (`ShortProof`). A `history_content` stands for a row of `content`.
 ///
-/// The two views show it all under the names and with the values of `file` and `delivery`, so that one question can be
-/// asked of either (`JournalTables`).
+/// The two views show the history under the names and with the values of `file` and `delivery`, so that one query
+/// serves both (`JournalTables`).
 extension Schema {
     static let history = [words, files, deliveries, contents, fileView, deliveryView].joined()
 
@@ -84,7 +84,7 @@ extension Schema {
 }
 
 extension Journal {
-    /// By what a file is found in the history: its volume, or the folder that it was found in.
+    /// The history finds a file by its volume, or by the folder in which it was found.
     static func placeName(_ root: FilePath, _ volume: String?) -> [UInt8] {
         volume.map { Array($0.utf8) } ?? root.bytes
     }
@@ -93,9 +93,9 @@ extension Journal {
     static let placeInHistory = "place = (SELECT id FROM history_place WHERE name = ?) AND path = ?"
 }
 
-/// Rows on their way to the history, and back.
+/// Moves rows to the history, and back.
 extension Journal {
-    /// Writes a file with its deliveries into the history. The rows that it is made from are still there.
+    /// Writes a file with its deliveries into the history. The original rows still exist.
     static func insertIntoHistory(_ job: Job, _ database: Database) throws {
         try insertNames(of: job.file.id, database)
         let digests = job.file.digests
@@ -132,7 +132,7 @@ extension Journal {
             """, job.file.id)
     }
 
-    /// What the history has numbers for: words and places that are new to it.
+    /// Adds the words and places that the history does not know yet.
     private static func insertNames(of file: Int64, _ database: Database) throws {
         try database.change(
             """
@@ -154,10 +154,10 @@ extension Journal {
             """, file)
     }
 
-    /// The number of the word in a column. The plus lets the index on words serve, which is of no type.
+    /// The number of the word in a column. The plus removes the column's type, so that the index on words serves.
     private static func number(_ column: String) -> String { "(SELECT id FROM history_word WHERE word = +\(column))" }
 
-    /// Counts a file of the history among those that were left at its place, or no longer.
+    /// Adjusts the count of files that were left in place there.
     private static func countKept(_ files: Int, _ file: FileRow, _ database: Database) throws {
         guard file.disposition == Disposition.kept else { return }
         try database.change(
@@ -165,16 +165,17 @@ extension Journal {
             file.id)
     }
 
-    /// Puts the file back among those that are worked with. Its deliveries follow: they may wait for those of others.
+    /// Moves the file back to the working tables. Its deliveries follow separately: they may wait for other files'
+    /// deliveries.
     static func insertBack(_ file: FileRow, _ database: Database) throws {
         _ = try insert(file, database)
-        // It was counted all the time.
+        // The totals counted it all along.
         try count(-1, file, database)
         try countKept(-1, file, database)
         try database.change("DELETE FROM history_file WHERE id = ?", file.id)
     }
 
-    /// What it came after may have been forgotten since.
+    /// The file that it came after may be forgotten by now.
     static func insertBack(_ row: DeliveryRow, of file: FileRow, _ database: Database) throws {
         try database.change(
             """
@@ -191,7 +192,7 @@ extension Journal {
             FROM history_content WHERE destination = (SELECT id FROM history_word WHERE word = ?1) AND digest = ?2
                 AND delivery_id = ?3
             """
-        // Another may have brought it since this one was deleted there.
+        // Another file may have brought the content since this one was deleted there.
         try database.change(
             "INSERT OR IGNORE INTO content (destination, digest, delivery_id) SELECT ?1, digest, delivery_id \(past)",
             row.destination, digest, row.id)
@@ -199,8 +200,8 @@ extension Journal {
     }
 }
 
-/// Short forms of what the journal writes as JSON elsewhere: a history is mostly checksums. What they begin with tells the
-/// two apart, so that a reader takes either.
+/// Short forms of values that the journal writes as JSON elsewhere: most of a history is checksums. The first character
+/// distinguishes the two, so a reader accepts either.
 
 extension ContentHash {
     /// `md5/8388608:BASE64`; without `/…` where it is over the whole content.
@@ -218,7 +219,7 @@ extension ContentHash {
         self.init(digest: Digest(algorithm, bytes), partSize: names.count == 2 ? Int64(names[1]) : nil)
     }
 
-    /// From either form.
+    /// Reads either form.
     init(note: [UInt8]) throws {
         if note.first == UInt8(ascii: "{") {
             self = try JSON.decode(note)
@@ -232,7 +233,7 @@ extension [Digest] {
     /// `sha256:BASE64,md5:BASE64`.
     var short: String { map { ContentHash(digest: $0, partSize: nil).short }.joined(separator: ",") }
 
-    /// From either form.
+    /// Reads either form.
     init(note: [UInt8]) throws {
         if note.first == UInt8(ascii: "[") {
             self = try JSON.decode(note)
@@ -245,10 +246,10 @@ extension [Digest] {
 }
 
 extension Proof {
-    /// - Parameter key: that of its delivery, which the short form does not repeat.
+    /// - Parameter key: the key of its delivery, which the short form omits.
     func short(of key: String?) throws -> [UInt8] { try JSON.encode(ShortProof(self, of: key)) }
 
-    /// From either form.
+    /// Reads either form.
     init(note: [UInt8], of key: String?) throws {
         if note.first == UInt8(ascii: "[") {
             let short: ShortProof = try JSON.decode(note)
@@ -259,7 +260,7 @@ extension Proof {
     }
 }
 
-/// A JSON array: method, size, and what there is of key, content, tag, URL, details, secrets and address.
+/// A JSON array: method, size, and those of key, content, tag, URL, details, secrets and address that exist.
 private struct ShortProof: Codable {
     private var method: Proof.Method
     private var size: Int64
@@ -307,11 +308,11 @@ private struct ShortProof: Codable {
     }
 }
 
-/// Where files are kept in the journal: among those that are worked with, or in the history. Both can be asked the same
-/// question: `\(tables.files)` and `\(tables.deliveries)` stand for `file` and `delivery`, with all their columns.
+/// The two places of files in the journal: the working tables and the history. Both answer the same query:
+/// `\(tables.files)` and `\(tables.deliveries)` stand for `file` and `delivery`, with all their columns.
 ///
-/// What the history has of a path is older than all that `current` has: a search for the newest asks `current` first, and the
-/// history only if there is nothing.
+/// The history of a path is older than everything in `current`, so a search for the newest asks `current` first, and
+/// the history only if that has nothing.
 enum JournalTables: CaseIterable {
     case current
     case history

@@ -1,23 +1,23 @@
 internal import GRDB
 package import InletCore
 
-/// Where the search for files that can go to the history stands: which of the states it is at, and the last file there.
+/// The position of the search for files that can move to the history: the current state, and the last file of it.
 package typealias HistoryPlace = (state: Int, last: Int64)
 
-/// What one step of that search did: how many files went to the history, where to go on (nil when that was all), and a time at
-/// which none of the files that are too young yet had been finished (nil when no such file was met).
+/// The result of one step: the number of files moved; where to continue (nil when complete); and a time before which
+/// none of the too young files was finished (nil when there was none).
 package typealias HistoryStep = (files: Int, next: HistoryPlace?, youngest: WallTime?)
 
 extension Journal {
-    /// States of files that can go to the history. What failed or expired waits for a person. What has been replaced comes
-    /// first, because it goes before what has replaced it.
+    /// States of files that can move to the history. Failed and expired files wait for a person. Replaced files come
+    /// first, because they move before their replacement.
     static let statesOfHistory: [FileState] = [.superseded, .gone, .cancelled, .rejected, .duplicate, .delivered]
 
-    /// Files in one transaction: it keeps others waiting for a few milliseconds.
+    /// The number of files in one transaction: others wait for a few milliseconds.
     static let movedAtOnce = 25
 
-    /// Moves some of the files that were finished at `time` or before to the history, in one transaction: at every moment all
-    /// that is known of a file is in one of the two places. Writes nothing where there is nothing to move.
+    /// Moves some of the files that were finished at `time` or before to the history, in one transaction: at every
+    /// moment a file is complete in one of the two places. Writes nothing when there is nothing to move.
     package func moveToHistory(
         finishedBy time: WallTime, from place: HistoryPlace = (0, 0)
     ) async throws(JournalError) -> HistoryStep {
@@ -47,7 +47,7 @@ extension Journal {
             return true
         }
         for row in rows {
-            // Those behind it came later still.
+            // Files behind it came even later.
             if isYoung(row.admitted) {
                 isOver = true
                 break
@@ -61,7 +61,7 @@ extension Journal {
         return (files, step)
     }
 
-    /// Puts a file's part of the totals right, which only the triggers of `file` keep otherwise.
+    /// Corrects a file's part of the totals, which otherwise only the triggers of `file` keep.
     static func count(_ files: Int64, _ file: FileRow, _ database: Database) throws {
         try database.change(
             "UPDATE tally SET files = files + ?, bytes = bytes + ? WHERE state = ?", files,
@@ -69,26 +69,28 @@ extension Journal {
     }
 }
 
-/// Files on their way to the history, in one transaction.
+/// Moves files to the history, in one transaction.
 private struct HistoryMove {
     let database: Database
     let time: WallTime
-    /// Whether nothing of a batch needs it where it is.
+    /// Whether nothing of a batch needs the file where it is.
     var batches: [Int64: Bool] = [:]
     var files = 0
 
-    /// Of one path, with all that followed it. Of more, the oldest go first, by themselves.
+    /// The limit for one path and everything that followed it. Where there is more, the oldest files move first, on
+    /// their own.
     private static let mostTogether = 200
     private static let states = Journal.statesOfHistory.literals
 
-    /// Moves a file, with what must go before or with it; leaves it where it is while anything still needs it there.
+    /// Moves a file, with everything that must go before or with it; leaves it in place while anything still needs it
+    /// there.
     mutating func take(_ file: Int64) throws {
         guard let group = try group(of: file) else { return }
         let jobs: [Job]
         do {
             jobs = try group.map { try Journal.job(Journal.file($0, database), database) }
         } catch {
-            // What cannot be read stays as it is.
+            // Unreadable rows stay in place.
             guard !(error is DatabaseError) else { throw error }
             return
         }
@@ -96,13 +98,13 @@ private struct HistoryMove {
         let list = "[\(group.map(String.init).joined(separator: ","))]"
         try database.change("DELETE FROM receipt WHERE file_id IN (SELECT value FROM json_each(?))", list)
         try database.change("DELETE FROM file WHERE id IN (SELECT value FROM json_each(?))", list)
-        // They have not been forgotten: the totals keep counting them.
+        // Moved files are not forgotten: the totals still count them.
         for job in jobs { try Journal.count(1, job.file, database) }
         files += jobs.count
     }
 
-    /// The file, what came before it under its path, and what follows any of those: a path has nothing older than its history
-    /// outside of that, and what follows goes with what it follows.
+    /// The file, the earlier files of its path, and the followers of any of them. A path has nothing older than its
+    /// history outside of it, and followers move with the file that they follow.
     private mutating func group(of file: Int64) throws -> [Int64]? {
         var group: Set<Int64> = []
         var waiting = [file]
@@ -142,9 +144,9 @@ private struct HistoryMove {
         return try found.map { try canMove(batch: $0) } ?? true
     }
 
-    /// A batch goes once it has ended, its lists are written, and none of its files waits for a person. A unit's marker that
-    /// failed with it does so for ever, and is left behind. The files are looked at only where the batch's state leaves it
-    /// open: there may be very many, and they go a few at a time.
+    /// A batch moves once it has ended, its lists are written, and none of its files waits for a person. A unit's
+    /// marker that failed with it never changes again, and stays behind. The files are examined only where the batch's
+    /// state leaves the question open: there may be very many, and they move a few at a time.
     private mutating func canMove(batch: Int64) throws -> Bool {
         if let known = batches[batch] { return known }
         let can =
@@ -161,24 +163,24 @@ private struct HistoryMove {
     }
 }
 
-/// Which files come back from the history with others: those of the same batch, what any of them comes after, and all that is
-/// newer under the same paths. A path may have been written to for years, and a unit may have any number of files: there may
-/// be more than one transaction should bring back.
+/// The files that return from the history with others: those of the same batch, those that any of them comes after, and
+/// everything newer under the same paths. A path may have been written for years and a unit may have any number of
+/// files, so there may be more than one transaction should bring back.
 private struct HistoryRestore {
     let database: Database
-    /// How many to look for at most.
+    /// The most to look for.
     var most = Int.max
     var met: Set<Int64> = []
     var batches: Set<Int64> = []
-    /// In an order of which each beginning may come back without the rest: what is newer before what is older, what others
-    /// come after before them.
+    /// Ordered so that any beginning of the list may return without the rest: newer before older, predecessors before
+    /// followers.
     var files: [Int64] = []
 
-    /// Whether there may be more than it looked for.
+    /// Whether there may be more than `most`.
     var isFull: Bool { files.count >= most }
 
-    /// Adds a file with all that comes back with it; nothing where it is not in the history. The file is the last: while it
-    /// is there, its batch is found by it.
+    /// Adds a file with all that returns with it; nothing when it is not in the history. The file is last: while it is
+    /// there, its batch can be found by it.
     mutating func add(_ file: Int64) throws {
         let found = try database.row("SELECT batch_id FROM history_file WHERE id = ?", file) {
             $0.optionalInteger(0)
@@ -218,17 +220,17 @@ private struct HistoryRestore {
     }
 }
 
-/// Files that come back from the history, because a person or a late companion goes on with them. They are then as they were,
-/// under their numbers, and go there again in time.
+/// Files that return from the history because a person or a late companion needs them. They keep their state and their
+/// numbers, and move to the history again in time.
 extension Journal {
-    /// Bounds how long others wait for one transaction that brings files back.
+    /// Limits how long one transaction that brings files back makes others wait.
     static let revivedAtOnce = 256
 
-    /// Brings back what an action needs of the history, if that is much: so many files in a transaction, with turns for others
-    /// in between. What is left for the action's own is less. A process that dies meanwhile leaves some files back and some
-    /// not, as it does on their way to the history.
+    /// Brings back the files that an order needs of the history, when there are many: a bounded number in each
+    /// transaction, with turns for others in between. The order's own transaction handles the rest. A process that dies
+    /// meanwhile leaves some files back and some not, as on the way to the history.
     ///
-    /// - Parameter wanted: the files that the action brings back.
+    /// - Parameter wanted: the files that the order brings back.
     func reviveAhead(_ wanted: @escaping @Sendable (Database) throws -> [Int64]) async throws(JournalError) {
         var isMore = true
         while isMore {
@@ -236,7 +238,7 @@ extension Journal {
         }
     }
 
-    /// - Returns: whether there may be more to bring back; nothing was where one transaction can bring all of it.
+    /// - Returns: whether there may be more to bring back; nothing was done where one transaction can bring all of it.
     static func revivePart(of files: [Int64], _ database: Database) throws -> Bool {
         var revival = HistoryRestore(database: database, most: revivedAtOnce)
         for file in files where !revival.isFull { try revival.add(file) }
@@ -244,7 +246,7 @@ extension Journal {
         return revival.isFull
     }
 
-    /// Brings a file back, with all that comes back with it (`HistoryRestore`).
+    /// Brings a file back, with everything that returns with it (`HistoryRestore`).
     /// - Returns: whether it was in the history.
     @discardableResult
     static func revive(_ file: Int64, _ database: Database) throws -> Bool {
@@ -258,26 +260,26 @@ extension Journal {
         let jobs = try files.sorted().map { try job(self.file($0, database), database) }
         for job in jobs { try insertBack(job.file, database) }
         let deliveries = jobs.flatMap { job in job.deliveries.map { (file: job.file, row: $0) } }
-        // In the order in which they were made: who waits for another comes after it.
+        // In the order of their creation: a follower comes after the file that it waits for.
         for delivery in deliveries.sorted(by: { $0.row.id < $1.row.id }) {
             try insertBack(delivery.row, of: delivery.file, database)
         }
     }
 
-    /// Brings a file back of which something could be sent again, and what the history has of its batch. Without that it stays
-    /// where it is.
+    /// Brings back a file that can partly be sent again, with its batch's files in the history. Any other file stays
+    /// there.
     static func reviveUndelivered(_ file: Int64, _ database: Database) throws {
         for found in try undelivered(file, database) { try revive(found, database) }
     }
 
-    /// Of the history: the file, if something of it could be sent again; or one of its batch, if it is back itself.
+    /// The file itself if part of it can be sent again, or a member of its batch if the file is already back.
     static func undelivered(_ file: Int64, _ database: Database) throws -> [Int64] {
         let undelivered = try database.integer(
             "SELECT file_id FROM history_as_delivery WHERE file_id = ? AND state <> 'delivered' LIMIT 1", file)
         return try [undelivered, restOfBatch(of: file, database)].compactMap(\.self)
     }
 
-    /// A file in the history whose batch is that of one which is not there; nil when there is none.
+    /// A file in the history whose batch belongs to a job that is not there; nil when there is none.
     static func restOfBatch(of file: Int64, _ database: Database) throws -> Int64? {
         try database.integer(
             "SELECT id FROM history_file WHERE batch_id = (SELECT batch_id FROM file WHERE id = ?) LIMIT 1", file)

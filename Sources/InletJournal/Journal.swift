@@ -7,12 +7,12 @@ package import SystemPackage
 
 /// The crash-safe queue: every file seen, every delivery owed, every proof. SQLite in WAL mode with `synchronous=FULL`.
 ///
-/// Three of its transactions are the durable points: `admit`, `settle(… .delivered)` and `finish`. The process may die
-/// between any two. One connection writes and checkpoints, in one process: the owner holds the state directory's lock.
+/// Three transactions are the durable points: `admit`, `settle(… .delivered)` and `finish`. The process may die between
+/// any two. One connection of one process writes and checkpoints: its owner holds the state directory's lock.
 package final class Journal: Sendable {
     /// The database file.
     package let path: FilePath
-    /// Seals the secrets of notes and proofs that are written here, and opens them for those who read.
+    /// Seals secrets in the notes and proofs written here, and opens them for readers.
     package let seal: any Sealing
     let database: DatabaseQueue
     /// Device and inode of the database and its log.
@@ -21,11 +21,11 @@ package final class Journal: Sendable {
 
     /// Opens or creates the journal and brings its schema up to date.
     ///
-    /// A journal that does not open is renamed, never changed or removed, and `JournalError` says where it went.
+    /// A journal that does not open is renamed, never changed or removed; `JournalError` names its new place.
     ///
     /// - Parameters:
-    ///   - seal: what keeps secrets out of it.
-    ///   - prepare: called with the file, made if need be, before SQLite opens it; its `-wal` and `-shm` get the owner
+    ///   - seal: keeps secrets out of the file.
+    ///   - prepare: receives the file, created if needed, before SQLite opens it; its `-wal` and `-shm` get the owner
     ///     that it has then.
     package init(
         path: FilePath, now: WallTime, seal: any Sealing = NoSeal(), prepare: (FilePath) -> Void = { _ in }
@@ -45,7 +45,7 @@ package final class Journal: Sendable {
         _ = isMemoryUncounted
         _ = hasNoHoles
         try requireNoRestore(path)
-        // SQLite removes the write-ahead log of an empty database, and what was committed with it.
+        // SQLite removes the write-ahead log of an empty database, and with it all that was committed.
         if try size(path.string) == 0, try size(path.string + "-wal") > 0 {
             throw try JournalError.unreadable(
                 path, setAside: setAside(path, as: "unreadable", now), cause: "it is empty")
@@ -56,14 +56,14 @@ package final class Journal: Sendable {
         makePrivate(path)
         prepare(path)
         let database = try DatabaseQueue(path: path.string, configuration: configuration)
-        // Not synced one by one: what a power cut takes back of them is done again at the next start, and the first commit
-        // after them syncs the log with them in it.
+        // Not synced one by one: work that a power cut undoes is repeated at the next start, and the first later commit
+        // syncs the log with them in it.
         try Schema.migrator.migrate(database)
         try requireFullSync(database)
         return database
     }
 
-    /// Asked for before the first connection, which sets the library up.
+    /// Called before the first connection, which initialises the library.
     private static let isMemoryUncounted = inlet_sqlite_leave_memory_uncounted() == SQLITE_OK
 
     /// After that, because it sets the library up.
