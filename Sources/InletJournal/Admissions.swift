@@ -12,8 +12,8 @@ package struct FileAdmission: Sendable {
     /// The expiry clock of each destination, in milliseconds.
     package var uptimes: [String: Int64]
     package var rejection: (route: Route, reason: String, code: ErrorCode)?
-    /// A person asked for the file, so it is admitted even if the journal knows the path, unless a newer row sends the
-    /// same file to the same destinations. nil admits only new files.
+    /// A person asked for the file, so it is admitted even if the journal knows the path. Exception: a newer row sends
+    /// the same file to the same destinations. nil admits only new files.
     package var newerThan: Int64?
     /// Companions, admitted in the same transaction: none is ever visible without its main file.
     package var companions: [CompanionAdmission] = []

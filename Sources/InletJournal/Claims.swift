@@ -22,10 +22,10 @@ package struct ClaimRequest: Sendable {
     var owner: String { lane == .big ? Journal.begunOwner : "\(lane)" }
 }
 
-/// The result of an exchange: the outcomes of the ended claims, in their order; the new claims, by priority and then by
-/// how long they have waited; the time at which the next delivery with room is due; and due deliveries that cannot be
-/// read. The time is nil when none waits for its time, and when the wanted number was claimed, since more may be due
-/// now.
+/// The result of an exchange. The ended claims' outcomes have their claims' order; the new claims are ordered by
+/// priority, then by how long they waited. Further: the time at which the next delivery with room is due, and due
+/// deliveries that cannot be read. The time is nil when none waits for its time, and when the wanted number was
+/// claimed, since more may be due now.
 package typealias Exchange = (
     settled: [SettledFile], claims: [Claim], nextDue: WallTime?, damaged: [UnreadableDelivery]
 )

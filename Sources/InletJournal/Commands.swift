@@ -30,13 +30,14 @@ package enum ActionOutcome: Sendable, Equatable {
     case skipped(String)
 }
 
-/// The result of one step of cancelling everything that waits: the number of files cancelled, their running deliveries,
-/// the number of files left alone by reason, and the files still to do. The last is nil when the work is complete.
+/// The result of one step of cancelling everything that waits. It holds the number of cancelled files, their running
+/// deliveries, the number of files left alone by reason, and the files still to do. The last is nil when the work is
+/// complete.
 package typealias ClearingStep = (files: Int, running: [Int64], skipped: [String: Int], next: Range<Int64>?)
 
 extension Journal {
     /// Why no delivery of a file was cancelled.
-    static let hasEnded = "has ended already"
+    static let hasEnded = "has already ended"
 
     /// Applies `action` to each file, completely or not at all.
     ///

@@ -45,13 +45,13 @@ struct CommitQueue: Sendable {
 /// Each change runs in its own savepoint, so a change that throws rolls back only itself. A caller resumes once the
 /// transaction with its change is durable, and receives the commit's error if there is one.
 extension Journal {
-    /// How long transactions took that changed something since this was opened, from their begin until they were on the disk,
-    /// in seconds: each once, however many changes shared it.
+    /// The durations of transactions that changed something since the journal was opened, in seconds, from their begin
+    /// until they were on disk. Each counts once, however many changes shared it.
     package var writeTimes: Histogram { commits.withLock { $0.written } }
 
     /// Runs `body` in the next group commit and returns when it is durable.
     ///
-    /// - Parameter durable: called with what came of it, on the thread that writes: before anybody can read or change it.
+    /// - Parameter durable: receives the outcome on the writing thread, before anybody can read or change it.
     @discardableResult
     func commit<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value,
@@ -89,7 +89,7 @@ extension Journal {
             try database.change("RELEASE change")
             return value
         } catch {
-            // A full disk takes back the whole transaction, and the savepoint with it.
+            // A full disk rolls back the whole transaction, and the savepoint with it.
             if database.isInsideTransaction {
                 try database.change("ROLLBACK TO change")
                 try database.change("RELEASE change")
@@ -98,7 +98,7 @@ extension Journal {
         }
     }
 
-    /// Commits one batch, and stands in line again for the rest, so that a steady stream of changes lets reads through.
+    /// Commits one batch and queues again for the rest, so that a steady stream of changes lets reads through.
     private func drain(_ database: Database) {
         let batch = commits.withLock { $0.next() }
         let start = ContinuousClock.now
@@ -106,12 +106,12 @@ extension Journal {
             var answers: [@Sendable () -> Void] = []
             var changes = 0
             try database.inTransaction(.immediate) {
-                // Inside the transaction: a connection that was closed meanwhile must not be asked.
+                // Inside the transaction: a connection closed meanwhile must not be used.
                 changes = database.totalChangesCount
                 answers = try batch.map { try $0.run(database, batch.count == 1) }
                 return .commit
             }
-            // A transaction that changed nothing has not waited for the disk.
+            // A transaction without changes did not wait for the disk.
             if database.totalChangesCount != changes {
                 let time = start.duration(to: .now)
                 commits.withLock { $0.written.add(time) }

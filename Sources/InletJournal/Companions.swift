@@ -1,13 +1,13 @@
 internal import GRDB
 package import InletCore
 
-/// A file that is taken into the journal with, or after, the file it belongs to.
+/// A file that enters the journal with, or after, the file it belongs to.
 package struct CompanionAdmission: Sendable {
     package var arrival: FoundFile
     package var companion: Companion
     package var category: String
     package var mediaType: String
-    /// The destinations that can store it, with its lane there.
+    /// The destinations that can store it, with its lane at each.
     package var lanes: [String: Lane]
 
     package init(
@@ -20,18 +20,18 @@ package struct CompanionAdmission: Sendable {
         self.lanes = lanes
     }
 
-    /// Whether what it says goes with its file where it cannot be stored itself.
+    /// Whether its content travels with its file where the companion itself cannot be stored.
     fileprivate var isCarried: Bool { companion.kind == .metadata || companion.kind == .marker }
 }
 
 extension Journal {
-    /// Durable point 1 for a companion whose file is in the journal already: it goes to the same destinations, after the
-    /// file, under a key beside its. When the file has failed there, so has the companion.
+    /// Durable point 1 for a companion whose file is already in the journal: it goes to the same destinations, after
+    /// the file, under a key beside the file's. Where the file has failed, so has the companion.
     ///
     /// - Parameters:
-    ///   - main: the file's id; `busy` when it is no longer there.
-    ///   - durable: told of the outcome, and of the file, before the companion can be claimed.
-    /// - Returns: `rejected` for metadata whose values can no longer go with its file.
+    ///   - main: the file's id; the outcome is `busy` when it is no longer there.
+    ///   - durable: receives the outcome, and the file, before the companion can be claimed.
+    /// - Returns: `rejected` for metadata that can no longer travel with its file.
     package func admitLate(
         _ companion: CompanionAdmission, main: Int64, uptimes: [String: Int64], at now: WallTime,
         durable: @escaping @Sendable (AdmissionOutcome, _ main: Job?) -> Void = { _, _ in }
@@ -47,15 +47,15 @@ extension Journal {
         return outcome
     }
 
-    /// Takes a file that was rejected for its sidecar out of the journal, with the companions that were rejected with it, so
-    /// that they are new again. Receipts stay.
+    /// Removes a file that was rejected for its sidecar, with the companions rejected with it, so that they are new
+    /// again. Receipts stay.
     ///
     /// - Returns: false while any of them is not disposed of yet, and for every other file.
     package func retake(_ main: Int64) async throws(JournalError) -> Bool {
         try await reviveAhead { try [main, Self.restOfBatch(of: main, $0)].compactMap(\.self) }
         return try await commit { database in
             try Self.revive(main, database)
-            // It may have come back without them, as what is newer under the path of another.
+            // The file may have returned without them, as the newer file of another's path.
             if let companion = try Self.restOfBatch(of: main, database) { try Self.revive(companion, database) }
             let rejected = "state = 'rejected' AND code = ?"
             let code = ErrorCode.badSidecar.rawValue
@@ -101,7 +101,7 @@ extension Journal {
             delivery.key = try freeKey(key, leader.destination, database)
             delivery.lane = admission.lanes[leader.destination] ?? .small
             delivery.priority = leader.priority
-            // How long its file is on its way is not its own fault, either.
+            // Time during which its file is being sent does not count either.
             let isHeld = batch.isOpen || leader.state != .delivered
             let life = isHeld ? nil : new.policy.retry.expire
             delivery.expiresAt = life.map { (uptimes[leader.destination] ?? 0) + $0.milliseconds }
@@ -123,19 +123,19 @@ extension Journal {
         new.category = admission.category
         new.role = admission.companion.kind.rawValue
         if admission.companion.kind == .derived {
-            // It can be made again; and it is nobody's but ours.
+            // It can be made again, and belongs to nobody else.
             (new.policy.onSuccess, new.policy.onFailure) = (.delete, .keep)
             (new.policy.receipts, new.policy.dedupe, new.policy.manifest) = (.none, .off, nil)
             return new
         }
-        // Its bytes are nowhere else.
+        // Its bytes exist nowhere else.
         if !isStored, new.policy.onSuccess == .delete, admission.arrival.identity.size > 0 {
             new.policy.onSuccess = .archive
         }
         return new
     }
 
-    /// Why a companion of `main` goes nowhere; nil when it does not.
+    /// The reason that a companion of `main` is not sent anywhere; nil when it is.
     private static func refusal(_ main: FileRow, isLate: Bool, isTaken: Bool) -> String? {
         let name = DisplayText.escape(FileName(main.path).bytes)
         if main.state == .rejected { return "its file \(name) was rejected: \(main.reason ?? "no reason is known")" }
@@ -145,7 +145,8 @@ extension Journal {
             : "no destination of its file \(name) stores it"
     }
 
-    /// Inserts a delivery behind `leader`: due when that is delivered, or now when it is; ended when it ended otherwise.
+    /// Inserts a delivery behind `leader`: due when `leader` is delivered, or now if it is already. Where `leader`
+    /// ended otherwise, so does this one.
     private static func follow(
         _ leader: DeliveryRow, _ delivery: NewDelivery, isHeld: Bool, _ now: WallTime, _ database: Database
     ) throws {
@@ -160,9 +161,9 @@ extension Journal {
         }
     }
 
-    /// What waits for `leader` goes on: companions are due, and what only goes with it has arrived. A registration waits for
-    /// the companions, too.
-    /// - Returns: whether there was any.
+    /// Continues the deliveries that waited for `leader`: companions are due, and those that only travel with it have
+    /// arrived. A registration also waits for the companions.
+    /// - Returns: whether there were any.
     @discardableResult
     static func release(
         followersOf leader: DeliveryRow, _ proof: Proof, _ now: WallTime, _ database: Database
@@ -182,7 +183,7 @@ extension Journal {
         return !followers.isEmpty
     }
 
-    /// What has been proved of the deliveries that this one waited for, and the unit that its file belongs to.
+    /// The proofs of the deliveries that this one waited for, and the unit of its file.
     package func context(
         of delivery: DeliveryRow, in file: FileRow
     ) async throws(JournalError) -> (upstream: [UpstreamDelivery], batch: OrderBatch?) {
@@ -191,9 +192,10 @@ extension Journal {
         }
     }
 
-    /// Lets the time to live of a delivery begin that has waited for others until now; no effect on one that has a time.
+    /// Starts the time to live of a delivery that waited for others until now; no effect on one that already has a
+    /// time.
     ///
-    /// - Parameter time: when it expires, on the destination's uptime clock, in milliseconds.
+    /// - Parameter time: its expiry on the destination's uptime clock, in milliseconds.
     package func startExpiry(of delivery: Int64, at time: Int64) async throws(JournalError) {
         try await change("UPDATE delivery SET expires_at = ? WHERE id = ? AND expires_at IS NULL", time, delivery)
     }
@@ -218,13 +220,14 @@ extension Journal {
 
     // MARK: - In transactions of others
 
-    /// Whether `follower` tells another destination of what `leader` stores, rather than storing a companion beside it.
+    /// Whether `follower` registers what `leader` stores at another destination, rather than storing a companion beside
+    /// it.
     static func isRegistration(_ follower: DeliveryRow, of leader: DeliveryRow) -> Bool {
         follower.afterID == leader.id && follower.fileID == leader.fileID
     }
 
-    /// The registrations behind `leader` are due once it is delivered and its companions there have ended, however they did.
-    /// - Returns: whether there was any.
+    /// Registrations behind `leader` are due once it is delivered and its companions there have ended in any way.
+    /// - Returns: whether there were any.
     @discardableResult
     static func releaseRegistrations(after leader: Int64, _ now: WallTime, _ database: Database) throws -> Bool {
         try database.change(
@@ -240,8 +243,8 @@ extension Journal {
             """, now, leader) > 0
     }
 
-    /// A delivery has ended, in whatever way: what waited for it, without following it, is due if it was the last.
-    /// - Returns: whether there was any.
+    /// A delivery has ended in some way: deliveries that waited for it without following it are due if it was the last.
+    /// - Returns: whether there were any.
     @discardableResult
     static func releaseOthers(besides row: DeliveryRow, _ now: WallTime, _ database: Database) throws -> Bool {
         let hasRegistration = try row.afterID.map { try releaseRegistrations(after: $0, now, database) } ?? false
@@ -249,13 +252,14 @@ extension Journal {
         return hasRegistration || hasClosing
     }
 
-    /// Why a delivery ends with the one that it waits for: a registration says where the file could not be stored.
+    /// The reason that a delivery ends with the one it waits for: a registration names the destination that could not
+    /// store the file.
     static func reason(_ reason: String, of leader: DeliveryRow, for follower: DeliveryRow) -> String {
         isRegistration(follower, of: leader) ? "not stored in '\(leader.destination)': \(reason)" : reason
     }
 
-    /// What a registration that ends without a proof leaves behind, to be put after its reason; empty where nothing was
-    /// stored for it.
+    /// The objects that stay behind when a registration ends without proof, for the end of its reason; empty where
+    /// nothing was stored.
     static func remainder(of row: DeliveryRow, _ database: Database) throws -> String {
         guard let afterID = row.afterID else { return "" }
         let leader = try delivery(afterID, database)

@@ -2,15 +2,15 @@ internal import GRDB
 package import InletCore
 package import SystemPackage
 
-/// The delivery that brought a content to a destination first.
+/// The delivery that first brought a content to a destination.
 package struct Original: Sendable, Equatable {
     package var job: Int64
-    /// The whole path of its file, as it was admitted.
+    /// The full path of its file at admission.
     package var path: FilePath
     package var proof: Proof
 
-    /// The proof for a file of the same content: where it is there already, and whose work that was. What lets a person
-    /// undo the delivery stays with the first.
+    /// The proof for a file of the same content: where the content already is, and which job brought it. Secrets that
+    /// let a person undo the delivery stay with the first.
     package var link: Proof {
         var link = proof
         link.secrets = nil
@@ -19,7 +19,7 @@ package struct Original: Sendable, Equatable {
     }
 }
 
-/// What is asked of the journal about a content: has it been brought to these destinations?
+/// A question about a content: has it been brought to these destinations?
 package struct ContentQuery: Sendable, Codable {
     package var digest: Digest
     package var size: Int64
@@ -37,7 +37,7 @@ package struct ContentQuery: Sendable, Codable {
 }
 
 extension Journal {
-    /// A content that a delivery is to bring to a destination.
+    /// A content to be brought to a destination.
     struct DeliveryContent {
         var delivery: Int64?
         var destination: String
@@ -52,14 +52,14 @@ extension Journal {
             fields = question.fields
         }
 
-        /// nil where the content is not known.
+        /// nil where the content is unknown.
         init?(_ file: FileRow, _ row: DeliveryRow) {
             guard let digest = file.digests.sha256, row.closes == nil else { return nil }
             (delivery, destination, fields) = (row.id, row.destination, row.fields)
             (self.digest, size, route) = (digest.bytes, file.identity.size, file.route)
         }
 
-        /// nil where the content is not known, or to be sent whoever has it.
+        /// nil where the content is unknown, or must be sent whoever has it.
         init?(_ plan: Plan, _ step: DeliverySteps.Step, size: Int64) {
             guard plan.dedupe.covers(isRegistration: step.after != nil), let digest = plan.digests.sha256 else {
                 return nil
@@ -71,8 +71,8 @@ extension Journal {
 }
 
 extension DuplicateRule {
-    /// Whether a delivery asks for the content first. What is registered under `link` is registered again: it is
-    /// another name for the same bytes.
+    /// Whether a delivery first looks for its content. Under `link` a registration is made again: it is another name
+    /// for the same bytes.
     func covers(isRegistration: Bool) -> Bool { self == .skip || self == .link && !isRegistration }
 }
 
@@ -81,29 +81,30 @@ extension [Digest] {
 }
 
 /// Contents by their SHA-256. The row of a content and a destination names the delivery that brings it there: from its
-/// claim where the route asks for it (`dedupe:`), else from its proof. Only that delivery's state says whether it did.
+/// claim where the route asks for that (`dedupe:`), otherwise from its proof. Only that delivery's state tells whether
+/// it arrived.
 extension Journal {
-    /// How a content stands at a destination, for a delivery that is to bring it there.
+    /// The state of a content at a destination, for a delivery that should bring it there.
     enum ContentStatus: Equatable {
-        /// Nobody has brought it, or brings it now.
+        /// Nobody has brought it or is bringing it.
         case free
-        /// It was brought for another purpose: another route, with other fields.
+        /// It was brought for another purpose: by another route, with other fields.
         case apart
         case brought(Original)
-        /// Another delivery is at it; look again then.
+        /// Another delivery is bringing it; look again then.
         case underWay(job: Int64, lookAt: WallTime)
     }
 
-    /// How long a delivery waits for a twin that is being sent, if nothing wakes it.
+    /// How long a delivery waits for a twin that is being sent, unless something wakes it.
     private static let patience = Duration.seconds(30)
-    /// A twin that is only tried again after this is not waited for.
+    /// A twin whose next attempt is later than this is not awaited.
     private static let shortWait = Duration.seconds(60)
 
     /// The deliveries that brought a content, by destination.
     package func originals(_ question: ContentQuery) async throws(JournalError) -> [String: Original] {
         try await read { database in
             try question.destinations.reduce(into: [:]) { found, destination in
-                // The time decides only about what is under way.
+                // The time matters only for deliveries under way.
                 let now = WallTime(milliseconds: 0)
                 let status = try Self.status(of: DeliveryContent(question, destination), at: now, database)
                 if case .brought(let original) = status { found[destination] = original }
@@ -114,7 +115,7 @@ extension Journal {
     // MARK: - In transactions of others
 
     static func status(of wanted: DeliveryContent, at now: WallTime, _ database: Database) throws -> ContentStatus {
-        // The history may still have an earlier delivery of a content that was delivered again since.
+        // The history may still hold an earlier delivery of a content that was delivered again since.
         try status(of: wanted, at: now, in: .current, database)
             ?? status(of: wanted, at: now, in: .history, database) ?? .free
     }
@@ -133,7 +134,7 @@ extension Journal {
             """, wanted.destination, wanted.digest
         ) { row -> ContentStatus in
             let first = DeliveryRow.width
-            // One that cannot be read proves nothing.
+            // An unreadable delivery proves nothing.
             guard let holder = try? DeliveryRow(row), row.integer(first + 3) == wanted.size else { return .free }
             if holder.id == wanted.delivery { return .free }
             let isSamePurpose = row.text(first) == wanted.route || holder.fields == wanted.fields
@@ -152,20 +153,21 @@ extension Journal {
         case .claimed: return .underWay(job: holder.fileID, lookAt: now + patience)
         case .ready:
             if holder.hasBegun { return .underWay(job: holder.fileID, lookAt: now + patience) }
-            // One whose file is out of reach may be so for days.
+            // A delivery whose file is out of reach may stay so for days.
             guard holder.code != .sourceGone, holder.nextAt <= now + shortWait else { return .free }
             return .underWay(job: holder.fileID, lookAt: max(holder.nextAt, now) + .seconds(1))
         default: return .free
         }
     }
 
-    /// Decides what a claim does about a content that its route wants only once, before it is claimed. One that has left
-    /// something at the destination goes on with it.
+    /// Decides, before a claim, about a content that its route wants only once. A delivery that left something at the
+    /// destination continues with that.
     ///
-    /// No two wait for each other: a delivery waits for the one that the content's row names, and that one goes when it is due.
+    /// No two deliveries wait for each other: each waits for the one that the content's row names, which is sent when
+    /// it is due.
     ///
-    /// - Returns: who has brought the content, so that nothing is sent, and whether the delivery waits for a twin. With neither
-    ///   it is sent itself, and twins wait for it from now on.
+    /// - Returns: the delivery that brought the content, so that nothing is sent; and whether to wait for a twin. With
+    ///   neither the delivery is sent, and twins wait for it from now on.
     static func deduplicate(_ claim: Claim, _ now: WallTime, _ database: Database) throws -> (
         original: Original?, waits: Bool
     ) {
@@ -174,7 +176,7 @@ extension Journal {
             let wanted = DeliveryContent(file, row)
         else { return (nil, false) }
         try database.change("DELETE FROM twin WHERE delivery_id = ?", row.id)
-        // What is stored anew is registered anew.
+        // A content stored anew is registered anew.
         if let leader = row.afterID, try delivery(leader, database).proof?.sameAs == nil { return (nil, false) }
         switch try status(of: wanted, at: now, database) {
         case .apart: return (nil, false)
@@ -201,7 +203,7 @@ extension Journal {
             wanted.destination, wanted.digest, delivery)
     }
 
-    /// Remembers that a delivery has brought its content, unless another one has.
+    /// Records that a delivery brought its content, unless another did.
     static func rememberContent(
         of file: FileRow, _ row: DeliveryRow, _ proof: Proof, _ now: WallTime, _ database: Database
     ) throws {
@@ -215,8 +217,8 @@ extension Journal {
         }
     }
 
-    /// The twins that waited for a delivery look again.
-    /// - Returns: whether there was any.
+    /// Makes twins that waited for a delivery due.
+    /// - Returns: whether there were any.
     @discardableResult
     static func wakeTwins(of leader: Int64, _ now: WallTime, _ database: Database) throws -> Bool {
         let woken = try database.change(
@@ -228,7 +230,7 @@ extension Journal {
         return woken > 0
     }
 
-    /// Forgets that a delivery, or the one that it is a link to, brought its content: it was deleted at the destination, so the
+    /// Forgets that a delivery, or the one it links to, brought its content: it was deleted at the destination, so the
     /// next file of that content is sent.
     static func forgetContent(of id: Int64, _ database: Database) throws {
         let row = try delivery(id, database)
@@ -246,7 +248,7 @@ extension Journal {
             """, wanted.destination, wanted.digest)
     }
 
-    /// Why a delivery is delivered that sent nothing; nil for one that did.
+    /// The reason that a delivery counts as delivered without sending; nil for one that sent.
     static func linkReason(_ proof: Proof, _ database: Database) throws -> String? {
         guard let job = proof.sameAs else { return nil }
         let first = try FileRow.one(job, database)
@@ -255,12 +257,12 @@ extension Journal {
     }
 }
 
-/// A destination is its address, not its name: what was proved at one endpoint and bucket is not claimed for another.
+/// A destination is its address, not its name: a proof from one endpoint and bucket is not claimed for another.
 extension Journal {
-    /// Takes note of where destinations are from now on.
+    /// Records the current addresses of destinations.
     ///
     /// - Parameter addresses: by the names of destinations (`Destination.address`).
-    /// - Returns: the names of those that were elsewhere before.
+    /// - Returns: the names of destinations that had another address before.
     @discardableResult
     package func setAddresses(_ addresses: [String: String]) async throws(JournalError) -> [String] {
         try await commit { database in
@@ -280,7 +282,7 @@ extension Journal {
         }
     }
 
-    /// Whether `proof` is of where the destination is now.
+    /// Whether `proof` is from the destination's current address.
     static func isHere(_ proof: Proof, _ destination: String, _ database: Database) throws -> Bool {
         let known = try database.row(
             "SELECT address, first_address FROM destination WHERE name = ? AND address IS NOT NULL", destination
@@ -289,7 +291,7 @@ extension Journal {
         return (proof.address ?? known.first) == known.now
     }
 
-    /// Of the deliveries of `job`, those that are proved where their destinations are now.
+    /// The deliveries of `job` that are proved at their destinations' current addresses.
     package func standing(of job: Job) async throws(JournalError) -> Set<Int64> {
         try await read { database in
             try job.deliveries.reduce(into: []) { here, row in
@@ -299,9 +301,9 @@ extension Journal {
         }
     }
 
-    /// Sends deliveries of a file again that have arrived, under the keys that they have: elsewhere, or because a person wants it.
+    /// Sends deliveries that have arrived again under their keys: the destination has moved, or a person asked for it.
     ///
-    /// - Parameter uptimes: as `retry` has them.
+    /// - Parameter uptimes: as for `retry`.
     /// - Returns: false where nothing is done: one of them has no key of its own, because the content was there.
     package func resend(
         _ deliveries: Set<Int64>, of file: Int64, uptimes: [String: Int64], at now: WallTime
@@ -316,7 +318,7 @@ extension Journal {
             else { return false }
             for row in rows {
                 try Self.forgetContent(of: row.id, database)
-                // `retry` takes what has ended without a proof.
+                // `retry` takes deliveries that ended without a proof.
                 try database.change("UPDATE delivery SET state = 'cancelled', proof = NULL WHERE id = ?", row.id)
             }
             return try Self.retry(file, uptimes, [:], now, database)

@@ -2,27 +2,27 @@ internal import GRDB
 package import InletCore
 package import SystemPackage
 
-/// A delivery whose destination works on it.
+/// A delivery that its destination is working on.
 package struct WaitingDelivery: Sendable, Equatable {
     package var id: Int64
     package var file: Int64
-    /// The whole path of its file.
+    /// The full path of its file.
     package var path: FilePath
     package var size: Int64
     package var route: String
     package var destination: String
-    /// What the destination does, in its words.
+    /// The destination's description of its work.
     package var saying: String?
-    /// When it is asked again.
+    /// The time of the next question.
     package var until: WallTime
     package var admittedAt: WallTime
 }
 
-/// What a claim may take: the due deliveries, in their order.
+/// The due deliveries that a claim may take, in their order.
 extension Journal {
-    /// Those of one priority, by their times, except where a window is closed: such a delivery is put back. Each priority is asked
-    /// for by itself: what is not due yet in one is not walked past to find what is due in the next. One that was cancelled and
-    /// put back while its holder still runs has an owner until that one has let go.
+    /// Within a priority they are ordered by time; where a window is closed, a delivery is put back. Each priority has
+    /// its own query, so deliveries that are not due yet in one do not delay the due ones of the next. A delivery
+    /// cancelled and put back while its holder still runs keeps its owner until the holder lets go.
     static func due(
         _ room: ClaimCapacity, _ lane: Lane, _ priority: Priority, _ most: Int, _ now: WallTime, _ database: Database
     ) throws -> (claims: [Claim], damaged: [UnreadableDelivery]) {
@@ -43,7 +43,7 @@ extension Journal {
                     let hasNotes = row.integer(DeliveryRow.width + FileRow.width) != 0
                     return (try DeliveryRow(row), try FileRow(row, from: DeliveryRow.width), hasNotes)
                 } catch {
-                    let reason = "its row in the journal is damaged; it is tried again at the next start (\(error))"
+                    let reason = "its row in the journal is damaged; the next start tries it again (\(error))"
                     damaged.append((row.integer(0), FileRow.fullPath(row, from: DeliveryRow.width), reason))
                     return nil
                 }

@@ -112,7 +112,7 @@ extension Journal {
 
     /// The file is pending again (`queue retry`), or no longer in the journal. Not a database fault.
     private var backInQueue: JournalError {
-        .failed(path, "the file was put back in the queue; it is left where it is")
+        .failed(path, "the file is in the queue again, so it stays where it is")
     }
 
     /// Postpones finishing; `note` appears as the disposition meanwhile.
@@ -132,8 +132,8 @@ extension Journal {
         }
     }
 
-    /// Writes the first intent for a file that still has its own name, unless another job needs the source: a newer job
-    /// of the same name, or one that sends the same file from another folder or for a person.
+    /// Writes the first intent for a file that still has its own name, unless another job needs the source. That is a
+    /// newer job of the same name, or one that sends the same file from another folder or for a person.
     ///
     /// - Returns: the job that needs the source; nothing was written then.
     package func beginFinish(_ file: FileRow, _ intent: [UInt8]) async throws(JournalError) -> Int64? {

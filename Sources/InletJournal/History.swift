@@ -6,8 +6,8 @@ internal import SystemPackage
 /// The tables of the history: files that ended long ago, in as few bytes as later questions allow.
 ///
 /// `history_word` stores values that many rows share once: states, routes, destinations, policies. `history_place` does
-/// the same for where files are: a watched folder, or a volume (`Volume.key`); `kept` counts its files that were left
-/// in place. `history_file.root` is the folder at which the volume was mounted, NULL for files on none. Proofs and
+/// the same for places: a watched folder, or a volume (`Volume.key`). Its `kept` counts the files that were left in
+/// place. `history_file.root` is the folder at which the volume was mounted, NULL for files on none. Proofs and
 /// checksums have their short form (`ShortProof`). A `history_content` stands for a row of `content`.
 ///
 /// The two views show the history under the names and with the values of `file` and `delivery`, so that one query

@@ -4,8 +4,8 @@ package import InletCore
 /// The position of the search for files that can move to the history: the current state, and the last file of it.
 package typealias HistoryPlace = (state: Int, last: Int64)
 
-/// The result of one step: the number of files moved; where to continue (nil when complete); and a time before which
-/// none of the too young files was finished (nil when there was none).
+/// The result of one step: the number of files moved, and where to continue (nil when complete). The time is one before
+/// which none of the too young files was finished (nil when there was none).
 package typealias HistoryStep = (files: Int, next: HistoryPlace?, youngest: WallTime?)
 
 extension Journal {
@@ -16,7 +16,7 @@ extension Journal {
     /// The number of files in one transaction: others wait for a few milliseconds.
     static let movedAtOnce = 25
 
-    /// Moves some of the files that were finished at `time` or before to the history, in one transaction: at every
+    /// Moves some of the files that were finished at `time` or before to the history, in one transaction. At every
     /// moment a file is complete in one of the two places. Writes nothing when there is nothing to move.
     package func moveToHistory(
         finishedBy time: WallTime, from place: HistoryPlace = (0, 0)

@@ -83,16 +83,16 @@ package final class Journal: Sendable {
         return configuration
     }
 
-    /// The journal says what was in watched folders, and where it went: nobody else reads it. SQLite gives `-wal` and `-shm`
-    /// the same mode. An existing file that is not ours to change is opened as it is.
+    /// The journal records the contents of watched folders and where they went, so only its owner may read it. SQLite
+    /// gives `-wal` and `-shm` the same mode. An existing file that we may not change is opened without changes.
     ///
-    /// A symlink is not followed, nor one that is put there at this moment.
+    /// Symlinks are not followed, even when one appears at this moment.
     static func makePrivate(_ path: FilePath) {
         let mode: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
         let making: FileDescriptor.OpenOptions = [.create, .exclusiveCreate, .noFollow, .closeOnExec]
-        // One that is there already, or cannot be made, is what opening it then says.
+        // If it exists or cannot be made, opening it reports the reason.
         try? FileDescriptor.open(path, .writeOnly, options: making, permissions: .ownerReadWrite).close()
-        // A place, and no open file: closing one takes SQLite's locks away (fcntl(2)).
+        // Keeps the path, not an open file: closing one drops SQLite's locks (fcntl(2)).
         let place = FileDescriptor.OpenOptions(rawValue: 0o10_000_000)  // O_PATH (open(2))
         do {
             let file = try FileDescriptor.open(path, .readOnly, options: [place, .noFollow, .closeOnExec])
@@ -100,11 +100,11 @@ package final class Journal: Sendable {
                 try FileManager.default.setAttributes(mode, ofItemAtPath: "/proc/self/fd/\(file.rawValue)")
             }
         } catch {
-            // A file that is another user's keeps its mode.
+            // Another user's file keeps its mode.
         }
     }
 
-    /// Looks through a connection that cannot write: opening in WAL mode writes to the file, and closing checkpoints it.
+    /// Looks through a read-only connection: opening in WAL mode writes to the file, and closing checkpoints it.
     private static func isNewerButSound(_ path: FilePath) throws -> Bool {
         var configuration = Configuration()
         configuration.readonly = true
@@ -115,25 +115,28 @@ package final class Journal: Sendable {
                 return try Schema.migrator.hasBeenSuperseded(database)
             }
         } catch let error as DatabaseError where error.resultCode == .SQLITE_READONLY {
-            // A process died while it made the database: only a connection that writes can roll back its last transaction.
+            // A process died while it created the database: only a writing connection can roll back its last
+            // transaction.
             return false
         }
     }
 
-    /// Up to this size, some 35,000 files, a start reads the whole journal to find damage before it can spread. That takes
-    /// about 10 ms a MiB: 5 s and more for a million files, whose damage shows when it is read, or at the next backup.
+    /// Up to this size, some 35,000 files, a start reads the whole journal to find damage before it can spread. That
+    /// takes about 10 ms a MiB, so 5 s and more for a million files. Damage in a larger journal shows when it is read,
+    /// or at the next backup.
     private static let checkedSize: Int64 = 16 << 20
 
-    /// Throws `SQLITE_CORRUPT` when the structure of the database is damaged; a byte within a value is not noticed.
+    /// Throws `SQLITE_CORRUPT` when the structure of the database is damaged. A changed byte within a value goes
+    /// unnoticed.
     static func requireSound(_ database: Database) throws {
         let said = try String.fetchOne(database, sql: "PRAGMA quick_check(1)") ?? "no answer"
         if said == "ok" { return }
-        // The check puts into words what a read would have failed with: a disk that does not read is no damage.
+        // The check reports read errors as text: a disk that does not read is not damage.
         let isUnread = said.contains("unable to get the page") || said.contains("failed to get page")
         throw DatabaseError(resultCode: isUnread ? .SQLITE_IOERR : .SQLITE_CORRUPT, message: said)
     }
 
-    /// Every commit is on the disk when it returns. Asked for last and read back: GRDB's WAL mode sets NORMAL by itself.
+    /// Every commit is on disk when it returns. Set last and read back: GRDB's WAL mode sets NORMAL by itself.
     private static func requireFullSync(_ database: DatabaseQueue) throws {
         let level = try database.inDatabase { database in
             try database.execute(sql: "PRAGMA synchronous = FULL")
@@ -152,9 +155,9 @@ package final class Journal: Sendable {
         return .unreadable(path, setAside: try setAside(path, as: "unreadable", now), cause: cause.message ?? "damaged")
     }
 
-    /// Renames the database with its `-wal` and `-shm`, so that nothing of it is lost.
+    /// Renames the database with its `-wal` and `-shm`, so that nothing is lost.
     static func setAside(_ path: FilePath, as kind: String, _ now: WallTime) throws(JournalError) -> FilePath {
-        // A restore puts another one in its place.
+        // A restore replaces it.
         if kind != "replaced" { try mayBegin(path) }
         let stamp = now.rfc3339.filter(\.isNumber)
         let target = FilePath(path.string + ".\(kind)-\(stamp)")
@@ -168,7 +171,7 @@ package final class Journal: Sendable {
         return target
     }
 
-    /// Bytes of a file; 0 when there is none.
+    /// The size of a file in bytes; 0 when it is missing.
     static func size(_ file: String) throws -> Int64 {
         do {
             return (try FileManager.default.attributesOfItem(atPath: file)[.size] as? NSNumber)?.int64Value ?? 0
@@ -177,7 +180,7 @@ package final class Journal: Sendable {
         }
     }
 
-    /// A change of one statement. - Returns: how many rows it changed.
+    /// A change of one statement. - Returns: the number of rows changed.
     @discardableResult
     func change(_ sql: String, _ values: any SQLValue...) async throws(JournalError) -> Int {
         try await commit { try $0.change(sql, values) }
@@ -187,7 +190,7 @@ package final class Journal: Sendable {
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws(JournalError) -> Value {
         do {
-            // A read is short and ends even in a cancelled task: "cancelled" would look like a failing journal.
+            // A read is short and completes even in a cancelled task: "cancelled" would look like a failing journal.
             return try await Self.on(database) { try Self.atOneMoment($0, body) }
         } catch {
             throw .from(error, at: path)
@@ -206,20 +209,20 @@ package final class Journal: Sendable {
 
     /// Checkpoints the WAL and closes the connection; closing twice is harmless, and later calls throw.
     package func close() {
-        // As SQL: `Database.checkpoint` does not look whether the connection is still there. What stays in the log is read from
-        // it at the next start.
+        // As SQL: `Database.checkpoint` does not check that the connection still exists. The next start reads the rest
+        // of the log.
         try? database.inDatabase { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
-        // What is in the log of a connection that does not close is read from it at the next start.
+        // If the connection does not close, the next start reads its log.
         try? database.close()
     }
 }
 
-/// Whether the journal is where it belongs: a lost one is never taken for a first start.
+/// Whether the journal is where it belongs: a lost one is never mistaken for a first start.
 extension Journal {
-    /// Refuses to begin an empty journal where one was. Where nothing was, it says so beside `path` until the journal is made.
-    /// Blocks.
+    /// Refuses to begin an empty journal where there was one. Where there was none, leaves a note beside `path` until
+    /// the journal exists. Blocks.
     ///
-    /// - Parameter traces: files that are made after a journal only, or after this call.
+    /// - Parameter traces: files that exist only after a journal did, or after this call.
     package static func requireNotLost(_ path: FilePath, traces: [FilePath]) throws(JournalError) {
         let isEmpty: Bool
         do {
@@ -234,7 +237,7 @@ extension Journal {
         try mayBegin(path)
     }
 
-    /// Says that an empty journal at `path` is wanted: there was none, or it was set aside.
+    /// Notes that an empty journal at `path` is wanted: there was none, or it was set aside.
     static func mayBegin(_ path: FilePath) throws(JournalError) {
         let mark = beginning(of: path)
         do {
@@ -245,7 +248,7 @@ extension Journal {
         }
     }
 
-    /// The journal is there: from now on its absence is a loss.
+    /// The journal exists: from now on its absence is a loss.
     package static func hasBegun(_ path: FilePath) throws(JournalError) {
         let mark = beginning(of: path)
         guard isThere(mark) else { return }
@@ -268,8 +271,8 @@ extension Journal {
         }
     }
 
-    /// Throws `displaced` when the open files are no longer those that have the names; another error where that cannot be
-    /// seen. Blocks.
+    /// Throws `displaced` when the names no longer lead to the open files, and another error where that cannot be
+    /// checked. Blocks.
     package func requirePlace() throws(JournalError) {
         do {
             guard try Self.place(of: path) == place, try Self.size(path.string) > 0 else {
@@ -283,32 +286,33 @@ extension Journal {
     }
 }
 
-/// What can be wrong with the journal, split by who must react.
+/// Faults of the journal, split by who must react.
 package enum JournalError: Error, Sendable, CustomStringConvertible {
-    /// The disk under the journal is full; admission stops and goes on when space returns.
+    /// The disk under the journal is full; admission stops, and continues when space returns.
     case full(FilePath)
-    /// The disk does not read or write (`EIO`, a quota, a file system that went read-only); goes on when it does.
+    /// The disk does not read or write (`EIO`, a quota, a file system that became read-only); work continues when it
+    /// does.
     case ioError(FilePath, cause: String)
-    /// The process, or the system, has no file descriptor left; goes on when one is free.
+    /// The process or the system has no file descriptor left; work continues when one is free.
     case noDescriptors(FilePath)
-    /// An open journal turned out to be damaged. It is left as it is: what can still be read of it is.
+    /// The open journal is damaged. It stays untouched, so that its readable parts can be saved.
     case damaged(FilePath, cause: String)
-    /// The file is not a journal, or damaged; it was renamed to `setAside` and nothing of it was changed.
+    /// The file is damaged or not a journal; it was renamed to `setAside`, unchanged.
     case unreadable(FilePath, setAside: FilePath, cause: String)
     /// Written by a newer version of Inlet; set aside in the same way.
     case newerSchema(FilePath, setAside: FilePath)
-    /// There is no journal, or an empty one, where `trace` says that there was one. Nothing was made or changed.
+    /// The journal is missing or empty, although `trace` shows that there was one. Nothing was created or changed.
     case lost(FilePath, trace: FilePath)
-    /// Another program has the journal locked, for longer than one that only reads it; goes on when it lets go.
+    /// Another program holds a lock on the journal for longer than a reader would; work continues when it lets go.
     case locked(FilePath)
-    /// The file of an open journal is gone, is empty, or is another one: what is written to it ends with the process.
+    /// The open journal's file is gone, empty or another one: everything written to it ends with the process.
     case displaced(FilePath)
-    /// Anything else SQLite reports.
+    /// Any other error from SQLite.
     case failed(FilePath, String)
 
     package var isFull: Bool { if case .full = self { true } else { false } }
 
-    /// Nothing but room, or the end of another program, is wanted: a start waits for it.
+    /// Only space, or the end of another program, is needed: a start waits for it.
     package var isPassing: Bool {
         switch self {
         case .full, .locked: true
@@ -316,7 +320,7 @@ package enum JournalError: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The disk, a lock, or the process's want of descriptors, and not one row: the next question gets the same answer.
+    /// The cause is the disk, a lock or missing descriptors, not one row: the next query fails in the same way.
     package var isOfDisk: Bool {
         switch self {
         case .full, .ioError, .noDescriptors, .locked: true
@@ -327,34 +331,34 @@ package enum JournalError: Error, Sendable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .full(let path):
-            "\(path.display): the disk is full; free some space and Inlet goes on by itself"
+            "\(path.display): the disk is full. Free some space; Inlet then continues automatically"
         case .ioError(let path, let cause):
-            "\(path.display): the disk does not read or write (\(cause)); see 'dmesg', quotas and mounts. "
-                + "Inlet goes on by itself when it does"
+            "\(path.display): the disk cannot be read or written (\(cause)). Check 'dmesg', quotas and mounts; "
+                + "Inlet continues automatically"
         case .noDescriptors(let path):
-            "\(path.display): no file descriptor is left; raise the limit (LimitNOFILE=, 'ulimit -n'). "
-                + "Inlet goes on by itself when one is free"
+            "\(path.display): no file descriptor is left. Raise the limit (LimitNOFILE=, 'ulimit -n'); "
+                + "Inlet continues automatically when one is free"
         case .damaged(let path, let cause):
-            "\(path.display): the journal is damaged (\(cause)). Stop Inlet, then go on from a backup with "
-                + "'inlet queue restore FILE --yes', or with an empty journal by 'inlet queue reset --yes': "
-                + "both keep the damaged one"
+            "\(path.display): the journal is damaged (\(cause)). Stop Inlet, then restore a backup with "
+                + "'inlet queue restore FILE --yes', or begin an empty journal with 'inlet queue reset --yes'. "
+                + "Both keep the damaged one"
         case .unreadable(let path, let aside, let cause):
-            "\(path.display): the journal cannot be read (\(cause)). It was kept as \(aside.display). "
-                + "'inlet queue restore FILE --yes' goes on from a backup. " + Self.advice
+            "\(path.display): the journal cannot be read (\(cause)). It is kept as \(aside.display). "
+                + "'inlet queue restore FILE --yes' restores a backup. " + Self.advice
         case .newerSchema(let path, let aside):
-            "\(path.display): the journal was written by a newer version of Inlet. It was kept as \(aside.display); "
+            "\(path.display): the journal was written by a newer version of Inlet. It is kept as \(aside.display); "
                 + "to use it, install that version and rename it back. " + Self.advice
         case .lost(let path, let trace):
-            "\(path.display): the journal is gone or empty, but \(trace.display) says that there was one. Put it back, "
-                + "go on from a backup with 'inlet queue restore FILE --yes', or with an empty journal by "
-                + "'inlet queue reset --yes': files still in the watched folders would then be sent again"
+            "\(path.display): the journal is gone or empty, but \(trace.display) shows that there was one. Put it back, "
+                + "restore a backup with 'inlet queue restore FILE --yes', or begin an empty journal with "
+                + "'inlet queue reset --yes'. An empty journal sends files again that are still in the watched folders"
         case .locked(let path):
-            "\(path.display): another program has the journal locked ('fuser -v \(path.display)' names it). "
-                + "Inlet goes on by itself when it has let go"
+            "\(path.display): another program has locked the journal ('fuser -v \(path.display)' names it). "
+                + "Inlet continues automatically when the lock is gone"
         case .displaced(let path):
-            "\(path.display): the journal was removed, emptied or replaced while Inlet uses it. Its content is saved in "
-                + "'backups' beside it, now and once more when Inlet stops: stop Inlet, then go on from the newest one "
-                + "with 'inlet queue restore FILE --yes'"
+            "\(path.display): the journal was removed, emptied or replaced while Inlet uses it. Stop Inlet, then restore the newest "
+                + "backup with 'inlet queue restore FILE --yes'. Inlet saves the content in 'backups' beside it, "
+                + "now and once more when it stops"
         case .failed(let path, let cause):
             "\(path.display): \(cause)"
         }
@@ -365,13 +369,13 @@ package enum JournalError: Error, Sendable, CustomStringConvertible {
         unless their watch entry says 'existing: skip'.
         """
 
-    /// The error that `cause` means for the journal at `path`.
+    /// The error for a failure of the journal at `path`.
     static func from(_ cause: any Error, at path: FilePath) -> JournalError {
         if let known = cause as? JournalError { return known }
         guard let database = cause as? DatabaseError else { return .failed(path, "\(cause)") }
         let message = database.message ?? "SQLite error \(database.extendedResultCode.rawValue)"
         switch database.extendedResultCode {
-        // The second: no room for the index of the write-ahead log.
+        // The second: no space for the index of the write-ahead log.
         case .SQLITE_FULL, .SQLITE_IOERR_SHMSIZE: return .full(path)
         case .SQLITE_IOERR_NOMEM: return .failed(path, "out of memory")
         default: break
@@ -389,8 +393,8 @@ package enum JournalError: Error, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Whether no file can be opened at this moment (`EMFILE`, `ENFILE`): SQLite says "unable to open" for a missing folder and
-    /// for a full table of descriptors alike.
+    /// Whether no file can be opened now (`EMFILE`, `ENFILE`): SQLite reports "unable to open" for a missing folder and
+    /// for a full descriptor table alike.
     private static var isShortOfDescriptors: Bool {
         do {
             try FileDescriptor.open("/dev/null", .readOnly).close()

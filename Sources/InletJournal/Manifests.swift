@@ -1,36 +1,37 @@
 internal import GRDB
 package import InletCore
 
-/// A checksum list that is owed since its unit ended.
+/// A checksum list that is due since its unit ended.
 package struct ManifestOrder: Sendable, Equatable {
     package var batch: Int64
-    /// Which of the batch's ends it is about.
+    /// The batch's end that it covers.
     package var generation: Int
-    /// nil for one that cannot be read.
+    /// nil for an unreadable rule.
     package var rule: ManifestRule?
     package var attempts: Int
-    /// Why it could not be written the last time.
+    /// Why the last attempt to write it failed.
     package var reason: String?
 }
 
-/// Checksum lists of units: a row of `manifest` each, written in the transaction that ends the unit, and removed when the
-/// list is where it belongs.
+/// Checksum lists of units: one row of `manifest` each, written in the transaction that ends the unit, and removed when
+/// the list is in place.
 extension Journal {
-    /// Part of the end of a batch: a unit whose route asks for a list is owed one. What earlier ends are owed, this covers.
+    /// Part of a batch's end: a unit whose route asks for a list gets one due. It also covers lists due from earlier
+    /// ends.
     static func owe(manifestOf batch: Batch, _ now: WallTime, _ database: Database) throws {
         guard batch.unit != nil else { return }
         let policies = try database.rows(
             "SELECT policy FROM file WHERE batch_id = ? AND role IS NULL AND state <> 'rejected' ORDER BY id LIMIT 10",
             batch.id
         ) { FilePolicy.readable($0.bytes(0)) }
-        // They are all of one route.
+        // All have the same route.
         guard let rule = policies.lazy.compactMap(\.self).first?.manifest else { return }
         try database.change(
             "INSERT OR REPLACE INTO manifest (batch_id, generation, rule, next_at) VALUES (?, ?, ?, ?)", batch.id,
             batch.generation, try JSON.encode(rule), now)
     }
 
-    /// The list that has been due longest; nil when none is.
+    /// The list that has been due longest; nil when none is due.
     package func nextManifest(at now: WallTime) async throws(JournalError) -> ManifestOrder? {
         try await read { database in
             try database.row(
@@ -41,23 +42,23 @@ extension Journal {
             ) { row in
                 ManifestOrder(
                     batch: row.integer(0), generation: row.int(1),
-                    // Without its rule it is owed all the same: whoever writes it says what is wrong.
+                    // A list without a readable rule is still due: the writer reports the fault.
                     rule: try? JSON.decode(row.bytes(2)), attempts: row.int(3), reason: row.text(4))
             }
         }
     }
 
-    /// When the next list is due; nil when none is owed.
+    /// When the next list is due; nil when there is none.
     package func manifestDue() async throws(JournalError) -> WallTime? {
         try await read { try $0.time("SELECT min(next_at) FROM manifest") }
     }
 
-    /// The list is written, or nobody needs it any more; one of a later end is still owed.
+    /// The list is written or no longer needed; the list of a later end is still due.
     package func manifestDone(_ order: ManifestOrder) async throws(JournalError) {
         try await change("DELETE FROM manifest WHERE batch_id = ? AND generation = ?", order.batch, order.generation)
     }
 
-    /// The list could not be written; it is tried again at `time`.
+    /// The list could not be written; the next attempt is at `time`.
     package func manifestFailed(
         _ order: ManifestOrder, reason: String, until time: WallTime
     ) async throws(JournalError) {
@@ -68,12 +69,12 @@ extension Journal {
             """, time, reason, order.batch, order.generation)
     }
 
-    /// Whether a file that is not of `batch` has or had a key below `folder` at a destination.
+    /// Whether a file outside `batch` has or had a key below `folder` at a destination.
     package func hasOthers(
         besides batch: Int64, below folder: String, at destination: String
     ) async throws(JournalError) -> Bool {
         try await read { database in
-            // All keys that begin with "folder/": '0' is the character behind '/'.
+            // All keys that begin with "folder/": '0' follows '/'.
             try database.exists(
                 """
                 SELECT 1 FROM delivery CROSS JOIN file ON file.id = file_id
@@ -97,7 +98,7 @@ extension Journal {
         }
     }
 
-    /// A batch, or without a number the one that ended last; nil when there is none.
+    /// A batch; without a number, the batch that ended last. nil when there is none.
     package func batch(_ id: Int64?) async throws(JournalError) -> Batch? {
         try await read { database in
             let found = try database.integer(
@@ -110,8 +111,8 @@ extension Journal {
 
     private static let page = 500
 
-    /// The files of a batch in the order of their admission, its marker included, as far as they can be read: `isDamaged`
-    /// says of which that is not all. Read in pages, so that a large unit holds up nobody else.
+    /// The files of a batch in the order of their admission, its marker included. `isDamaged` marks files that are
+    /// partly unreadable. Read in pages, so that a large unit holds up nobody else.
     package func jobs(ofBatch batch: Int64) async throws(JournalError) -> [Job] {
         var jobs: [Job] = []
         while true {

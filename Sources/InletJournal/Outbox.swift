@@ -1,11 +1,11 @@
 internal import GRDB
 package import InletCore
 
-/// A receiver of notices, as far as the journal must know it.
+/// A notification receiver, as far as the journal must know it.
 package struct NotificationSink: Sendable, Equatable {
     package var name: String
     package var events: Set<NotificationEvent>
-    /// Only files and batches of these; empty = of all.
+    /// Only files and batches of these routes; empty = all.
     package var routes: [String]
 
     package init(name: String, events: Set<NotificationEvent>, routes: [String] = []) {
@@ -15,39 +15,39 @@ package struct NotificationSink: Sendable, Equatable {
     }
 }
 
-/// A row of `outbox`: something that a receiver is to be told.
+/// A row of `outbox`: a notification for a receiver.
 package struct QueuedNotification: Sendable, Equatable {
     package var id: Int64
     package var sink: String
     package var event: NotificationEvent
-    /// The file's or batch's id; nil for what concerns neither.
+    /// The file's or batch's id; nil for other subjects.
     package var subject: Int64?
     package var createdAt: WallTime
-    /// JSON: a file's receipt, or what a destination's or batch's notice says of it. Empty until that has been put together.
+    /// JSON: a file's receipt, or the text of a destination's or batch's notice. Empty until it has been composed.
     package var payload: [UInt8]
-    /// Tries that failed.
+    /// The number of failed attempts.
     package var attempts: Int
 }
 
-/// What a receiver is to be told next.
+/// The next notification for a receiver.
 package enum NextNotification: Sendable, Equatable {
     case due(QueuedNotification)
-    /// The first in line waits for its time, and whatever comes waits behind it.
+    /// The first in line waits for its time, and everything else waits behind it.
     case blocked(until: WallTime)
-    /// Nothing is in line; something that was refused is tried again then.
+    /// The line is empty; a refused notification is tried again then.
     case later(WallTime)
     case none
 }
 
-/// What is said of a thing, such as a volume.
+/// The message about a thing, such as a volume.
 package typealias LastWord = (thing: String, word: String)
 
 extension Journal {
-    /// Registers the notification receivers. From then on the transaction that ends a file or a batch also writes its notices,
-    /// by triggers of this connection: without receivers there are none, and nothing costs anything.
+    /// Registers the notification receivers. From then on the transaction that ends a file or a batch also writes its
+    /// notices, by triggers of this connection. Without receivers there are no triggers, and no cost.
     ///
-    /// - Returns: what tells this journal's notices from those of any other, for as long as it lives; and how many notices are
-    ///   gone that waited for receivers which are no longer configured, by receiver.
+    /// - Returns: an identifier that distinguishes this journal's notices from any other's, for the journal's life; and
+    ///   the number of dropped notices by receiver, for receivers that are no longer configured.
     package func setSinks(
         _ sinks: [NotificationSink], at now: WallTime
     ) async throws(JournalError) -> (identity: String, dropped: [String: Int]) {
@@ -75,8 +75,8 @@ extension Journal {
     private static let noTriggers =
         "DROP TRIGGER IF EXISTS temp.notice_of_file; DROP TRIGGER IF EXISTS temp.notice_of_batch;"
 
-    /// A file is finished when its receipt is written: whoever finishes one cannot forget to tell. The marker of a unit is
-    /// nobody's file.
+    /// A file is finished when its receipt is written, so no caller that finishes one can forget its notice. A unit's
+    /// marker is not a file of the user.
     private static let fileTrigger = """
         CREATE TEMP TRIGGER notice_of_file AFTER INSERT ON main.receipt BEGIN
             INSERT INTO outbox (sink, event, subject, created_at, payload, next_at)
@@ -88,7 +88,7 @@ extension Journal {
         END
         """
 
-    /// What is said of a batch is put together when its notice is sent: nothing of it changes unless it goes on.
+    /// A batch's notice is composed when it is sent: the batch changes only if it continues.
     private static let batchTrigger = """
         CREATE TEMP TRIGGER notice_of_batch AFTER UPDATE OF ended_at ON main.batch
             WHEN old.ended_at IS NULL AND new.ended_at IS NOT NULL
@@ -99,10 +99,10 @@ extension Journal {
         END
         """
 
-    /// How long notifications that were given up are kept to be looked at.
+    /// How long abandoned notifications are kept for inspection.
     private static let failedKept = Duration.seconds(-30 * 86_400)
 
-    /// Of receivers that left the configuration everything goes; of the others what failed long ago.
+    /// Everything for receivers that left the configuration; for the others, notifications that failed long ago.
     private static func dropNotices(
         exceptFor names: Set<String>, before now: WallTime, _ database: Database
     ) throws -> [String: Int] {
@@ -120,7 +120,7 @@ extension Journal {
         return dropped
     }
 
-    /// Random, made once: a row's number alone would come again in the next journal.
+    /// Random, made once: a row's number alone would repeat in the next journal.
     private static func identity(_ database: Database) throws -> String {
         try database.change(
             "INSERT OR IGNORE INTO counter (name, value) VALUES ('identity', ?)", Int64.random(in: 1...Int64.max))
@@ -128,15 +128,15 @@ extension Journal {
         return String(number, radix: 36)
     }
 
-    /// Puts a notification that is about neither a file nor a batch in the outbox, once for each receiver that wants it.
+    /// Puts a notification about neither a file nor a batch into the outbox, once for each receiver that wants it.
     ///
-    /// - Parameter word: what it says of a thing, where that is not said twice, neither after a restart.
+    /// - Parameter word: the message about a thing, where it must not be repeated, even after a restart.
     package func post(
         _ event: NotificationEvent, _ payload: [UInt8], at now: WallTime, once word: LastWord? = nil
     ) async throws(JournalError) {
         try await commit { database in
             if let (thing, word) = word {
-                // Kept as a number, by which the same is known again. FNV-1a: the same in every process.
+                // Stored as a number that identifies the same message again. FNV-1a: equal in every process.
                 let number = word.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
                 let isNews = try database.change(
                     """
@@ -153,19 +153,19 @@ extension Journal {
         }
     }
 
-    /// Has the next word of this thing said, whatever was said last.
+    /// Lets the next message about this thing through, whatever the last one was.
     package func forgetLastWord(of thing: String) async throws(JournalError) {
         try await change("DELETE FROM counter WHERE name = ?", Self.counter(of: thing))
     }
 
     private static func counter(of thing: String) -> String { "said:\(thing)" }
 
-    /// The next notice for `sink`: those in line in their order, and between them what was refused, where its time comes first.
+    /// The next notice for `sink`: those in line in their order, and refused ones between them when their time comes.
     package func nextNotice(_ sink: String, at now: WallTime) async throws(JournalError) -> NextNotification {
         try await read { database in
             let refused = try Self.notice("sink = ? AND state = 'refused' ORDER BY next_at, id LIMIT 1", sink, database)
             let first = try Self.notice("sink = ? AND state = 'ready' ORDER BY id LIMIT 1", sink, database)
-            // One that is refused again and again would come before all the others otherwise.
+            // Otherwise a notice that is refused again and again would precede all others.
             let refusedIsFirst = if let refused, let first { refused.nextAt < first.nextAt } else { first == nil }
             if let refused, refusedIsFirst, refused.nextAt <= now { return .due(refused.notice) }
             if let first { return first.nextAt <= now ? .due(first.notice) : .blocked(until: first.nextAt) }
@@ -186,17 +186,18 @@ extension Journal {
         }
     }
 
-    /// Keeps what a notice says, so that every try says the same.
+    /// Stores a notice's text, so that every attempt sends the same.
     package func keepPayload(_ payload: [UInt8], of notice: Int64) async throws(JournalError) {
         try await change("UPDATE outbox SET payload = ? WHERE id = ?", payload, notice)
     }
 
-    /// The receiver has taken it, or it is no longer true: it leaves the outbox.
+    /// The receiver accepted it, or it is no longer true: it leaves the outbox.
     package func removeNotice(_ notice: Int64) async throws(JournalError) {
         try await change("DELETE FROM outbox WHERE id = ?", notice)
     }
 
-    /// Tries it again at `time`. - Parameter holdsLine: whether those behind it wait too, because the receiver does not answer.
+    /// Tries it again at `time`. - Parameter holdsLine: whether later notices wait too, because the receiver does not
+    /// answer.
     package func noticeFailed(
         _ notice: Int64, again time: WallTime, holdsLine: Bool, reason: String
     ) async throws(JournalError) {
@@ -205,16 +206,16 @@ extension Journal {
             holdsLine ? "ready" : "refused", time, reason, notice)
     }
 
-    /// Gives it up. It stays to be looked at for a while.
+    /// Abandons it. It is kept for inspection for a while.
     package func noticeGivenUp(_ notice: Int64, reason: String) async throws(JournalError) {
         try await change(
             "UPDATE outbox SET state = 'failed', attempts = attempts + 1, reason = ? WHERE id = ?", reason, notice)
     }
 
-    /// Drops what is more than `limit`: what was given up first, then the oldest of what was delivered, then the oldest.
-    /// - Returns: how many that still waited were dropped.
+    /// Drops notices beyond `limit`: abandoned ones first, then the oldest about delivered files, then the oldest.
+    /// - Returns: the number of waiting notices that were dropped.
     package func boundOutbox(to limit: Int) async throws(JournalError) -> Int {
-        // The numbers at both ends are found without counting, and there are never more rows than that.
+        // The numbers at both ends are found without counting, and there are never more rows than their difference.
         let span = try await read {
             try $0.integer("SELECT (SELECT max(id) FROM outbox) - (SELECT min(id) FROM outbox)")
         }
@@ -232,7 +233,7 @@ extension Journal {
         }
     }
 
-    /// What the outbox holds: what waits, and what was given up and is kept for a while to be looked at.
+    /// The outbox's contents: waiting notices, and abandoned ones kept for inspection.
     package func outboxBacklog() async throws(JournalError) -> (waiting: Int, failed: Int) {
         try await read { database in
             try database.row("SELECT total(state <> 'failed'), total(state = 'failed') FROM outbox") {
@@ -241,14 +242,14 @@ extension Journal {
         }
     }
 
-    /// An ended batch with its files as far as they can be read, those that were not delivered first; the marker of a unit is
-    /// left out. nil when it goes on again, or is forgotten.
+    /// An ended batch with its readable files, undelivered ones first, without a unit's marker. nil when it continues
+    /// or is forgotten.
     package func endedBatch(_ id: Int64, limit: Int) async throws(JournalError) -> (batch: Batch, jobs: [Job])? {
         try await read { database in
             let batch: Batch
             do { batch = try Self.batch(id, database) } catch UnusableRow.missing { return nil }
             guard batch.endedAt != nil else { return nil }
-            // A receiver that was away for long is told all the same.
+            // A receiver that was away for long still gets its notice.
             let files = try JournalTables.allCases.flatMap { tables in
                 try FileRow.all(
                     database, from: tables,

@@ -5,21 +5,21 @@ package import SystemPackage
 /// Files and bytes of one state.
 package typealias StateTotal = (files: Int, bytes: Int64)
 
-/// How many deliveries of one destination are where.
+/// The numbers of deliveries to one destination, by their place in the queue.
 package struct QueueCounts: Sendable, Equatable {
-    /// That wait for a worker or for their time; those that wait for something else are not among them.
+    /// Deliveries that wait for a worker or for their time, and for nothing else.
     package var waiting = 0
-    /// Those of `waiting` that were tried before.
+    /// Deliveries among `waiting` that were tried before.
     package var retrying = 0
-    /// That wait for another file, or for their unit.
+    /// Deliveries that wait for another file, or for their unit.
     package var held = 0
-    /// Whose destination is not configured.
+    /// Deliveries whose destination is not configured.
     package var parked = 0
-    /// That a worker has, or that are at hand for one.
+    /// Deliveries that a worker has, or that are at hand for one.
     package var claimed = 0
-    /// That the destination works on.
+    /// Deliveries that the destination is working on.
     package var working = 0
-    /// The oldest of `waiting`.
+    /// The oldest among `waiting`.
     package var oldest: WallTime?
 
     package init() {}
@@ -37,7 +37,7 @@ package struct QueueCounts: Sendable, Equatable {
     }
 }
 
-/// Where an open delivery is that nobody has claimed, as the journal's triggers count it.
+/// The place of an open, unclaimed delivery, as the journal's triggers count it.
 enum QueueState: String {
     case parked
     /// Waits for another file, or for its unit.
@@ -51,11 +51,11 @@ enum QueueState: String {
     var isWaiting: Bool { self == .fresh || self == .retrying }
 }
 
-/// Which deliveries that have arrived a query is about; what is not set allows all.
+/// Selects delivered deliveries; a criterion that is not set allows all.
 package struct DeliveredFilter: Sendable, Equatable {
     /// Numbers of files; empty = all.
     package var jobs: [Int64]
-    /// Only what arrived then or later.
+    /// Only deliveries that arrived at this time or later.
     package var since: WallTime?
     package var destination: String?
     package var batch: Int64?
@@ -67,10 +67,10 @@ package struct DeliveredFilter: Sendable, Equatable {
         self.batch = batch
     }
 
-    /// Whether nothing it says leads to few rows by an index.
+    /// Whether no criterion leads to few rows by an index.
     fileprivate var isAnywhere: Bool { jobs.isEmpty && batch == nil }
 
-    /// What must hold of a delivery and its file, as SQL.
+    /// The condition for a delivery and its file, as SQL.
     fileprivate func question(after last: Int64) -> (conditions: String, values: [any SQLValue]) {
         var parts: [(String, [any SQLValue])] = [("delivery.id > ? AND delivery.state = 'delivered'", [last])]
         if isAnywhere { parts.append(("delivery.id <= ?", [last + Journal.stretch])) }
@@ -82,7 +82,7 @@ package struct DeliveredFilter: Sendable, Equatable {
     }
 }
 
-/// A delivery that has arrived, with what is known of its file.
+/// A delivery that has arrived, with its file.
 package typealias DeliveredFile = (delivery: DeliveryRow, file: FileRow)
 
 extension Journal {
@@ -98,12 +98,12 @@ extension Journal {
         }
     }
 
-    /// Bounds how long others wait for files that are read whole.
+    /// Limits how long others wait while files are read completely.
     static let readAtOnce = 256
 
-    /// Files that a filter lets through, newest first: for people, as far as they can be read. Each stretch of numbers is
-    /// looked through by itself, and of those that are let through only so many are read at once: a long list, or a long
-    /// history in which hardly anything is let through, keeps nobody from the journal.
+    /// Files that a filter accepts, newest first, with their readable parts, for people. Each range of ids has its own
+    /// query, and only a bounded number of accepted files is read at once. So a long list, or a long history with few
+    /// matches, keeps nobody from the journal.
     package func jobs(_ filter: FileFilter) async throws(JournalError) -> [Job] {
         var jobs: [Job] = []
         var cursor = filter.below
@@ -119,7 +119,7 @@ extension Journal {
         return jobs
     }
 
-    /// The file with its deliveries, as far as they can be read; nil when the journal has no such id.
+    /// The file with its readable deliveries; nil when the journal has no such id.
     package func job(_ id: Int64) async throws(JournalError) -> Job? {
         try await read { try Self.shown(id, $0) }
     }
@@ -128,8 +128,8 @@ extension Journal {
         try FileRow.one(id, database, showing: true).map { try job($0, database, showing: true) }
     }
 
-    /// The same for many files in one read, in their order, as far as somebody wants to go on: the first of which `goesOn` says
-    /// no is the last. nil for those that the journal does not have.
+    /// The same for many files in one read, in their order, until `goesOn` returns false: that file is the last. nil
+    /// for files that the journal does not have.
     package func jobs(
         _ ids: [Int64], while goesOn: @escaping @Sendable (Job) -> Bool
     ) async throws(JournalError) -> [Job?] {
@@ -160,12 +160,13 @@ extension Journal {
         return Dictionary(uniqueKeysWithValues: try database.rows(sql) { ($0.text(0) ?? "", $0.int(1)) })
     }
 
-    /// Whether a claimed delivery still is; a person may have cancelled it since.
+    /// Whether a delivery is still claimed; a person may have cancelled it since.
     package func isClaimed(_ delivery: Int64) async throws(JournalError) -> Bool {
         try await read { try $0.exists("SELECT 1 FROM delivery WHERE id = ? AND state = 'claimed'", delivery) }
     }
 
-    /// For each file the newest job for a single file that was sent to all of its `destinations` (rows with an empty root).
+    /// For each file, the newest job for a single file that was sent to all of its `destinations` (rows with an empty
+    /// root).
     package func lastSent(_ files: [(path: FilePath, destinations: [String])]) async throws(JournalError) -> [Job?] {
         if files.isEmpty { return [] }
         return try await read { database in
@@ -192,9 +193,9 @@ extension Journal {
     }
 }
 
-/// What the journal knows of one file beside its row and its deliveries.
+/// Facts about one file beyond its row and its deliveries.
 extension Journal {
-    /// The notes of what its unfinished deliveries have begun, by delivery. They hold secrets: not to be shown as they are.
+    /// The notes of its unfinished deliveries, by delivery. They hold secrets: mask them before showing them.
     package func checkpoints(ofJob id: Int64) async throws(JournalError) -> [Int64: [String: [UInt8]]] {
         try await read { database in
             let notes = try database.rows(
@@ -207,15 +208,15 @@ extension Journal {
         }
     }
 
-    /// Its receipt's JSON; nil while it has not finished, and when it is in the history.
+    /// Its receipt's JSON; nil until it has finished, and when it is in the history.
     package func receipt(ofJob id: Int64) async throws(JournalError) -> [UInt8]? {
         try await read { database in
             try database.row("SELECT body FROM receipt WHERE file_id = ?", id) { $0.bytes(0) }
         }
     }
 
-    /// Where open deliveries are, by destination; those without any are left out. Kept by triggers, and only what is claimed is
-    /// counted: a million that wait, or have ended, cost nothing.
+    /// Open deliveries by destination and place; destinations without any are left out. Triggers keep the numbers and
+    /// only claimed deliveries are counted, so a million that wait, or have ended, cost nothing.
     package func queueCounts() async throws(JournalError) -> [String: QueueCounts] {
         try await read { database in
             var counts: [String: QueueCounts] = [:]
@@ -237,14 +238,14 @@ extension Journal {
         try await queueCounts().filter { destinations.contains($0.key) }.values.reduce(0) { $0 + $1.waiting }
     }
 
-    /// How many open deliveries are where, without those that are claimed.
+    /// The numbers of open deliveries by place, without claimed ones.
     static func tally(_ database: Database) throws -> [(destination: String, place: QueueState, deliveries: Int)] {
         try database.rows("SELECT destination, place, deliveries FROM queue_tally WHERE deliveries > 0") { row in
             row.text(1).flatMap(QueueState.init).map { (row.text(0) ?? "", $0, row.int(2)) }
         }.compactMap(\.self)
     }
 
-    /// When the file was admitted that has waited longest.
+    /// The admission time of the file that has waited longest.
     private static func eldest(of destination: String, _ database: Database) throws -> WallTime? {
         try database.time(
             """
@@ -254,13 +255,13 @@ extension Journal {
             """, destination)
     }
 
-    /// The condition of the index `delivery_eldest`, word by word.
+    /// The condition of the index `delivery_eldest`, word for word.
     private static let isWaiting = "state = 'ready' AND next_at < \(never) AND \(DeliveryRow.isNotBeingWorkedOn)"
 
-    /// The files of deliveries that may go as soon as their destinations take them, oldest first.
+    /// The files of deliveries that can be sent as soon as their destinations accept them, oldest first.
     package func waitingFiles(limit: Int) async throws(JournalError) -> [Int64] {
         try await read { database in
-            // What is held or parked, be it a million, is not walked past.
+            // Held and parked deliveries, even a million, are not walked past.
             let names = try Set(Self.tally(database).filter { $0.place.isWaiting }.map(\.destination))
             let waiting = try names.flatMap { name in
                 try database.integers(
@@ -278,11 +279,11 @@ extension Journal {
         }
     }
 
-    /// Deliveries with their proofs, in the order of their numbers: the next `limit` after the one called `last`. One whose
-    /// proof cannot be read comes without it. One question looks at `stretch` numbers at most, so that a long history keeps
-    /// nobody from the journal: a page may be empty, and others follow.
+    /// Deliveries with their proofs, ordered by number: the next `limit` after `last`. A delivery with an unreadable
+    /// proof comes without it. One query looks at `stretch` numbers at most, so that a long history keeps nobody from
+    /// the journal: a page may be empty although others follow.
     ///
-    /// - Returns: also the number to go on after; nil when there are no more.
+    /// - Returns: also the number to continue after; nil when there are no more.
     package func delivered(
         _ filter: DeliveredFilter, after last: Int64, limit: Int
     ) async throws(JournalError) -> (page: [DeliveredFile], next: Int64?) {
@@ -325,7 +326,7 @@ extension FileRow {
         }
     }
 
-    /// The file of that number, wherever it is; nil when the journal has none.
+    /// The file of that number, in either place; nil when the journal has none.
     static func one(_ id: Int64, _ database: Database, showing: Bool = false) throws -> FileRow? {
         for tables in JournalTables.allCases {
             let found = try all(database, from: tables, "WHERE id = ?", [id], showing: showing).first

@@ -3,23 +3,23 @@ internal import GRDB
 package import InletCore
 package import SystemPackage
 
-/// What the journal remembers of a path.
+/// The journal's memory of a path.
 package enum KnownFile: Sendable, Equatable {
     case new
-    /// Nothing about it changed.
+    /// The file is unchanged.
     case known
-    /// Only inode, device or ctime differ: the content hash decides.
+    /// Only inode, device or ctime differ, so the content hash decides.
     case touched(FileRow)
 }
 
-/// A file of the journal that has another path now, and whether it waits and no destination has heard of it: its key is still free
-/// to change.
+/// A known file has another path now; and whether it waits and no destination has heard of it, so that its key may
+/// still change.
 package typealias RenamedFile = (file: FileRow, isUntold: Bool)
 
 extension Journal {
-    /// Whether files of these identities were admitted before, by the rule of `FileIdentity.isKnown(as:tolerance:)`.
+    /// Whether files of these identities were admitted before, by `FileIdentity.isKnown(as:tolerance:)`.
     ///
-    /// - Parameter tolerance: nanoseconds that its file system's mtime may be off.
+    /// - Parameter tolerance: the possible error of its file system's mtime, in nanoseconds.
     package func recall(_ arrivals: [FoundFile], tolerance: Int64) async throws(JournalError) -> [KnownFile] {
         try await read { database in
             try arrivals.map { arrival in
@@ -33,28 +33,28 @@ extension Journal {
         }
     }
 
-    /// What has to be known of the newest file of a path to tell whether another is the same: asked of every file that a scan
-    /// shows.
+    /// The facts about the newest file of a path that tell whether another is the same: needed for every file that a
+    /// scan finds.
     struct LatestFile {
         var id: Int64
         var identity: FileIdentity
         var state: FileState
-        /// What was there was taken away or put elsewhere when it was finished.
+        /// Finishing removed or moved the file that was there.
         var wasVacated: Bool
-        /// A person has it sent again, and it is on its way back to this path.
+        /// A person retries it, and it is on its way back to this path.
         var isReturning: Bool
 
         enum ChangeStatus { case new, known, touched }
 
         func status(of arrival: FoundFile, _ tolerance: Int64) -> ChangeStatus {
             let identity = arrival.identity
-            // What we took away ourselves and what came to nothing was dropped anew on purpose.
+            // A file that we removed, or one whose delivery came to nothing, was dropped again on purpose.
             guard state != .gone, state != .superseded else { return .new }
             if isReturning { return identity.isKnown(as: self.identity, tolerance: tolerance) ? .known : .new }
-            // The same inode and times again: it was looked at just before we took it away, and is no new file.
+            // The same inode and times: it was examined just before we removed it, and is not a new file.
             if wasVacated { return identity == self.identity ? .known : .new }
             guard identity.isKnown(as: self.identity, tolerance: tolerance) else { return .new }
-            // A card is not read from end to end each time it is put in.
+            // A card is not read completely each time it is inserted.
             let isSame =
                 arrival.volume?.key == nil
                 ? identity == self.identity : identity.isSame(onVolumeAs: self.identity, tolerance: tolerance)
@@ -78,7 +78,7 @@ extension Journal {
         volume == nil ? "root = ? AND path = ? AND volume IS NULL" : "volume = ? AND path = ?"
     }
 
-    /// Columns of the newest file of a path. What is in the history is older than all that is not.
+    /// The columns of the newest file of a path. Everything in the history is older than everything outside it.
     private static func newest<Value>(
         _ columns: String, _ root: FilePath, _ path: FilePath, _ volume: String?, _ database: Database,
         read: (SQLRow) throws -> Value
@@ -92,25 +92,25 @@ extension Journal {
             placeName(root, volume), path, read: read)
     }
 
-    /// The newest file of a path: of a removable volume wherever that was mounted, and never of another one.
+    /// The newest file of a path: on a removable volume wherever it was mounted, and never of another volume.
     static func latest(_ root: FilePath, _ path: FilePath, _ volume: String?, _ database: Database) throws -> FileRow? {
         try newest(FileRow.columns, root, path, volume, database) { try FileRow($0) }
     }
 
-    /// Takes note that a known file has another inode, device or ctime but the same content. A running
-    /// delivery keeps what it began with, and notices the change itself; and one that awaits its disposal, and of which no
-    /// checksum is known, keeps the ctime that it was delivered with: nothing else tells whether it was edited since. So does
-    /// one of which a part was sent: the rest of another content must not be sent behind it.
+    /// Records that a known file has another inode, device or ctime but the same content. A running delivery keeps the
+    /// identity it began with, and notices the change itself. A file that awaits its disposal without a known checksum
+    /// keeps the ctime of its delivery: nothing else tells whether it was edited since. So does a file of which a part
+    /// was sent: the rest of another content must not follow it.
     ///
-    /// What could not be read because it was not allowed, or has waited for that for too long, goes on: a chmod or a chown may
-    /// have been just that.
+    /// Deliveries that lacked permission to read the file, even for too long, continue: a chmod or chown may have
+    /// granted it.
     ///
     /// - Parameters:
-    ///   - file: as it was when the content was judged: what a delivery that has ended since then proved may be another one.
+    ///   - file: as it was when the content was judged: a delivery that has ended since may have proved another
+    /// content.
     ///   - uptimes: the destinations' expiry clocks.
-    /// - Returns: whether it was noted, as it is not while a delivery of the file runs, or has sent a part of it; whether the
-    ///   file was judged by what is no longer so, and is to be judged again; and whether something of it is due that was not
-    ///   before.
+    /// - Returns: whether it was recorded, which is not the case while a delivery of the file runs or has sent a part.
+    ///   Further: whether the judgement is outdated and must be repeated, and whether a delivery is newly due.
     @discardableResult
     package func refresh(
         _ file: FileRow, identity: FileIdentity, uptimes: [String: Int64] = [:], at now: WallTime
@@ -120,7 +120,7 @@ extension Journal {
             guard let known = try FileRow.one(id, database), known.state == file.state, known.content == file.content,
                 known.digests == file.digests
             else { return (false, true, false) }
-            // Of a server that only numbers its files anew, and of a remount, ctime is as it was.
+            // A server that only renumbers its files, or a remount, leaves ctime unchanged.
             let isEdited = identity.changed != known.identity.changed
             let isSpared =
                 try isEdited && known.content == nil && known.digests.isEmpty && Self.isSentInPart(id, database)
@@ -138,14 +138,14 @@ extension Journal {
         }
     }
 
-    /// Where nothing but the former ctime tells that the content is another one: the file awaits its disposal, or one
-    /// destination has found it edited and others have not looked yet.
+    /// Whether only the former ctime reveals another content: the file awaits its disposal, or one destination has
+    /// found it edited and others have not looked yet.
     static let isUnprovable = """
         content IS NULL AND (state <> 'pending' AND finished_at IS NULL OR state = 'pending' AND EXISTS (
             SELECT 1 FROM delivery WHERE file_id = file.id AND delivery.state IN ('superseded', 'gone')))
         """
 
-    /// Whether something of its content is at a destination that goes on from there.
+    /// Whether a destination holds part of its content and would continue from there.
     static func isSentInPart(_ file: Int64, _ database: Database) throws -> Bool {
         try database.exists(
             """
@@ -154,19 +154,19 @@ extension Journal {
             """, file)
     }
 
-    /// The newest file of each of these paths; nil for those that the journal does not know.
+    /// The newest file of each of these paths; nil for unknown paths.
     package func newest(
         _ root: FilePath, _ paths: [FilePath], volume: String? = nil
     ) async throws(JournalError) -> [FileRow?] {
         try await read { database in try paths.map { try Self.latest(root, $0, volume, database) } }
     }
 
-    /// The same for files some of which may be there: what may belong together is asked about at one moment.
+    /// The same for files of which some may exist: members of a set are asked about at one moment.
     ///
     /// - Parameters:
-    ///   - files: paths below `root`, each with what is there.
-    ///   - tolerance: nanoseconds that its file system's mtime may be off.
-    /// - Returns: of each the newest row, and whether that is of the file that is there, touched or not.
+    ///   - files: paths below `root`, each with the file that is there.
+    ///   - tolerance: the possible error of its file system's mtime, in nanoseconds.
+    /// - Returns: the newest row of each, and whether it is of the file that is there, touched or not.
     package func newest(
         _ root: FilePath, _ files: [(path: FilePath, identity: FileIdentity?)], volume: Volume?, tolerance: Int64
     ) async throws(JournalError) -> [(row: FileRow, isKnown: Bool)?] {
@@ -188,7 +188,7 @@ extension Journal {
         }
     }
 
-    /// Whether the root was watched before; remembers it with the time of the first call. For `existing: skip`.
+    /// Whether the root was watched before; records it with the time of the first call. For `existing: skip`.
     package func firstSeen(root: FilePath, now: WallTime) async throws(JournalError) -> WallTime {
         try await commit { database in
             try database.change("INSERT OR IGNORE INTO root (path, first_seen) VALUES (?, ?)", root, now)
@@ -196,10 +196,10 @@ extension Journal {
         }
     }
 
-    /// The file that was renamed from `old` to where `arrival` is, if it goes on as the same: it is the same inode with the same
-    /// size and time, it waits or has arrived, it belongs to no others, and nothing was ever known of its new path.
+    /// The file that was renamed from `old` to `arrival`, if it continues as the same file. Then inode, size and time
+    /// are the same, it waits or is delivered, it belongs to no set, and nothing was ever known of its new path.
     ///
-    /// Whether the content is the same is for the caller to find out; and that `old` names it no more.
+    /// The caller must check that the content is the same, and that `old` no longer names it.
     package func renamed(from old: FilePath, to arrival: FoundFile) async throws(JournalError) -> RenamedFile? {
         try await read { database in try Self.renamed(from: old, to: arrival, database) }
     }
@@ -215,7 +215,7 @@ extension Journal {
         switch file.state {
         case .pending: break
         case .delivered, .duplicate:
-            // What is being disposed of has its old path in its notes.
+            // A file being disposed of has its old path in its notes.
             guard file.intent == nil, !Disposition.vacates(file.disposition) else { return nil }
         default: return nil
         }
@@ -229,9 +229,9 @@ extension Journal {
 
     /// Gives the file its new path.
     ///
-    /// - Parameter plan: what its routes say of it under that path, for a file that no destination has heard of; every other
+    /// - Parameter plan: its routes' plan under the new path, for a file that no destination has heard of; every other
     ///   keeps its key.
-    /// - Returns: false when it is being sent, or is no longer what it was: to be looked at again.
+    /// - Returns: false when it is being sent or has changed: look again.
     package func rename(_ renamed: RenamedFile, to arrival: FoundFile, plan: Plan?) async throws(JournalError)
         -> Bool
     {
@@ -253,18 +253,18 @@ extension Journal {
         }
     }
 
-    /// What a plan takes from a file's name.
+    /// The parts of a plan that depend on a file's name.
     private static func replan(_ id: Int64, _ plan: Plan, _ database: Database) throws {
         try database.change(
             "UPDATE file SET category = ?, media_type = ?, labels = ? WHERE id = ?", plan.category, plan.mediaType,
             try JSON.column(plan.labels), id)
         let fields = try JSON.column(plan.with)
-        // Their own keys must not stand in their way.
+        // Its own keys must not block it.
         let deliveries = try job(file(id, database), database).deliveries
         try database.change("UPDATE delivery SET key = NULL WHERE file_id = ?", id)
         var keys: [Int64: String] = [:]
         for delivery in deliveries where delivery.key != nil {
-            // A registration goes by the key of what it registers.
+            // A registration uses the key of the delivery that it registers.
             let wanted = delivery.afterID.flatMap { keys[$0] } ?? plan.key
             let key = try freeKey(wanted, delivery.destination, database)
             keys[delivery.id] = key
@@ -273,8 +273,7 @@ extension Journal {
     }
 }
 
-/// A journal that is only looked at, whoever works with it: no lock is asked for, nothing of it changes, and no file comes to
-/// be beside it.
+/// A journal opened only to look, beside any user of it: takes no lock, changes nothing, and creates no file beside it.
 package struct ReadOnlyJournal {
     private let path: FilePath
     private var database: DatabaseQueue
@@ -284,7 +283,7 @@ package struct ReadOnlyJournal {
 
     /// nil where there is no journal yet.
     ///
-    /// - Throws: `JournalError.failed` also for a journal of another version, and where we may not look.
+    /// - Throws: `JournalError.failed` also for a journal of another version, and without permission.
     package init?(path: FilePath) throws(JournalError) {
         _ = Self.areURIsAllowed
         guard try Self.isThere(path) else { return nil }
@@ -293,11 +292,11 @@ package struct ReadOnlyJournal {
         database = try Self.open(path, withLog: readsLog)
     }
 
-    /// Which of these files were admitted before, as they are; where only inode, device or ctime differ, the content would be
-    /// compared. Blocks.
+    /// Which of these files were admitted before, unchanged. Where only inode, device or ctime differ, the agent would
+    /// compare the content. Blocks.
     ///
-    /// - Parameter tolerance: nanoseconds that their file system's mtime may be off.
-    /// - Returns: nil for those that are new.
+    /// - Parameter tolerance: the possible error of their file system's mtime, in nanoseconds.
+    /// - Returns: nil for new files.
     package mutating func recall(
         _ arrivals: [FoundFile], tolerance: Int64
     ) throws(JournalError) -> [(job: Int64, state: FileState)?] {
@@ -311,13 +310,13 @@ package struct ReadOnlyJournal {
         }
     }
 
-    /// When a watched folder was first seen, or a volume by its key; nil = never. Blocks.
+    /// When a watched folder, or a volume by its key, was first seen; nil = never. Blocks.
     package mutating func firstSeen(_ root: FilePath) throws(JournalError) -> WallTime? {
         try read { database in try database.row("SELECT first_seen FROM root WHERE path = ?", root) { $0.time(0) } }
     }
 
-    /// Whether there is a journal with anything in it. Throws for one that we may not see: taken for missing, it would make every
-    /// file seem new.
+    /// Whether a journal with content exists. Throws when we may not look: if it were taken for missing, every file
+    /// would seem new.
     private static func isThere(_ path: FilePath) throws(JournalError) -> Bool {
         do {
             let descriptor = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
@@ -330,7 +329,7 @@ package struct ReadOnlyJournal {
     }
 
     private mutating func read<Value>(_ body: (Database) throws -> Value) throws(JournalError) -> Value {
-        // An agent that has started or ended since has its newest commits in the log, or no longer.
+        // An agent that started or ended since has its newest commits in the log, or has just moved them out of it.
         let hasLog = try Self.hasLog(path)
         if hasLog != readsLog { (database, readsLog) = (try Self.open(path, withLog: hasLog), hasLog) }
         do {
@@ -340,7 +339,7 @@ package struct ReadOnlyJournal {
         }
     }
 
-    /// Whether the write-ahead log holds anything: an agent is at work, or was killed.
+    /// Whether the write-ahead log holds anything: an agent is running, or was killed.
     private static func hasLog(_ path: FilePath) throws(JournalError) -> Bool {
         do {
             return try Journal.size(path.string + "-wal") > 0
@@ -349,8 +348,8 @@ package struct ReadOnlyJournal {
         }
     }
 
-    /// - Parameter withLog: read what the write-ahead log holds too. Without one, SQLite would make it and its index, so that it
-    ///   is told that the file does not change.
+    /// - Parameter withLog: also reads the write-ahead log. Without one SQLite would create it and its index, so it is
+    ///   opened as immutable.
     private static func open(_ path: FilePath, withLog: Bool) throws(JournalError) -> DatabaseQueue {
         var configuration = Configuration()
         configuration.readonly = true
@@ -369,7 +368,7 @@ package struct ReadOnlyJournal {
         }
     }
 
-    /// The path as a URI has it (RFC 3986).
+    /// The path as a URI (RFC 3986).
     private static func escaped(_ path: FilePath) -> String {
         path.bytes.map { byte -> String in
             switch byte {

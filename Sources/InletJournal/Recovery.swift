@@ -4,26 +4,26 @@ internal import GRDBSQLite
 package import InletCore
 package import SystemPackage
 
-/// What start-up found and put right.
+/// The faults that a start found and repaired.
 package struct Recovery: Sendable, Equatable {
-    /// Claims of the process that died, back in the queue.
+    /// Claims of the dead process, back in the queue.
     package var freedClaims: Int
     /// Deliveries whose destination left the configuration.
     package var parked: Int
     /// Deliveries whose destination came back.
     package var unparked: Int
-    /// Deliveries that ended the process too often, and are left alone now.
+    /// Deliveries that ended the process too often, and now wait for a person.
     package var crashed: [CrashedDelivery] = []
 
-    /// Whether there was nothing to put right.
+    /// Whether nothing needed repair.
     package var isEmpty: Bool { freedClaims + parked + unparked == 0 }
 }
 
-/// A delivery during which the process ended again and again.
+/// A delivery during which the process ended repeatedly.
 package struct CrashedDelivery: Sendable, Equatable {
     package var job: Int64
     package var delivery: Int64
-    /// The whole path of its file.
+    /// The full path of its file.
     package var path: FilePath
     package var route: String
     package var destination: String
@@ -38,16 +38,15 @@ package struct CrashedDelivery: Sendable, Equatable {
 }
 
 extension Journal {
-    /// Puts the journal in order at start-up; the caller holds the single-instance lock, so every claim is stale.
+    /// Restores order at start-up; the caller holds the single-instance lock, so every claim is stale.
     ///
-    /// An interrupted attempt is not counted: a power cut says nothing about the file. What only waited at hand, as small
-    /// files do, is interrupted too: a note of its beginning would cost every file a sync, and without one something may be
-    /// visible. The next time its beginning is noted (`begin`), so that only those count as crashes again that were really
-    /// under way. One that ends the process again and again comes later each time, alone if possible, and ends as failed at
-    /// last. Bytes that have arrived take its crashes back: there are only so many of them. Where the whole machine went
-    /// down, no crash is counted.
+    /// An interrupted attempt does not count: a power cut says nothing about the file. Small files that only waited in
+    /// memory count as interrupted too: noting their beginning would cost each a sync, and without the note something
+    /// may be visible. Next time their beginning is noted (`begin`), so that only deliveries really under way count as
+    /// crashes. A delivery that keeps ending the process comes later each time, alone if possible, and finally fails.
+    /// Bytes that arrive clear its crashes: they are finite. Where the whole machine went down, no crash counts.
     ///
-    /// - Parameter boot: what tells this run of the machine from the one before; nil = not known.
+    /// - Parameter boot: distinguishes this run of the machine from the one before; nil = unknown.
     package func recover(
         destinations: [String], boot: Int64? = nil, at now: WallTime
     ) async throws(JournalError) -> Recovery {
@@ -66,19 +65,19 @@ extension Journal {
         }
     }
 
-    /// Parks what waits for any other destination than these, and takes up again what was parked for one of them: as at a
-    /// start, while the agent runs. Nothing that is claimed is touched.
+    /// Parks deliveries to any destination other than these, and takes up those that were parked for one of them: as at
+    /// a start, but while the agent runs. Claimed deliveries are not touched.
     package func setDestinations(
         _ names: [String], at now: WallTime
     ) async throws(JournalError) -> (parked: Int, unparked: Int) {
         try await commit { database in try Self.arrange(names, now, database) }
     }
 
-    /// Parks what has come back to the queue for a destination that is no longer configured, and takes up what was parked of
-    /// one that is.
+    /// Parks deliveries that returned to the queue for a destination that is no longer configured, and takes up parked
+    /// ones whose destination is.
     ///
-    /// - Parameter names: asked when it is its turn: they may change until then.
-    /// - Returns: whether anything else of such ones is still open: it is claimed, or waits for another file.
+    /// - Parameter names: read when the change takes its turn, since they may change until then.
+    /// - Returns: whether any delivery to such destinations is still open: claimed, or waiting for another file.
     package func parkStrays(
         except names: @escaping @Sendable () -> [String], at now: WallTime
     ) async throws(JournalError) -> Bool {
@@ -97,7 +96,7 @@ extension Journal {
     private static func arrange(
         _ destinations: [String], _ now: WallTime, _ database: Database
     ) throws -> (parked: Int, unparked: Int) {
-        // The counts say where any are: what waits for the others is not looked at.
+        // The counts show where there are any: deliveries to the other destinations are not examined.
         let others = Set(try tally(database).filter { $0.place != .parked }.map(\.destination)).subtracting(
             destinations)
         var parked = 0
@@ -106,7 +105,7 @@ extension Journal {
                 "UPDATE delivery SET state = 'parked' WHERE state = 'ready' AND destination = ?", name)
         }
         let list = destinations.map { _ in "?" }.joined(separator: ", ")
-        // Of a destination that was away from the configuration, too.
+        // Includes destinations that were away from the configuration.
         try database.change(
             """
             UPDATE leftover SET next_at = min(next_at, ?) WHERE delivery_id IN (
@@ -118,12 +117,13 @@ extension Journal {
         return (parked, unparked)
     }
 
-    /// Writes down that a delivery really begins which was claimed when a process ended before: the next crash is then its own.
+    /// Records that a delivery really begins which was claimed when a process ended before: the next crash counts as
+    /// its own.
     package func begin(_ delivery: Int64) async throws(JournalError) {
         try await change("UPDATE delivery SET owner = ? WHERE id = ? AND state = 'claimed'", Self.begunOwner, delivery)
     }
 
-    /// - Returns: whether the machine was started anew since the last time; false the first time.
+    /// - Returns: whether the machine was restarted since the last time; false the first time.
     private static func noteBoot(_ boot: Int64, _ database: Database) throws -> Bool {
         let last = try database.integer("SELECT value FROM counter WHERE name = 'boot'")
         if last == boot { return false }
@@ -131,7 +131,7 @@ extension Journal {
         return last != nil
     }
 
-    /// - Returns: how many claims there were, and which of them are left alone from now on.
+    /// - Returns: the number of claims, and those that wait for a person from now on.
     private static func freeClaims(
         _ now: WallTime, countsCrashes: Bool, _ database: Database
     ) throws -> (count: Int, crashed: [CrashedDelivery]) {
@@ -166,16 +166,16 @@ extension Journal {
         return crashed
     }
 
-    /// The owner of a claim whose beginning is known.
+    /// The owner of a claim whose beginning was recorded.
     static let begunOwner = "begun"
-    /// The owners of claims that the version before has begun: `big-0`, `big-stand-in`.
+    /// The owners of claims that the previous version began: `big-0`, `big-stand-in`.
     private static let bigWorkers = "big-*"
 }
 
-/// For a state directory whose lock the caller holds: no agent uses the journal. Both block.
+/// For a state directory whose lock the caller holds: no agent uses the journal. Both functions block.
 extension Journal {
-    /// Sets the journal at `path` aside, whole and unchanged; the next start begins an empty one.
-    /// - Returns: where it is now; nil when there was none.
+    /// Sets the journal at `path` aside, complete and unchanged; the next start begins an empty one.
+    /// - Returns: its new place; nil when there was none.
     package static func reset(_ path: FilePath, now: WallTime) throws(JournalError) -> FilePath? {
         removeDraft(of: path)
         guard hasAny(of: path) else {
@@ -185,15 +185,15 @@ extension Journal {
         return try setAside(path, as: "reset", now)
     }
 
-    /// Puts a copy of `backup` in the place of the journal at `path`, which is set aside.
+    /// Replaces the journal at `path` with a copy of `backup`, and sets the old one aside.
     ///
-    /// The world has gone on since the backup. Of every delivery that it has no proof of, something may be visible by now:
-    /// it is marked so, and its key is never given to another file. Job numbers and `{seq}` jump ahead of what may have
-    /// been given out since. When it throws, or the process dies, the old journal is in its place, or `path` is empty and
-    /// a start refuses to begin a new journal until a restore has succeeded.
+    /// The world has moved on since the backup. Any delivery without a proof in it may be visible by now: it is marked
+    /// so, and its key is never given to another file. Job numbers and `{seq}` jump ahead of those that may have been
+    /// used since. When this throws, or the process dies, the old journal is in place or `path` is empty. In the second
+    /// case a start refuses to begin a new journal until a restore has succeeded.
     ///
-    /// - Returns: where the journal went that was there before, if there was one; how many files the backup knows; and how many of
-    ///   its deliveries are still to be made: each may have arrived since.
+    /// - Returns: the place of the former journal, if there was one, and the number of files that the backup knows.
+    ///   Further: the number of deliveries still to be made, each of which may have arrived since.
     package static func restore(
         _ backup: FilePath, to path: FilePath, now: WallTime
     ) throws(JournalError) -> (setAside: FilePath?, files: Int, open: Int) {
@@ -201,7 +201,7 @@ extension Journal {
         let isFirst = isThere(path) || !isThere(draft)
         let known: (files: Int, open: Int)
         do {
-            // The draft itself stays until it is written over: it keeps a start from beginning an empty journal.
+            // The draft stays until it is overwritten: it keeps a start from beginning an empty journal.
             removeDraft(of: path, ["-wal", "-shm", "-journal"])
             known = try prepare(draft, from: backup)
         } catch {
@@ -217,7 +217,7 @@ extension Journal {
         return (former, known.files, known.open)
     }
 
-    /// A restore that died between its two renames left no journal, but its draft: an empty one would be wrong.
+    /// A restore that died between its two renames left no journal, only its draft: an empty journal would be wrong.
     static func requireNoRestore(_ path: FilePath) throws(JournalError) {
         let draft = draft(of: path)
         guard !isThere(path), isThere(draft) else { return }
@@ -231,21 +231,22 @@ extension Journal {
 
     static func isThere(_ path: FilePath) -> Bool { FileManager.default.fileExists(atPath: path.string) }
 
-    /// A restore that died while it set the old journal aside may have left the old log, which belongs to no other journal.
+    /// A restore that died while setting the old journal aside may have left the old log, which belongs to no other
+    /// journal.
     private static func hasAny(of path: FilePath) -> Bool {
         ["", "-wal", "-shm"].contains { isThere(FilePath(path.string + $0)) }
     }
 
     private static func removeDraft(of path: FilePath, _ suffixes: [String] = ["", "-wal", "-shm", "-journal"]) {
         for suffix in suffixes {
-            // Most are not there; one that stays is written over, or makes that fail with the reason.
+            // Most do not exist. One that stays is overwritten, or makes that fail with the reason.
             try? FileManager.default.removeItem(atPath: draft(of: path).string + suffix)
         }
     }
 
     private static func prepare(_ draft: FilePath, from backup: FilePath) throws -> (files: Int, open: Int) {
         makePrivate(draft)
-        // One that was set aside has its latest commits in its log.
+        // A journal that was set aside has its latest commits in its log.
         for suffix in ["", "-wal"] where suffix.isEmpty || isThere(FilePath(backup.string + suffix)) {
             try copyContent(of: backup.string + suffix, to: draft.string + suffix)
         }
@@ -298,10 +299,10 @@ extension Journal {
                 """)
     }
 
-    /// More than an agent gives out between two backups.
+    /// More than an agent uses between two backups.
     private static let leap = 1_000_000
 
-    /// Into a file of our own mode: `copyItem` would give it the mode of the other.
+    /// Into a file with our own mode: `copyItem` would copy the other's mode.
     private static func copyContent(of source: String, to target: String) throws {
         makePrivate(FilePath(target))
         let from: FileHandle
@@ -310,7 +311,7 @@ extension Journal {
         } catch {
             throw JournalError.failed(FilePath(source), "it cannot be read: \(error.localizedDescription)")
         }
-        // Both are closed with their last use; what is written is synced before it gets its name.
+        // Both close with their last use; the content is synced before it gets its name.
         let to = try FileHandle(forWritingTo: URL(fileURLWithPath: target))
         try to.truncate(atOffset: 0)
         while let chunk = try from.read(upToCount: 1 << 20), !chunk.isEmpty { try to.write(contentsOf: chunk) }
@@ -318,12 +319,12 @@ extension Journal {
 }
 
 extension Journal {
-    /// Copies the journal to `target`, which must not exist, as one file that only its owner reads, and checks the copy.
+    /// Copies the journal to `target`, which must not exist, as one file that only its owner can read, and checks the
+    /// copy.
     ///
-    /// It holds all that was committed before the call, and what was committed while it ran: SQLite copies in steps of
-    /// 1 MiB, each in line with the commits, and what changes in between goes through the same connection and so into the
-    /// copy too. `VACUUM INTO` would keep every commit waiting until the end. Not yet synced to the disk when it returns;
-    /// after an error a part of it may be there.
+    /// It holds everything committed before the call and while it ran. SQLite copies in steps of 1 MiB, each in line
+    /// with the commits; changes in between pass through the same connection into the copy. `VACUUM INTO` would block
+    /// every commit until the end. Not yet synced when it returns; after an error a part of it may be there.
     package func copy(to target: FilePath) async throws(JournalError) {
         do {
             let copy = try Self.newCopy(target)
@@ -331,11 +332,11 @@ extension Journal {
             do {
                 while try await !Self.on(database, { _ in try steps.step() }) { try Task.checkCancellation() }
             } catch {
-                // In its turn, too: a commit that runs meanwhile tells the copy of its pages.
+                // Waits its turn: a commit that runs meanwhile informs the copy of its pages.
                 try await Self.on(database) { _ in steps.finish() }
                 throw error
             }
-            // On the copy's own thread: the check reads all of it.
+            // On the copy's own thread: the check reads the whole file.
             try await Self.on(copy) { database in
                 try database.execute(sql: "PRAGMA journal_mode = DELETE")
                 try Self.requireSound(database)
@@ -370,17 +371,17 @@ extension Journal {
 
 /// SQLite's online backup (sqlite.org/c3ref/backup_finish.html).
 ///
-/// Unchecked, because its handle is a bare pointer: made and used on the source's queue only, a step at a time.
+/// Unchecked, because its handle is a bare pointer: created and used on the source's queue only, one step at a time.
 private final class SteppedCopy: @unchecked Sendable {
     private var handle: OpaquePointer?
-    /// Open for as long as the handle is.
+    /// Open as long as the handle is.
     private let target: DatabaseQueue
     /// 1 MiB of SQLite's usual pages.
     private static let pages: Int32 = 256
 
     init(_ source: Database, to target: DatabaseQueue) throws {
         self.target = target
-        // SQLite does not look whether there is a connection.
+        // SQLite does not check for a connection.
         guard let from = source.sqliteConnection else { throw DatabaseError(resultCode: .SQLITE_MISUSE) }
         handle = try target.inDatabase { copy in
             guard let handle = sqlite3_backup_init(copy.sqliteConnection, "main", from, "main") else {
@@ -392,13 +393,13 @@ private final class SteppedCopy: @unchecked Sendable {
 
     deinit { assert(handle == nil, "finish must be called on the source's queue") }
 
-    /// Ends a copy that is not whole.
+    /// Ends an incomplete copy.
     func finish() {
         sqlite3_backup_finish(handle)
         handle = nil
     }
 
-    /// - Returns: whether that was the last.
+    /// - Returns: whether that was the last step.
     func step() throws -> Bool {
         let code = sqlite3_backup_step(handle, Self.pages)
         if code == SQLITE_OK { return false }

@@ -22,26 +22,26 @@ package struct FileRow: Sendable, Equatable {
     package var admittedAt: WallTime
     package var endedAt: WallTime?
     package var finishedAt: WallTime?
-    /// What became of the source: kept, archived to…, deleted, quarantined to…
+    /// The disposition of the source: kept, archived to…, deleted, quarantined to…
     package var disposition: String?
     package var intent: [UInt8]?
-    /// The files that it belongs to.
+    /// The batch of files that it belongs to.
     package var batchID: Int64?
-    /// Why it is in the batch, when it is not for its own sake: `Companion.Kind`, or `unit_marker`.
+    /// Its role in the batch, unless it is there for its own sake: `Companion.Kind`, or `unit_marker`.
     package var role: String?
-    /// The route's labels at admission, and over them those of its unit and its sidecar.
+    /// The route's labels at admission, overridden by those of its unit and its sidecar.
     package var labels: [String: String] = [:]
-    /// Checksums of the content as it was read at admission, where the route asked for any.
+    /// Checksums of the content read at admission, where the route asked for any.
     package var digests: [Digest] = []
-    /// The removable volume that it is on (`Volume.key`).
+    /// Its removable volume (`Volume.key`).
     package var volume: String?
-    /// Whether something of it could not be read, and was left out: see `init(_:from:showing:)`.
+    /// Whether an unreadable part was left out: see `init(_:from:showing:)`.
     package var isDamaged = false
 
-    /// The file's whole path.
+    /// The file's full path.
     package var fullPath: FilePath { root.pushing(path) }
 
-    /// Whether it only said that its unit was complete.
+    /// Whether it only marked its unit as complete.
     package var isUnitMarker: Bool { role == unitMarkerRole }
 }
 
@@ -64,32 +64,32 @@ package struct DeliveryRow: Sendable, Equatable {
     package var endedAt: WallTime?
     /// How often the destination has asked for time.
     package var waits: Int
-    /// The batch of which it says that all has been sent.
+    /// The batch that it reports as completely sent.
     package var closes: Int64?
-    /// When it was first claimed; anew after a retry by a person.
+    /// Its first claim; reset when a person retries it.
     package var startedAt: WallTime?
     /// How often the process ended while it was claimed, since it last came to an end.
     package var crashes: Int
-    /// As its route had it at admission.
+    /// Its route's value at admission.
     package var priority = Priority.normal
-    /// As of a file's row.
+    /// As for a file's row.
     package var isDamaged = false
 
-    /// Whether the last that was heard is that the destination works on it. It does not expire then: the destination has
-    /// limits of its own, and what it has begun may be paid for.
+    /// Whether the destination last answered that it is working on it. It does not expire then: the destination has its
+    /// own limits, and work that it has begun may be paid for.
     package var isBeingWorkedOn: Bool { waits > 0 && code == nil }
 
     /// The opposite as SQL.
     static let isNotBeingWorkedOn = "(waits = 0 OR code IS NOT NULL)"
 
-    /// Whether the destination has taken it up, so that going on with it begins nothing there. Not after it found no credits
-    /// for what comes next.
+    /// Whether the destination has begun it, so that continuing starts nothing there. False after it lacked credits for
+    /// the next step.
     package var hasBegun: Bool { waits > 0 && code != .outOfCredits }
 
-    /// The key that its bytes have, or will have: of a duplicate, that of the first.
+    /// The key of its bytes; for a duplicate, the first one's.
     package var place: String? { key ?? (proof?.sameAs == nil ? nil : proof?.key) }
 
-    /// Whether it waits for another delivery or for its unit, not for a time.
+    /// Whether it waits for another delivery or its unit, rather than for a time.
     package var isHeld: Bool { state == .ready && nextAt.milliseconds >= Journal.never }
 }
 
@@ -97,12 +97,12 @@ package struct DeliveryRow: Sendable, Equatable {
 package struct Job: Sendable, Equatable {
     package var file: FileRow
     package var deliveries: [DeliveryRow]
-    /// Why nothing may be decided by it: a part of it in the journal cannot be read.
+    /// The reason that no decision may be based on it: part of it in the journal is unreadable.
     package var damage: String?
 }
 
 extension FileRow {
-    /// By their places in `init(_:from:)`: looking up names takes longer than reading values.
+    /// By position in `init(_:from:)`: looking up names takes longer than reading values.
     static let columns = names.joined(separator: ", ")
     /// The same where `delivery` is joined.
     static let qualified = names.map { "file." + $0 }.joined(separator: ", ")
@@ -114,14 +114,14 @@ extension FileRow {
         "intent", "batch_id", "role", "labels", "digests", "volume",
     ]
 
-    /// The whole path, of a row of which nothing else may be readable.
+    /// The full path of a row that may otherwise be unreadable.
     static func fullPath(_ row: SQLRow, from first: Int32) -> FilePath {
         row.path(first + 1).pushing(row.path(first + 2))
     }
 
     /// - Parameters:
-    ///   - first: where `columns` begin in the row.
-    ///   - showing: not to work with: what cannot be read is left out, instead of hiding all the others.
+    ///   - first: the position of `columns` in the row.
+    ///   - showing: for display only: an unreadable part is left out, instead of hiding the rest.
     init(_ row: SQLRow, from first: Int32 = 0, showing: Bool = false) throws {
         id = row.integer(first)
         root = row.path(first + 1)
@@ -151,7 +151,7 @@ extension FileRow {
 }
 
 extension DeliveryRow {
-    /// By their places in `init(_:from:)`: looking up names takes longer than reading values.
+    /// By position in `init(_:from:)`: looking up names takes longer than reading values.
     static let columns = names.joined(separator: ", ")
     /// The same where `file` is joined.
     static let qualified = names.map { "delivery." + $0 }.joined(separator: ", ")
@@ -188,8 +188,8 @@ extension DeliveryRow {
 }
 
 extension SQLRow {
-    /// A structured column; nil for NULL, unless something `isWanted` there.
-    /// - Parameter isDamaged: set where it was left out, which only happens `showing`.
+    /// A structured column; nil for NULL, unless `isWanted` demands a value.
+    /// - Parameter isDamaged: set when an unreadable value was left out, which happens only when `showing`.
     fileprivate func note<Value>(
         _ column: Int32, isWanted: Bool = false, _ showing: Bool, _ isDamaged: inout Bool,
         _ decode: ([UInt8]) throws -> Value
@@ -205,13 +205,13 @@ extension SQLRow {
 }
 
 extension JSON {
-    /// A structured column; nil, which is NULL, for what is empty.
+    /// A structured column; nil, which becomes NULL, for an empty value.
     static func column(_ value: some Encodable & Collection) throws -> [UInt8]? {
         value.isEmpty ? nil : try encode(value)
     }
 }
 
-/// Rows that are to be inserted.
+/// Rows to be inserted.
 extension FileRow {
     init(_ arrival: FoundFile, route: String?, policy: FilePolicy, mediaType: String? = nil, at now: WallTime) {
         (root, path, identity, volume) = (arrival.root, arrival.path, arrival.identity, arrival.volume?.key)
@@ -242,12 +242,12 @@ extension FileRow {
     }
 }
 
-/// A row of `delivery` to be; ready, at its time.
+/// A new row of `delivery`, ready at its time.
 struct NewDelivery {
     var file: Int64
     var after: Int64?
     var destination: String
-    /// nil for what goes with another file and has no place of its own.
+    /// nil for a delivery that travels with another file and has no place of its own.
     var key: String?
     var fields: [String: String] = [:]
     var lane = Lane.small
@@ -258,7 +258,7 @@ struct NewDelivery {
 }
 
 extension Journal {
-    /// The time of what waits for something else than time: the year 9999, in milliseconds.
+    /// The time of deliveries that do not wait for a time: the year 9999, in milliseconds.
     static let never: Int64 = 253_370_764_800_000
 
     static func insert(_ file: FileRow, _ database: Database) throws -> Int64 {
@@ -296,8 +296,8 @@ package enum Lane: Int, Sendable, CaseIterable {
     case big = 1
 }
 
-/// What is read and written again and again: every file has one of the few policies of a configuration, and JSON takes longer
-/// than all else about a row.
+/// A cache of values that are read and written repeatedly: every file has one of a configuration's few policies, and
+/// JSON takes longer than the rest of a row.
 private final class DecodeCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private let known = Mutex<[Key: Value]>([:])
 
@@ -305,7 +305,7 @@ private final class DecodeCache<Key: Hashable & Sendable, Value: Sendable>: Send
         if let value = known.withLock({ $0[key] }) { return value }
         let value = try make(key)
         known.withLock { known in
-            // More than routes have.
+            // More than there are routes.
             if known.count >= 512 { known = [:] }
             known[key] = value
         }
@@ -313,7 +313,7 @@ private final class DecodeCache<Key: Hashable & Sendable, Value: Sendable>: Send
     }
 }
 
-/// What is done with a file after its deliveries, frozen at admission with the rest of the plan.
+/// The disposal of a file after its deliveries, frozen at admission with the rest of the plan.
 package struct FilePolicy: Sendable, Hashable, Codable {
     package var onSuccess: Route.OnSuccess
     package var onFailure: Route.OnFailure
@@ -322,7 +322,7 @@ package struct FilePolicy: Sendable, Hashable, Codable {
     package var dedupe = DuplicateRule.off
     package var manifest: ManifestRule?
     package var window: DeliveryWindow?
-    /// The labels that its sidecar gave it, by name: those of its unit do not replace them.
+    /// Labels from its sidecar, by name: its unit's labels do not replace them.
     package var ownLabels: Set<String> = []
 }
 
@@ -330,19 +330,19 @@ extension FilePolicy {
     private static let notes = DecodeCache<FilePolicy, [UInt8]>()
     private static let policies = DecodeCache<[UInt8], FilePolicy>()
 
-    /// What the journal keeps of it.
+    /// The stored form.
     var note: [UInt8] { get throws { try Self.notes.value(self) { try JSON.encode($0) } } }
 
     init(note: [UInt8]) throws { self = try Self.policies.value(note) { try JSON.decode($0) } }
 
-    /// nil for one that cannot be read, which is said when its file's turn comes: until then it holds nothing else up.
+    /// nil for an unreadable policy, which is reported when its file's turn comes: until then it holds up nothing else.
     static func readable(_ note: [UInt8]) -> FilePolicy? {
-        // It is read again, and what is wrong is said, when its file's turn comes.
+        // It is read again, and the fault reported, when its file's turn comes.
         try? FilePolicy(note: note)
     }
 }
 
-/// Policies of earlier versions lack what came later; what is not asked for is not written.
+/// Policies of earlier versions lack later keys; defaults are not written.
 extension FilePolicy {
     private enum CodingKeys: String, CodingKey {
         case onSuccess, onFailure, retry, receipts, dedupe, manifest, window
@@ -376,7 +376,7 @@ extension FilePolicy {
 }
 
 extension Proof {
-    /// What the journal keeps of it: the JSON that `Codable` reads, written without an encoder, because every delivery has one.
+    /// The stored form: JSON for `Codable`, written without an encoder because every delivery has one.
     var note: [UInt8] {
         var object = JSONLine()
         object.add("key", key)
@@ -393,7 +393,7 @@ extension Proof {
 }
 
 extension ContentHash {
-    /// The same of a content.
+    /// The same for a content.
     var note: [UInt8] { object.finished }
 
     fileprivate var object: JSONLine {
@@ -414,26 +414,26 @@ extension JSONLine {
     }
 }
 
-/// What became of a source file, as the journal's `disposition` column says it.
+/// The fate of a source file, as in the journal's `disposition` column.
 package enum Disposition {
-    /// The file stays where it is.
+    /// The file stays in place.
     package static let kept = "kept"
     package static let deleted = "deleted"
     package static func archived(_ path: String) -> String { "archived: \(path)" }
     package static func quarantined(_ path: String) -> String { "quarantined: \(path)" }
-    /// The file was gone or another one when its turn came; nothing was done.
+    /// The file was gone or replaced when its turn came; nothing was done.
     package static func untouched(_ why: String) -> String { "untouched: \(why)" }
 
-    /// It could not be moved or removed, and is tried again.
+    /// It could not be moved or removed; the next attempt follows.
     package static func stuck(_ why: String) -> String { "waiting: could not be put away: \(why)" }
 
-    /// Where this says that a quarantined file is, as people read it; nil for every other end.
+    /// The place of a quarantined file, for people; nil for every other fate.
     package static func quarantine(_ text: String?) -> String? {
         guard let text, text.hasPrefix(quarantined("")) else { return nil }
         return String(text.dropFirst(quarantined("").count))
     }
 
-    /// Whether this left the path free, so that a file dropped there later is a new one.
+    /// Whether this freed the path, so that a file dropped there later is new.
     static func vacates(_ text: String?) -> Bool {
         guard let text else { return false }
         return text == deleted || text.hasPrefix("archived: ") || text.hasPrefix("quarantined: ")

@@ -3,12 +3,12 @@ internal import GRDBSQLite
 internal import InletCore
 internal import SystemPackage
 
-/// What goes into a statement as a value; nil is NULL.
+/// A value for a statement; nil is NULL.
 protocol SQLValue: Sendable {
     var stored: StoredValue { get }
 }
 
-/// The types that SQLite has.
+/// SQLite's types.
 enum StoredValue {
     case integer(Int64)
     case text(String)
@@ -39,7 +39,7 @@ extension Sequence where Element: RawRepresentable<String> {
     var literals: String { map { "'\($0.rawValue)'" }.joined(separator: ", ") }
 }
 
-/// The row that a statement stands on; good until the statement goes on.
+/// The current row of a statement; valid until the statement moves on.
 struct SQLRow {
     private let statement: OpaquePointer
 
@@ -59,7 +59,7 @@ struct SQLRow {
 
     func optionalTime(_ column: Int32) -> WallTime? { isNull(column) ? nil : time(column) }
 
-    /// All of it: a text from a server or a sidecar may hold a NUL, which ends it for C only.
+    /// The whole text: one from a server or a sidecar may contain a NUL, which ends it only in C.
     func text(_ column: Int32) -> String? {
         guard let start = sqlite3_column_text(statement, column) else { return nil }
         let bytes = UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column)))
@@ -73,7 +73,7 @@ struct SQLRow {
     }
 
     func optionalBytes(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : bytes(column) }
-    /// The labels of a unit or a file, for what goes on with them or without: those that cannot be read are none.
+    /// The labels of a unit or a file, for uses that work with or without them: unreadable ones count as none.
     func labels(_ column: Int32) -> [String: String] { JSON.note(optionalBytes(column)) ?? [:] }
 
     func path(_ column: Int32) -> FilePath { FilePath(bytes: bytes(column)) }
@@ -86,10 +86,10 @@ struct SQLRow {
     }
 }
 
-/// Statements on the way of every file, run through SQLite's own calls: GRDB's arguments and rows cost several times what
-/// SQLite takes for such a statement. GRDB keeps the connection, the prepared statements and the transactions.
+/// Statements in every file's path, run through SQLite's own calls: GRDB's arguments and rows cost several times the
+/// statement itself. GRDB keeps the connection, the prepared statements and the transactions.
 extension Database {
-    /// Runs a statement that gives no rows. - Returns: how many rows it changed.
+    /// Runs a statement without rows. - Returns: the number of rows it changed.
     @discardableResult
     func change(_ sql: String, _ values: any SQLValue...) throws -> Int { try change(sql, values) }
 
@@ -99,7 +99,7 @@ extension Database {
         return changesCount
     }
 
-    /// What `read` makes of each row, in their order. `read` must not run the same statement.
+    /// The results of `read` for each row, in their order. `read` must not run the same statement.
     func rows<Value>(_ sql: String, _ values: any SQLValue..., read: (SQLRow) throws -> Value) throws -> [Value] {
         try rows(sql, values, read: read)
     }
@@ -124,12 +124,12 @@ extension Database {
         try !rows(sql, values) { _ in true }.isEmpty
     }
 
-    /// The first value of the first row; nil where there is none, or NULL.
+    /// The first value of the first row; nil for no row, and for NULL.
     func integer(_ sql: String, _ values: any SQLValue...) throws -> Int64? {
         try rows(sql, values) { $0.optionalInteger(0) }.first ?? nil
     }
 
-    /// The same of a time.
+    /// The same for a time.
     func time(_ sql: String, _ values: any SQLValue...) throws -> WallTime? {
         try rows(sql, values) { $0.optionalTime(0) }.first ?? nil
     }
@@ -141,14 +141,14 @@ extension Database {
 
     private func step(_ sql: String, _ values: [any SQLValue], _ body: (SQLRow) throws -> Void) throws {
         let statement = try cachedStatement(sql: sql).sqliteStatement
-        // GRDB, which shares the prepared statements, resets one only when it runs it the next time; until then it takes no
-        // values.
+        // GRDB shares the prepared statements and resets one only when it runs it the next time; until then it accepts
+        // no values.
         sqlite3_reset(statement)
         defer {
             sqlite3_reset(statement)
             sqlite3_clear_bindings(statement)
         }
-        // A value that is missing would be NULL, and the statement change nothing without a word.
+        // A missing value would be NULL, and the statement would silently change nothing.
         guard sqlite3_bind_parameter_count(statement) == values.count else { throw failure(SQLITE_RANGE, sql) }
         for (index, value) in values.enumerated() {
             let code = Self.bind(value.stored, Int32(index + 1), statement)
@@ -183,11 +183,12 @@ extension Database {
         }
     }
 
-    /// SQLITE_TRANSIENT: SQLite takes a copy before the call returns. The macro is a cast that Swift does not import.
+    /// SQLITE_TRANSIENT: SQLite copies the bytes before the call returns. The macro is a cast that Swift does not
+    /// import.
     private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     private func failure(_ code: Int32, _ sql: String) -> DatabaseError {
-        // Not every refusal is one of the connection's own.
+        // Not every refusal comes from the connection itself.
         let last = sqliteConnection.map(sqlite3_extended_errcode) ?? code
         let extended = last & 0xFF == code & 0xFF ? last : code
         let message = sqliteConnection.flatMap(sqlite3_errmsg).map { String(cString: $0) }
@@ -197,10 +198,10 @@ extension Database {
 
 #if DEBUG
     extension Journal {
-        /// Has `note` told of each statement that SQLite runs here, without those of triggers, until this is called with nil:
-        /// tests ask for their plans.
+        /// Calls `note` with each statement that SQLite runs here, except triggers' statements, until this is called
+        /// with nil. Tests use it to ask for query plans.
         package func trace(_ note: (@Sendable (String) -> Void)?) async throws {
-            // Whatever waits for the connection is done before.
+            // Work that waits for the connection is done before.
             try await database.writeWithoutTransaction { database in
                 guard let note else { return database.trace(options: []) }
                 database.trace(options: .statement) { event in

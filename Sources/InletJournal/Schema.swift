@@ -1,6 +1,6 @@
 internal import GRDB
 
-/// The journal's tables. A migration that has been released is never edited: the next change is a new one.
+/// The journal's tables. Never edit a released migration: add a new one.
 enum Schema {
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
@@ -11,7 +11,7 @@ enum Schema {
         migrator.registerMigration("5 labels, contents, notifications") { try $0.execute(sql: evidence) }
         migrator.registerMigration("6 volumes") { try $0.execute(sql: volumes) }
         migrator.registerMigration("7 first listings") { try $0.execute(sql: listings) }
-        // Without a look at every row's references, which these two do not touch: they are millions.
+        // Without checking every row's references, which these two do not touch: there are millions.
         migrator.registerMigration("8 priorities", foreignKeyChecks: .immediate) { try $0.execute(sql: priorities) }
         migrator.registerMigration("9 history", foreignKeyChecks: .immediate) {
             try $0.execute(sql: history)
@@ -22,9 +22,9 @@ enum Schema {
 
     private static let firstTables = [files, deliveries, checkpoints, receipts, destinations, tallies].joined()
 
-    /// `batch` groups files that belong together; `file` is one arrival: the same path with other content is a new row.
-    /// `finished_at` is durable point 3; `intent` is what the finisher was about to do when the process died, `finish_at`
-    /// when it should look again.
+    /// `batch` groups files that belong together. `file` is one arrival: the same path with other content is a new row.
+    /// `finished_at` is durable point 3; `intent` is what the finisher was about to do when the process died,
+    /// `finish_at` when it should look again.
     private static let files = """
         CREATE TABLE batch (
             id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, state TEXT NOT NULL,
@@ -44,9 +44,9 @@ enum Schema {
         CREATE INDEX file_unfinished ON file(finish_at, id) WHERE finished_at IS NULL AND state <> 'pending';
         """
 
-    /// `owner` and `until` are the claim's lease; a cancelled delivery keeps them until its holder has let go. `after_id`
-    /// waits for another delivery: its `next_at` is far away until that one is delivered. A key is taken for good once its row
-    /// exists; NULL gives it back.
+    /// `owner` and `until` are the claim's lease; a cancelled delivery keeps them until its holder lets go. `after_id`
+    /// waits for another delivery: its `next_at` is far away until that one is delivered. A key is taken for good once
+    /// its row exists; NULL gives it back.
     private static let deliveries = """
         CREATE TABLE delivery (
             id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -68,15 +68,16 @@ enum Schema {
             WHERE state = 'ready' AND expires_at IS NOT NULL;
         """
 
-    /// Keys of forgotten deliveries under which something is, or may be: they are never given away again.
+    /// Keys of forgotten deliveries under which something is, or may be. They are never used again.
     private static let spentKeys = """
         CREATE TABLE spent_key (
             destination TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (destination, key)) WITHOUT ROWID;
         """
 
-    /// A batch is a file with its companions, or a unit: a folder whose files are delivered as one. `unit` is the folder
-    /// below `root`; one that is open (`closed_at` NULL) holds its deliveries back. It ends when all its files are finished,
-    /// with the worst of their states. `role` says why a file is in a batch: `Companion.Kind`, or `unit_marker`.
+    /// A batch is a file with its companions, or a unit: a folder whose files are delivered as one. `unit` is the
+    /// folder below `root`; an open unit (`closed_at` NULL) holds its deliveries back. It ends when all its files are
+    /// finished, with the worst of their states. `role` is a file's part in a batch: `Companion.Kind`, or
+    /// `unit_marker`.
     private static let batches = """
         ALTER TABLE batch ADD COLUMN root BLOB;
         ALTER TABLE batch ADD COLUMN unit BLOB;
@@ -88,8 +89,8 @@ enum Schema {
         CREATE INDEX file_open_in_batch ON file(batch_id, role) WHERE batch_id IS NOT NULL AND finished_at IS NULL;
         """
 
-    /// `waits` counts how often the destination asked for time, without an end in between. `closes` is the unit that a delivery
-    /// says has been sent: one for each unit and destination, in a file of that unit, after all its others there.
+    /// `waits` counts how often the destination asked for time since the last end. `closes` is the unit that a delivery
+    /// reports as sent: one for each unit and destination, in a file of that unit, after all its others there.
     private static let waits = """
         ALTER TABLE delivery ADD COLUMN waits INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE delivery ADD COLUMN closes INTEGER;
@@ -97,13 +98,13 @@ enum Schema {
         CREATE UNIQUE INDEX delivery_closing ON delivery(closes, destination) WHERE closes IS NOT NULL;
         """
 
-    /// `crashes` counts the processes that died while they delivered it, since bytes of it last arrived. `generation` counts
-    /// the ends of a batch, which `queue retry` can take back; `manifest` holds the checksum lists that ended units are owed,
-    /// until they are written. `content` says which delivery brings, or brought, a content (its SHA-256) to a destination
-    /// first; `twin` which deliveries wait for that one. `outbox` keeps a notification until its receiver has taken it
-    /// (`ready`, in order; `refused`, each at its own time; `failed` for good); `subject` is the file's or batch's id. `sink`
-    /// says which receivers the configuration has for an event and a route (empty = any), so that the transaction of the event
-    /// itself can write to the outbox. The table of migration 1 was never used.
+    /// `crashes` counts the processes that died while they delivered it, since bytes of it last arrived. `generation`
+    /// counts the ends of a batch, which `queue retry` can take back. `manifest` holds the checksum lists that ended
+    /// units still need. `content` names the delivery that brings, or first brought, a content (its SHA-256) to a
+    /// destination; `twin` names the deliveries that wait for that one. `outbox` keeps a notification until its
+    /// receiver has accepted it (`ready`, in order; `refused`, each at its own time; `failed` for good); `subject` is
+    /// the file's or batch's id. `sink` lists the configured receivers for an event and a route (empty = any), so that
+    /// the event's own transaction can write to the outbox. The table of migration 1 was never used.
     private static let evidence = """
         ALTER TABLE file ADD COLUMN labels BLOB;
         ALTER TABLE file ADD COLUMN digests BLOB;
@@ -136,9 +137,8 @@ enum Schema {
         CREATE INDEX outbox_waiting ON outbox(sink, state, id);
         """
 
-    /// `file.volume` is the removable volume that a file is on, with the root's folder there (`Volume.key`): such files are
-    /// known by it and their path, and their root is where it was mounted last. `root.mark` is by what a watched folder is
-    /// recognised (`RootMark`).
+    /// `file.volume` is a file's removable volume, with the root's folder on it (`Volume.key`). Such files are known by
+    /// it and their path; their root is the last mount point. `root.mark` identifies a watched folder (`RootMark`).
     private static let volumes = """
         ALTER TABLE file ADD COLUMN volume TEXT;
         CREATE INDEX file_by_volume ON file(volume, path, id) WHERE volume IS NOT NULL;
@@ -146,17 +146,18 @@ enum Schema {
         ALTER TABLE root ADD COLUMN mark BLOB;
         """
 
-    /// Where a destination is: what is proved of another address is not claimed for this one. `first_address` is the one that
-    /// was known first, and what was proved before that counts as proved there.
+    /// A destination's address: proofs of another address are not claimed for this one. `first_address` is the first
+    /// known one, and earlier proofs count as made there.
     private static let addresses = """
         ALTER TABLE destination ADD COLUMN address TEXT;
         ALTER TABLE destination ADD COLUMN first_address TEXT;
         """
 
-    /// When all that a volume had on it when it was first watched had been taken in.
+    /// When everything had been admitted that was on a volume when it was first watched.
     private static let listings = "ALTER TABLE root ADD COLUMN listed_at INTEGER;"
 
-    /// What a pipeline needs to go on after a restart, and uploads left at a destination that still need an abort.
+    /// Notes with which a pipeline continues after a restart, and uploads left at a destination that still need an
+    /// abort.
     private static let checkpoints = """
         CREATE TABLE checkpoint (
             delivery_id INTEGER NOT NULL REFERENCES delivery(id) ON DELETE CASCADE,
@@ -207,13 +208,13 @@ enum Schema {
         """
 }
 
-/// Migration 8: what keeps a queue of a million deliveries as quick as an empty one.
+/// Migration 8: keeps a queue of a million deliveries as quick as an empty one.
 extension Schema {
-    /// Claims seek by priority: however much waits for its time in one, what is due in another is found at once. And the
-    /// delivery that has waited longest is found without a look at the others. What is claimed has an index of its own: a
-    /// second one of what has an owner is for those only that were cancelled meanwhile.
+    /// Claims seek by priority: however much waits for its time in one, due deliveries of another are found at once,
+    /// and so is the delivery that has waited longest. Claimed deliveries have an index of their own; a second one, of
+    /// rows with an owner, covers only those cancelled meanwhile.
     ///
-    /// Some 3 s for a million that wait, less for what has ended.
+    /// Takes some 3 s for a million waiting deliveries, less for ended ones.
     private static let priorities = """
         ALTER TABLE delivery ADD COLUMN priority INTEGER NOT NULL DEFAULT 1;
         DROP INDEX delivery_ready;
@@ -232,10 +233,11 @@ extension Schema {
 
     private static let never = 253_370_764_800_000
 
-    /// Those that are claimed are few, and counted; they would be two changes more for every file.
+    /// Claimed deliveries are few, and counted when asked; keeping their number would cost two more changes for every
+    /// file.
     private static let open = "('ready', 'parked')"
 
-    /// Where an open delivery is (`QueueState`).
+    /// The place of an open delivery (`QueueState`).
     private static func place(of row: String) -> String {
         """
         CASE WHEN \(row).state = 'parked' THEN 'parked' WHEN \(row).next_at >= \(never) THEN 'held'
@@ -243,7 +245,7 @@ extension Schema {
         """
     }
 
-    /// Whatever statement changes a delivery, its place is counted in the same transaction. Each trigger is for one kind of
+    /// Whichever statement changes a delivery, the same transaction counts its place. Each trigger serves one kind of
     /// change, so that a change costs no more than it must: some 5 µs for an admission, as much for a claim.
     private static let queueTriggers = """
         CREATE TRIGGER queue_insert AFTER INSERT ON delivery WHEN new.state IN \(open)

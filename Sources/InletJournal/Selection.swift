@@ -2,27 +2,27 @@ internal import GRDB
 package import InletCore
 package import SystemPackage
 
-/// Which files a question or a command is about: those for which everything that is given holds.
+/// Selects the files that a question or an order is about: those that meet every criterion given.
 package struct FileFilter: Sendable {
     /// nil = any.
     package var ids: [Int64]?
     package var states: [FileState]
-    /// One that a delivery of the file goes to.
+    /// A destination of one of the file's deliveries.
     package var destination: String?
     package var route: String?
-    /// The path below its root, by the rules of routes; the whole path of a file that was sent by name.
+    /// The path below its root, by the rules of routes; the full path of a file that was sent by name.
     package var path: GlobPattern?
-    /// A part of the whole path, letters of ASCII in either case.
+    /// Part of the full path; ASCII letters match either case.
     package var text: String?
-    /// Only files of smaller numbers: where a list went on the page before.
+    /// Only files with smaller numbers: where the previous page of a list ended.
     package var below: Int64?
     package var labels: [String: String] = [:]
-    /// Why it, or one of its deliveries, is as it is.
+    /// The code of the file, or of one of its deliveries.
     package var code: String?
-    /// Files that ended then or before; while they have not, that were admitted.
+    /// Only files that ended at this time or before; files that have not ended count by their admission.
     package var before: WallTime?
     package var batch: Int64?
-    /// Only files that were to be sent: not the markers of units, nor what was rejected.
+    /// Only files that were meant to be sent: not units' markers, nor rejected files.
     package var hasDeliveries = false
     package var limit: Int
 
@@ -33,23 +33,23 @@ package struct FileFilter: Sendable {
     }
 }
 
-/// A file that a filter lets through, with its whole path.
+/// A file that a filter accepts, with its full path.
 package typealias MatchedFile = (id: Int64, path: FilePath, size: Int64, state: FileState)
 
 extension Journal {
-    /// Ids that one question looks at: a long history must not keep others from the journal, nor be in memory at once. A row of
-    /// the history takes some microseconds, with labels some tens of them.
+    /// The number of ids that one query looks at: a long history must neither keep others from the journal nor be in
+    /// memory at once. A row of the history takes a few microseconds, some tens with labels.
     static let stretch: Int64 = 1024
 
-    /// Those that `filter` lets through in the next stretch of ids, in their order; `filter.limit` is the caller's.
+    /// The files that `filter` accepts in the next range of ids, in their order; the caller applies `filter.limit`.
     ///
-    /// - Parameter cursor: where the stretch before ended; nil = the beginning.
-    /// - Returns: the files, and where to go on; nil when that was all.
+    /// - Parameter cursor: where the range before ended; nil = the beginning.
+    /// - Returns: the files, and where to continue; nil when that was all.
     package func matches(
         _ filter: FileFilter, from cursor: Int64? = nil, newestFirst: Bool = false
     ) async throws(JournalError) -> (files: [MatchedFile], next: Int64?) {
         try await read { database in
-            // The history has files of some states only.
+            // The history has files of only some states.
             let isInHistory = filter.states.isEmpty || filter.states.contains { Self.statesOfHistory.contains($0) }
             let searches = (isInHistory ? JournalTables.allCases : [.current]).map { FileQuery(filter, $0) }
             func next(after cursor: Int64?) throws -> Int64? {
@@ -57,7 +57,7 @@ extension Journal {
                 return newestFirst ? found.max() : found.min()
             }
             guard let first = try next(after: cursor) else { return ([], nil) }
-            // A number that was asked for may be any, and need not be that of a file.
+            // A requested number may be any, also one that no file has.
             let (end, isBeyond) =
                 newestFirst
                 ? first.subtractingReportingOverflow(Self.stretch - 1) : first.addingReportingOverflow(Self.stretch - 1)
@@ -70,11 +70,11 @@ extension Journal {
     }
 }
 
-/// A filter as questions to the tables; what SQL cannot tell is asked of each row.
+/// A filter as queries; a criterion that SQL cannot express is applied to each row.
 private struct FileQuery {
     private let filter: FileFilter
     private let tables: JournalTables
-    /// The index and the condition that leave the fewest rows to look at.
+    /// The index and the condition that leave the fewest rows.
     private let source: String
     private var conditions: [String] = []
     private var values: [any SQLValue] = []
@@ -119,12 +119,12 @@ private struct FileQuery {
         values.append(value)
     }
 
-    /// What LIKE takes for nothing but itself.
+    /// Escapes the characters that LIKE does not take literally.
     private static func literal(_ text: String) -> String {
         text.map { "%_\\".contains($0) ? "\\\($0)" : String($0) }.joined()
     }
 
-    /// The first id beyond `cursor` at which there may be a file; found in an index, without a look at any row.
+    /// The first id beyond `cursor` that may have a file; found in an index, without reading a row.
     func next(after cursor: Int64?, _ newestFirst: Bool, _ database: Database) throws -> Int64? {
         let cursor = cursor ?? (newestFirst ? Int64.max : 0)
         let (best, beyond) = newestFirst ? ("max(id)", "id < ?") : ("min(id)", "id > ?")
@@ -146,7 +146,7 @@ private struct FileQuery {
         return newestFirst ? found.max() : found.min()
     }
 
-    /// Those of a stretch, oldest first.
+    /// The files of a range, oldest first.
     func files(_ stretch: ClosedRange<Int64>, _ database: Database) throws -> [MatchedFile] {
         let conditions = (conditions + ["id BETWEEN ? AND ?"]).joined(separator: " AND ")
         let values = values + [stretch.lowerBound, stretch.upperBound]

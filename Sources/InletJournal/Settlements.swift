@@ -2,11 +2,11 @@ internal import GRDB
 internal import InletCore
 
 extension Journal {
-    /// Settles any claim, whatever else its end means to others.
+    /// Settles any claim, whatever else depends on its end.
     static func settleStepwise(
         _ ended: EndedClaim, _ ending: EndingRule?, _ now: WallTime, _ database: Database
     ) throws -> SettledFile {
-        // A person may have cancelled it meanwhile; a proof counts all the same, anything else does not.
+        // A person may have cancelled it meanwhile: a proof still counts, any other outcome does not.
         var row = try delivery(ended.delivery, database)
         var hasReleased = false
         if row.state == .claimed {
@@ -31,8 +31,8 @@ extension Journal {
             state: file.state, hasReleased: hasReleased, finish: try finish(file, row, ending, now, database))
     }
 
-    /// Durable point 3 at once, for a file with whose source nothing is to be done.
-    /// - Parameter last: the delivery that has just ended, as it is now.
+    /// Durable point 3 at once, for a file whose source needs nothing done.
+    /// - Parameter last: the delivery that has just ended, in its new state.
     private static func finish(
         _ file: FileRow, _ last: DeliveryRow, _ ending: EndingRule?, _ now: WallTime, _ database: Database
     ) throws -> Finish? {
@@ -43,7 +43,7 @@ extension Journal {
         return try finish(file, disposition: end.disposition, state: nil, receipt: end.receipt, at: now, database)
     }
 
-    /// - Returns: whether other deliveries that waited for this one can go on.
+    /// - Returns: whether other deliveries that waited for this one can continue.
     private static func apply(
         _ settlement: ClaimOutcome, to row: DeliveryRow, _ now: WallTime, _ database: Database
     ) throws -> Bool {
@@ -70,7 +70,7 @@ extension Journal {
         return false
     }
 
-    /// The time in which the destination worked on it was none of waiting: what has gone wrong now has all its time to pass.
+    /// Time in which the destination worked on it does not count as waiting: a new failure has its full time to live.
     private static func renewExpiry(of row: DeliveryRow, _ database: Database) throws {
         guard row.expiresAt != nil, let life = try file(row.fileID, database).policy.retry.expire else { return }
         try database.change(
@@ -81,13 +81,13 @@ extension Journal {
             """, life.milliseconds, row.id)
     }
 
-    /// Takes back the attempt that was written with a claim. One that was cancelled and sent again has none.
+    /// Takes back the attempt written with a claim. A delivery that was cancelled and sent again has none.
     private static func uncount(_ delivery: Int64, _ database: Database) throws {
         try database.change("UPDATE delivery SET attempts = max(attempts - 1, 0) WHERE id = ?", delivery)
     }
 
-    /// Lets a file be finished anew, and its batch: what was concluded of them is no longer so. What the finisher has begun
-    /// stays begun.
+    /// Reopens a file and its batch, whose earlier conclusions no longer hold. Work that the finisher has begun stays
+    /// begun.
     static func reopen(_ file: Int64, _ database: Database) throws {
         try database.change("UPDATE file SET finished_at = NULL, disposition = NULL, finish_at = 0 WHERE id = ?", file)
         try database.change("DELETE FROM receipt WHERE file_id = ?", file)
@@ -99,7 +99,7 @@ extension Journal {
         _ row: DeliveryRow, _ proof: Proof, _ now: WallTime, _ database: Database
     ) throws -> Bool {
         let reason = proof.sameAs == nil ? nil : try linkReason(proof, database)
-        // It has nothing under a key of its own, and gives that back.
+        // It has nothing under its own key, and gives that back.
         if reason != nil {
             try database.change("UPDATE delivery SET key = NULL WHERE id = ? AND NOT \(mayBeVisible)", row.id)
         }
@@ -118,12 +118,12 @@ extension Journal {
         return hasReleased || hasOthers
     }
 
-    /// Ends a delivery without proof. What its attempts left at the destination is remembered as a leftover to abort.
+    /// Ends a delivery without proof. Remains of its attempts at the destination are recorded as a leftover to abort.
     ///
-    /// - Parameter freesKey: nothing is visible under the key (the contract of `.sourceChanged`), so that the new content
-    ///   may have it, as soon as no leftover needs it. Without a leftover a superseded delivery gives it back, unless something
-    ///   may be visible after all.
-    /// - Returns: whether others that waited for it can go on all the same.
+    /// - Parameter freesKey: nothing is visible under the key (the contract of `.sourceChanged`), so the new content
+    ///   may have it once no leftover needs it. Without a leftover a superseded delivery gives it back, unless
+    ///   something may be visible after all.
+    /// - Returns: whether deliveries that waited for it can continue anyway.
     @discardableResult
     static func endDelivery(
         _ id: Int64, _ state: DeliveryState, code: ErrorCode, reason: String, freesKey: Bool = false, _ now: WallTime,
@@ -158,7 +158,7 @@ extension Journal {
         return hasOthers || hasTwins
     }
 
-    /// Ends what has waited for too long. Of what may not be read the cause stays known: it goes on once it may.
+    /// Ends a delivery that has waited too long. An unreadable file keeps its cause: it continues once it may be read.
     @discardableResult
     static func expire(_ row: DeliveryRow, _ now: WallTime, _ database: Database) throws -> Bool {
         let isForbidden = row.code == .sourceForbidden
@@ -169,14 +169,14 @@ extension Journal {
             database)
     }
 
-    /// Gives the file the worst state of its deliveries once none of them is open. One of which nothing was sent is a
-    /// duplicate, where its route calls it so.
+    /// Gives the file the worst state of its deliveries once none is open. A file of which nothing was sent is a
+    /// duplicate, where its route says so.
     static func concludeFile(_ id: Int64, _ now: WallTime, _ database: Database) throws {
         let rows = try database.rows(
             "SELECT state, code, reason FROM delivery WHERE file_id = ?", id
         ) { (state: $0.text(0), code: $0.text(1), reason: $0.text(2)) }
         var state = FileState.combined(rows.compactMap { $0.state.flatMap(DeliveryState.init) })
-        // Of what was delivered, only a link has a reason.
+        // Among delivered ones, only a link has a reason.
         let isLinked = state == .delivered && rows.allSatisfy { $0.reason != nil }
         let cause = state == .delivered && !isLinked ? nil : rows.first { $0.state == state.rawValue }
         if isLinked, try file(id, database).policy.dedupe == .skip { state = .duplicate }
@@ -186,12 +186,10 @@ extension Journal {
     }
 }
 
-/// The delivery that most are: the only one of a file that belongs to nothing else, and it arrived. What `settleStepwise`
-/// asks and writes in fifteen statements is then known after one, and written in three: thousands of small files a second
-/// end here.
+/// The common case: the only delivery of a file that belongs to no set, and it arrived. `settleStepwise` needs fifteen
+/// statements; this one reads with one and writes with three: thousands of small files a second end here.
 extension Journal {
-    /// Settles a plain delivery with a proof as `settleStepwise` would, to the last column; nil for every other, which is left
-    /// as it is.
+    /// Settles a plain delivery with a proof exactly as `settleStepwise` would; nil, with no change, for every other.
     static func settlePlain(
         _ ended: EndedClaim, _ ending: EndingRule?, _ now: WallTime, _ database: Database
     ) throws -> SettledFile? {
@@ -225,8 +223,8 @@ extension Journal {
             state: .delivered, hasReleased: false, finish: (end.disposition, nil))
     }
 
-    /// The delivery and its file, if it is claimed and nothing else hangs on either: no other delivery, no batch, no
-    /// contents to remember, nothing that the finisher has begun.
+    /// The delivery and its file, if it is claimed and nothing else depends on either: no other delivery, no batch, no
+    /// contents to record, no work begun by the finisher.
     private static func plain(
         _ delivery: Int64, _ database: Database
     ) throws -> (delivery: DeliveryRow, file: FileRow, hasNotes: Bool)? {

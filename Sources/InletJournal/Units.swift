@@ -14,14 +14,14 @@ package struct Batch: Sendable, Equatable {
     /// `pending` until it ends; then the worst of its files' states.
     package var state: FileState
     package var createdAt: WallTime
-    /// nil while files are still collected; then nothing of it is sent.
+    /// nil while the unit still collects files; nothing of it is sent until then.
     package var closedAt: WallTime?
     package var endedAt: WallTime?
-    /// How often it has ended: `queue retry` takes an end back.
+    /// How often it has ended: `queue retry` reopens it.
     package var generation: Int
-    /// Files by state; a unit's own marker is not counted.
+    /// Files by state, without a unit's own marker.
     package var counts: [FileState: Int]
-    /// Of the unit, by its marker or its `.inlet.yaml`.
+    /// The unit's labels, from its marker or its `.inlet.yaml`.
     package var labels: [String: String]
 
     package var isOpen: Bool { closedAt == nil }
@@ -46,12 +46,12 @@ extension Batch {
     }
 }
 
-/// The role of a unit's own marker: it has no deliveries and ends as the other files of its batch did,
-/// delivered where those were replaced or are gone.
+/// The role of a unit's own marker. It has no deliveries and ends as the other files of its batch did; as delivered
+/// where those are gone or were replaced.
 let unitMarkerRole = "unit_marker"
 
 extension Journal {
-    /// The batch of a file, with what has become of it; nil for a file that stands for itself.
+    /// The batch of a file, in its current state; nil for a file that belongs to no set.
     package func batch(of file: Int64) async throws(JournalError) -> Batch? {
         try await read { database in
             try FileRow.one(file, database, showing: true)?.batchID.map { try Self.batch($0, database) }
@@ -70,12 +70,13 @@ extension Journal {
     /// Closes an open unit: all its deliveries are due at once, in one transaction.
     ///
     /// - Parameters:
-    ///   - routes: those whose files of the folder are complete; each has a batch of its own.
-    ///   - marker: the file that says so, in the first of the batches. It ends, and is disposed of, as that does.
+    ///   - routes: those whose files in the folder are complete; each has its own batch.
+    ///   - marker: the file that completes the unit, in the first of the batches. It ends, and is disposed of, with
+    /// that batch.
     ///   - uptimes: the destinations' expiry clocks; the files' time to live begins now.
-    ///   - closing: the destinations that are told when all has been sent.
-    ///   - labels: for each of the unit's files, over its route's.
-    /// - Returns: the batches that were open, ended already where no file has anything to wait for.
+    ///   - closing: the destinations to inform once everything has been sent.
+    ///   - labels: for each of the unit's files, overriding its route's.
+    /// - Returns: the batches that were open; one whose files have nothing to wait for has already ended.
     package func closeUnit(
         _ unit: FilePath, root: FilePath, routes: [String], marker: FoundFile?, uptimes: [String: Int64],
         closing: [String] = [], labels: [String: String] = [:], at now: WallTime
@@ -98,8 +99,8 @@ extension Journal {
             "SELECT id FROM batch WHERE root = ? AND unit = ? AND route = ? AND closed_at IS NULL", root, unit, route)
     }
 
-    /// Closes the open units of roots that are no longer watched: nobody else would.
-    /// - Returns: how many there were.
+    /// Closes the open units of roots that are no longer watched, since nothing else would.
+    /// - Returns: their number.
     package func closeUnits(
         exceptOf watch: [WatchSettings], uptimes: [String: Int64], closing: [String] = [], at now: WallTime
     ) async throws(JournalError) -> Int {
@@ -107,7 +108,7 @@ extension Journal {
             let open = try database.rows("SELECT id, root FROM batch INDEXED BY batch_open WHERE closed_at IS NULL") {
                 (id: $0.integer(0), root: $0.path(1))
             }
-            // Nobody closes a unit on a removable volume while that is away.
+            // A unit on a removable volume stays open while the volume is away.
             let onVolume = "SELECT 1 FROM file INDEXED BY file_by_batch WHERE batch_id = ? AND volume IS NOT NULL"
             let left = try open.filter { unit in
                 try !watch.contains { $0.covers(unit.root) } && !database.exists(onVolume, unit.id)
@@ -122,7 +123,7 @@ extension Journal {
         _ database: Database
     ) throws -> Batch? {
         try database.change("UPDATE batch SET closed_at = ? WHERE id = ?", now, id)
-        // A rejected file, and a companion, may have another policy than what is sent.
+        // A rejected file, and a companion, may have another policy than sent files.
         let first = "WHERE batch_id = ? ORDER BY state = 'rejected', role IS NOT NULL, id LIMIT 1"
         guard let file = try FileRow.all(database, first, [id]).first else {
             try database.change("DELETE FROM batch WHERE id = ?", id)
@@ -156,7 +157,7 @@ extension Journal {
 
     // MARK: - In transactions of others
 
-    /// The batch that a file to be admitted is put in; nil when it stands for itself.
+    /// The batch for a file to be admitted; nil for a file that belongs to no set.
     static func batch(
         for admission: FileAdmission, _ now: WallTime, _ database: Database
     ) throws -> (id: Int64, isOpen: Bool)? {
@@ -173,7 +174,7 @@ extension Journal {
         return (database.lastInsertedRowID, true)
     }
 
-    /// The batch that a file and its companions are in, made when it has none yet. What had ended goes on.
+    /// The batch of a file and its companions, created when it has none yet. An ended batch continues.
     static func set(of main: FileRow, _ now: WallTime, _ database: Database) throws -> (id: Int64, isOpen: Bool) {
         guard let id = main.batchID else {
             let id = try newSet(of: main.path, main.root, main.route ?? "", now, database)
@@ -194,16 +195,16 @@ extension Journal {
         return database.lastInsertedRowID
     }
 
-    /// A file of an ended batch goes on.
+    /// A file of an ended batch continues.
     static func reopenBatch(_ id: Int64, _ database: Database) throws {
         try database.change(
             "UPDATE batch SET state = 'pending', ended_at = NULL WHERE id = ? AND ended_at IS NOT NULL", id)
     }
 
-    /// Ends a closed batch when all its files are finished. Its marker comes last: it ends as the others did.
-    /// - Returns: the batch when it ended now.
+    /// Ends a closed batch when all its files are finished. Its marker comes last, and ends as the others did.
+    /// - Returns: the batch if it ended now.
     static func concludeBatch(_ id: Int64, _ now: WallTime, _ database: Database) throws -> Batch? {
-        // Asked first: a unit that is open would have all its files counted at the end of each.
+        // Checked first: an open unit would otherwise count all its files at the end of each.
         let isClosed = try database.exists(
             "SELECT 1 FROM batch WHERE id = ? AND closed_at IS NOT NULL AND ended_at IS NULL", id)
         guard isClosed else { return nil }
@@ -211,7 +212,7 @@ extension Journal {
         let isOpen = try database.exists("\(unfinished) AND ifnull(role, '') <> ? LIMIT 1", id, unitMarkerRole)
         guard !isOpen else { return nil }
         let state = FileState.worst(try batch(id, database).counts.keys)
-        // It has done its work where files are gone or were replaced: otherwise it would speak for the unit again.
+        // The marker is used up where files are gone or were replaced: otherwise it would complete the unit again.
         let markerState = [.gone, .superseded].contains(state) ? .delivered : state
         try database.change(
             """
@@ -243,7 +244,7 @@ extension Journal {
         return batch
     }
 
-    /// Gives a unit labels, and its files those of them that no sidecar has given them.
+    /// Gives a unit labels, and passes to its files those that no sidecar has set.
     static func label(_ batch: Int64, _ labels: [String: String], _ database: Database) throws {
         if labels.isEmpty { return }
         let note = try JSON.encode(labels)
@@ -259,10 +260,10 @@ extension Journal {
     }
 }
 
-/// Closing deliveries: what tells a destination that all files of a unit have been sent to it. Each stands with a file of
+/// Closing deliveries report to a destination that all files of a unit have been sent to it. Each belongs to a file of
 /// the unit, which does not end before it.
 extension Journal {
-    /// Gives a unit that has just been closed a closing delivery to each of `destinations` that gets files of it.
+    /// Gives a unit that has just closed a closing delivery to each of `destinations` that receives files of it.
     static func insertClosings(
         of batch: Int64, to destinations: [String], _ now: WallTime, _ database: Database
     ) throws {
@@ -300,7 +301,7 @@ extension Journal {
             """, now, file, destination) > 0
     }
 
-    /// What was sent again is waited for again.
+    /// A delivery that is sent again is awaited again.
     static func holdClosings(of file: Int64, _ database: Database) throws {
         try database.change(
             """
@@ -310,8 +311,8 @@ extension Journal {
             """, file)
     }
 
-    /// Before what a file has open is cancelled: another file of the unit that is still on its way takes its closing
-    /// deliveries. Where nothing else is open, they are what is cancelled.
+    /// Called before a file's open deliveries are cancelled: another file of the unit that is still being delivered
+    /// takes over its closing deliveries. Where nothing else is open, they are cancelled too.
     static func handOverClosings(of file: Int64, _ database: Database) throws {
         try database.change(
             """
@@ -330,8 +331,7 @@ extension Journal {
             """, file)
     }
 
-    /// Of a closing delivery. Only what is not finished can be open, so that a unit of thousands is not searched again and
-    /// again.
+    /// For a closing delivery. Only unfinished files can be open, so a unit of thousands is not searched repeatedly.
     private static let hasOpenMembers = """
         EXISTS (
             SELECT 1 FROM file INDEXED BY file_open_in_batch CROSS JOIN delivery AS member ON member.file_id = file.id
@@ -340,7 +340,7 @@ extension Journal {
                 AND member.state IN ('ready', 'claimed', 'parked'))
         """
 
-    /// The unit that a delivery's file belongs to, with what has become of it where the delivery closes it.
+    /// The unit of a delivery's file, with its outcome where the delivery closes it.
     static func orderBatch(of delivery: DeliveryRow, in file: FileRow, _ database: Database) throws -> OrderBatch? {
         guard let id = file.batchID else { return nil }
         let unit = try database.row("SELECT name, unit FROM batch WHERE id = ? AND unit IS NOT NULL", id) {

@@ -2,22 +2,23 @@ internal import GRDB
 package import InletCore
 package import SystemPackage
 
-/// A file of a removable volume as it ended: the newest of its path. Whether it is there any more the journal does not know.
+/// A file of a removable volume as it ended: the newest of its path. The journal does not know whether it is still
+/// there.
 package struct VolumeFile: Sendable, Equatable {
     package var id: Int64
     package var path: FilePath
     package var identity: FileIdentity
-    /// Whether as many destinations have it as were asked for.
+    /// Whether as many destinations as required have it.
     package var isDelivered: Bool
-    /// Whether the configuration alone says so (`existing: adopt`).
+    /// Whether only the configuration claims so (`existing: adopt`).
     package var isAdopted: Bool
-    /// When it came to the last of them.
+    /// When it reached the last of them.
     package var deliveredAt: WallTime
 }
 
-/// Files on removable volumes: they are known by their volume, wherever that is mounted.
+/// Files on removable volumes are known by their volume, wherever it is mounted.
 extension Journal {
-    /// Whether all that the volume had on it when it was first watched has been taken in.
+    /// Whether everything has been admitted that was on the volume when it was first watched.
     package func wasListed(_ volume: String) async throws(JournalError) -> Bool {
         try await read { database in
             try database.exists("SELECT 1 FROM root WHERE path = ? AND listed_at IS NOT NULL", FilePath(volume))
@@ -28,8 +29,8 @@ extension Journal {
         try await change("UPDATE root SET listed_at = ifnull(listed_at, ?) WHERE path = ?", now, FilePath(volume))
     }
 
-    /// A volume is mounted at `root`: what is unfinished of it is there now, and its open units. What is unfinished of others
-    /// that were mounted there is nowhere until they come back, or it would be looked for on this one.
+    /// A volume is mounted at `root`: its unfinished files and open units are there now. Unfinished files of other
+    /// volumes that were mounted there are nowhere until these return; otherwise they would be looked for on this one.
     package func volumeArrived(_ volume: String, at root: FilePath) async throws(JournalError) {
         try await commit { database in
             let others = try database.rows(
@@ -45,7 +46,7 @@ extension Journal {
         }
     }
 
-    /// Units may be open although all that has come of them is finished: rejected, for example.
+    /// Units may be open although all their files so far are finished: rejected, for example.
     private static func move(_ volume: String, to root: FilePath, _ database: Database) throws {
         try database.change(
             """
@@ -58,7 +59,7 @@ extension Journal {
             "UPDATE file SET root = ?1 WHERE volume = ?2 AND finished_at IS NULL AND root <> ?1", root, volume)
     }
 
-    /// A path at which nothing is, and that says where the volume was.
+    /// A path at which nothing is, and which names the volume's last place.
     static func nowhere(_ root: FilePath, _ volume: String) -> FilePath {
         let name = volume.map { $0 == "/" ? "_" : String($0) }.joined()
         return FilePath(bytes: root.bytes + Array(".away-\(name)".utf8))
@@ -73,7 +74,8 @@ extension Journal {
         }
     }
 
-    /// How many files wait for volumes that are not mounted, by the place where each was last; of very many not all.
+    /// The number of files that wait for unmounted volumes, by each one's last place; incomplete where there are very
+    /// many.
     package func awayVolumes(most: Int = 10_000) async throws(JournalError) -> [(
         volume: String, root: FilePath, files: Int
     )] {
@@ -96,7 +98,7 @@ extension Journal {
         }
     }
 
-    /// Lets what waited for its volume go at once, with all the time that its route gives it.
+    /// Makes deliveries that waited for their volume due at once, with their route's full time to live.
     package func volumeIsBack(_ volume: String, at now: WallTime) async throws(JournalError) {
         try await commit { database in
             try database.change(
@@ -113,16 +115,16 @@ extension Journal {
         }
     }
 
-    /// Takes note that files have another inode or device, as after each mount of FAT, or another ctime by a rename of ours.
-    /// What is being delivered keeps what it began with.
+    /// Records that files have another inode or device, as after each mount of FAT, or another ctime through our own
+    /// rename. A running delivery keeps the identity it began with.
     package func refresh(_ identities: [(id: Int64, identity: FileIdentity)]) async throws(JournalError) {
         try await commit { database in
             for (id, identity) in identities { try Self.refresh(id, identity, database) }
         }
     }
 
-    /// - Parameter spared: the condition for rows that stay as they are.
-    /// - Returns: whether it was taken note of.
+    /// - Parameter spared: the condition for rows that stay unchanged.
+    /// - Returns: whether it was recorded.
     @discardableResult
     static func refresh(
         _ id: Int64, _ identity: FileIdentity, sparing spared: String = "0", _ database: Database
@@ -139,14 +141,14 @@ extension Journal {
             "UPDATE history_file SET modified = ?, changed = ?, inode = ?, device = ? WHERE id = ?", values) > 0
     }
 
-    /// Whether no file of a volume needs it to stay in.
+    /// Whether no file of a volume needs it to stay mounted.
     ///
-    /// - Parameter proofs: how many destinations must have a file; one with fewer destinations needs them all, and what only
-    ///   registers it does not count. nil = all of them.
+    /// - Parameter proofs: how many destinations must have a file. A file with fewer destinations needs them all;
+    ///   registrations do not count. nil = all of them.
     package func mayLeave(_ volume: String, proofs: Int? = nil) async throws(JournalError) -> Bool {
         try await read { database in
             let proved = Self.isProved(by: proofs, .current)
-            // What is about to be moved or deleted must be there for that; of the rest, what is not proved must.
+            // Files to be moved or deleted must be there for that; of the rest, unproved ones must.
             let stays = proofs == nil ? "" : "AND (state <> 'pending' OR NOT (\(proved)))"
             return try !database.exists(
                 "SELECT 1 FROM file INDEXED BY file_open_of_volume WHERE volume = ?1 AND finished_at IS NULL \(stays) LIMIT 1",
@@ -154,10 +156,10 @@ extension Journal {
         }
     }
 
-    /// The newest of each path on a volume, in the order of their paths: also of those that were there once.
+    /// The newest file of each path on a volume, in the order of their paths, including paths that are no longer there.
     ///
     /// - Parameters:
-    ///   - proofs: as of `mayLeave`.
+    ///   - proofs: as for `mayLeave`.
     ///   - last: only paths after this one.
     package func files(
         of volume: String, proofs: Int? = nil, after last: FilePath, limit: Int
@@ -175,8 +177,8 @@ extension Journal {
         }
     }
 
-    /// What the history has of a path that came again is left out after its page was cut: such a path is on the other page.
-    /// What has finished as it was admitted was adopted: delivering takes longer.
+    /// The history's part of a path that came again is left out after its page was cut: such a path is on the other
+    /// page. A file that finished at its admission was adopted: a delivery takes longer.
     private static func newest(_ tables: JournalTables, _ proofs: Int?) -> String {
         let condition =
             switch tables {
@@ -205,7 +207,7 @@ extension Journal {
             """
     }
 
-    /// The condition for a row of `file`. What has no deliveries of its own, such as the marker of a unit, ends as others do.
+    /// The condition for a row of `file`. A file without deliveries, such as a unit's marker, ends as the others do.
     private static func isProved(by proofs: Int?, _ tables: JournalTables) -> String {
         let whole = "state IN ('delivered', 'duplicate')"
         guard let proofs else { return whole }
@@ -219,14 +221,14 @@ extension Journal {
     }
 }
 
-/// Volumes that get a better name: their UUID where only the label, or the device, was known before, or a name at all where
-/// their folder was watched by its path.
+/// Volumes that get a better name: their UUID where only the label or the device was known, or any name where their
+/// folder was watched by its path.
 extension Journal {
-    /// Files of `root` that may be those of the volume that is mounted there now: the newest of each path, in the order of
-    /// their paths, as far as they were left where they were. Whether they are is for the caller to see.
+    /// Files of `root` that may belong to the volume mounted there now: the newest of each path, in the order of their
+    /// paths, if they were left in place. The caller checks whether they do.
     ///
     /// - Parameters:
-    ///   - weaker: other keys of the volume. Files that are known by their root's path are asked for besides.
+    ///   - weaker: other keys of the volume. Files known by their root's path are included too.
     ///   - last: only paths after this one.
     package func inheritance(
         of volume: String, from weaker: [String], at root: FilePath, after last: FilePath, limit: Int
@@ -241,7 +243,7 @@ extension Journal {
         }
     }
 
-    /// Nothing is newer under the path at that root, or on the volume itself: neither here nor in the history.
+    /// Nothing is newer under the path at that root, or on the volume itself, neither here nor in the history.
     private static func heirless(_ tables: JournalTables) -> String {
         let place =
             switch tables {
@@ -271,13 +273,13 @@ extension Journal {
             """
     }
 
-    /// Where the history has what is known by the root's path, or by a weaker name.
+    /// The parts of the history known by the root's path, or by a weaker name.
     private static let placesOfWeaker = """
         (SELECT id FROM history_place WHERE name = ?1
             OR name IN (SELECT CAST(value AS BLOB) FROM json_each(?3)))
         """
 
-    /// Has these files known by `volume`, which was first seen no later than what they were known by.
+    /// Makes these files known by `volume`, first seen no later than their former name.
     package func inherit(_ files: [FileRow], by volume: String) async throws(JournalError) {
         let ids = files.map(\.id)
         try await reviveAhead { _ in ids }
@@ -299,9 +301,9 @@ extension Journal {
     }
 }
 
-/// What the journal keeps of watched folders, so that an empty mount point is not taken for one.
+/// The journal's record of watched folders, so that an empty mount point is not mistaken for one.
 extension Journal {
-    /// By what the folder was recognised when it was watched last; nil when it never was.
+    /// The mark that identified the folder when it was watched last; nil when it never was.
     package func mark(of root: FilePath) async throws(JournalError) -> RootMark? {
         try await read { database in
             let mark = try database.row("SELECT mark FROM root WHERE path = ?", root) { $0.optionalBytes(0) } ?? nil
@@ -320,8 +322,8 @@ extension Journal {
         }
     }
 
-    /// Whether files of the root wait to be delivered, or were left in it: then something must be there. What we were about to
-    /// move or delete ourselves counts for nothing, because that may have been done.
+    /// Whether files of the root wait to be delivered, or were left in it: then the folder must contain something.
+    /// Files that we were about to move or delete do not count, since that may have happened.
     package func holdsFiles(of root: FilePath) async throws(JournalError) -> Bool {
         try await read { database in
             try database.exists(

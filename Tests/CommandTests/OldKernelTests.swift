@@ -154,7 +154,7 @@ enum OldKernel {
         try file.close()
         let agent = try place.start("run")
         let line = try await agent.line("journal.full")
-        #expect(line["reason"]?.contains("goes on by itself") == true, "\(line)")
+        #expect(line["reason"]?.contains("continues automatically") == true, "\(line)")
         try FileManager.default.removeItem(atPath: ballast)
         try await agent.line("agent.ready")
         #expect(agent.lines("journal.recovered").count == 1)

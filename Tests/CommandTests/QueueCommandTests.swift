@@ -110,7 +110,7 @@ import Testing
         if !running { try await agent.stop() }
         try await place.inlet("queue", "forget", "1", code: 1)
         try await place.inlet("queue", "cancel", "1", code: 0)
-        try await place.inlet("queue", "cancel", "1", errors: "has ended already")
+        try await place.inlet("queue", "cancel", "1", errors: "has already ended")
         try await place.inlet("queue", "clear", "--yes", says: "2 files cancelled")
         #expect(try await place.balance()["cancelled"] == 3)
         #expect(place.exists(place.drop.appending("a")))

@@ -57,7 +57,7 @@ PHRASES = [
 PHRASES = [(re.compile(phrase), advice) for phrase, advice in PHRASES]
 
 WORD = re.compile(r"[^\W_][\w'’.-]*|…")
-SENTENCE_END = re.compile(r"(?<=[.!?])[\"')*_`]*\s+(?=[\"'(*_`]*[A-Z0-9…])")
+SENTENCE_END = re.compile(r"(?<=[.!?])[\"')*_`]*\s+(?=[\"'(*_]*(?:[A-Z0-9…`]|nil\b))")
 ABBREVIATION = re.compile(r"\b(e\.g|i\.e|etc|vs|cf|No|Fig|Sec|RFC|\d)\.$")
 
 
