@@ -2,13 +2,13 @@ import Glibc
 import InletCore
 import SystemPackage
 
-/// What a confined agent and its process host say to each other: byte strings, each behind its length, on a stream socket.
-/// Either side is of the same build; what cannot be read ends the conversation.
+/// The messages between a confined agent and its process host: byte strings, each preceded by its length, on a stream
+/// socket. Both sides are of the same build; an unreadable message ends the conversation.
 struct HostMessage: Sendable, Equatable {
-    /// Added at the end, taken from the beginning.
+    /// Appended at the end, read from the beginning.
     var fields: ArraySlice<[UInt8]> = []
 
-    /// Of one message: a notice's body with all of its unit's files is far below.
+    /// The largest message in bytes: a notice's body with all of its unit's files is far below.
     static let most = 64 << 20
 
     mutating func add(_ bytes: some Sequence<UInt8>) { fields.append(Array(bytes)) }
@@ -22,7 +22,7 @@ struct HostMessage: Sendable, Equatable {
         add(error.code.rawValue)
     }
 
-    /// Of its body, in bytes.
+    /// The length of the body in bytes.
     var size: Int { fields.reduce(0) { $0 + 4 + $1.count } }
 
     func send(to number: CInt) throws(SystemError) {
@@ -32,7 +32,7 @@ struct HostMessage: Sendable, Equatable {
         try Descriptor.write(bytes, to: number, nil)
     }
 
-    /// The next message; nil when the other side has ended, or says what cannot be understood. Blocks.
+    /// The next message; nil when the other side has ended or sends something unreadable. Blocks.
     static func receive(from number: CInt) -> HostMessage? {
         guard let head = read(4, from: number) else { return nil }
         let count = value(head[...])
@@ -42,7 +42,7 @@ struct HostMessage: Sendable, Equatable {
 
     init() {}
 
-    /// - Returns: nil where a field is longer than what came.
+    /// - Returns: nil where a field is longer than the message.
     init?(body: [UInt8]) {
         var rest = body[...]
         while !rest.isEmpty {
@@ -76,7 +76,7 @@ struct HostMessage: Sendable, Equatable {
     }
 }
 
-/// Takes a message's fields in their order; nil for what is not there or no number.
+/// Reads a message's fields in their order; nil for a missing field, and for text where a number belongs.
 extension HostMessage {
     mutating func bytes() -> [UInt8]? { fields.popFirst() }
     mutating func text() -> String? { bytes().map { String(decoding: $0, as: UTF8.self) } }
@@ -102,13 +102,13 @@ extension HostMessage {
     }
 }
 
-/// What the agent asks for.
+/// A request from the agent.
 enum HostRequest: Sendable {
-    /// What may be started, once: a second list is not taken.
+    /// The commands that may be started, once: a second list is refused.
     case commands([CommandPattern])
     case run(UInt64, ChildProcess)
     case cancel(UInt64)
-    /// Who may write to these files. - Parameter isFresh: after a look of its own, rather than by the last one.
+    /// Asks for processes that may write to these files. - Parameter isFresh: scan now, rather than use the last scan.
     case holders(UInt64, [ProbedFile], isFresh: Bool)
 
     var message: HostMessage {
@@ -163,7 +163,7 @@ enum HostRequest: Sendable {
     }
 }
 
-/// What the host answers to a number.
+/// The host's answer to a request.
 enum HostResponse: Sendable {
     case ended(ChildProcess.Outcome)
     case failed(SystemError)
@@ -213,7 +213,7 @@ enum HostResponse: Sendable {
     }
 }
 
-/// A file whose writers are asked for.
+/// A file whose writers are wanted.
 struct ProbedFile: Sendable, Equatable {
     var identity: FileIdentity
     var path: FilePath

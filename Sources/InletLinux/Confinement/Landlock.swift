@@ -3,29 +3,30 @@ import Glibc
 package import InletCore
 package import SystemPackage
 
-/// Gives up the rest of the file system for good (landlock(7)): whatever is made of this process by a hostile file or answer,
-/// it opens, makes, renames and removes nothing but what the rules name, and starts no program.
+/// Gives up the rest of the file system for good (landlock(7)). Even if a hostile file or answer takes over this
+/// process, it opens, creates, renames and removes only what the rules name, and starts no program.
 ///
-/// From Linux 6.12 on it also reaches no process that was started before by a signal, nor by a socket without a file. What a
-/// process may *see* of a file without opening it (`stat(2)`), and other sockets, are not held back.
+/// From Linux 6.12 on it also cannot signal processes that were started before, nor reach abstract sockets. Not
+/// restricted: facts that `stat(2)` reports without opening a file, and other sockets.
 package enum Landlock {
-    /// What the kernel can do; nil where it has no Landlock, or it is switched off.
+    /// The kernel's Landlock version; nil where it has none or it is switched off.
     package static var version: Int? {
         let version = inlet_landlock_version()
         return version > 0 ? Int(version) : nil
     }
 
-    /// Before it nothing can be renamed from one folder to another: Linux 5.19.
+    /// Before Linux 5.19 nothing can be renamed from one folder to another.
     package static let leastVersion = 2
 
-    /// Whether this kernel can hold us to anything.
+    /// Whether this kernel can confine us at all.
     package static var isAvailable: Bool { version ?? 0 >= leastVersion }
 
-    /// Confines the calling thread, and those that it starts. What is open stays open.
+    /// Confines the calling thread and the threads that it starts. Open files stay open.
     ///
-    /// - Parameter usesAbstractSockets: whether it has to reach sockets that have no file (unix(7)), of a service manager for
-    ///   example.
-    /// - Throws: where it is not done; the process is as free as it was then, but that programs get no capabilities.
+    /// - Parameter usesAbstractSockets: whether it must reach abstract sockets (unix(7)), for example a service
+    ///   manager's.
+    /// - Throws: when confinement fails; the process is as free as before, except that programs it starts get no
+    ///   capabilities.
     package static func restrict(to rules: [AccessRule], usesAbstractSockets: Bool = false) throws(SystemError) {
         let known = try Rights.known()
         let ruleset = try ruleset(known, scopes(usesAbstractSockets: usesAbstractSockets))
@@ -35,12 +36,13 @@ package enum Landlock {
         try restrict(to: ruleset)
     }
 
-    /// Has the calling thread, and what it starts, write, make, rename and remove nothing but in `folder`, which is found
-    /// without following symlinks below `base`, and in devices that compute pictures or swallow everything. What they read and
-    /// start is not held, and what Landlock does not know: modes, owners, times and attributes of files; before Linux 6.2
-    /// (version 3) their lengths.
+    /// Restricts the calling thread and its children to writing, creating, renaming and removing in `folder`, and in
+    /// devices that compute pictures or discard input. `folder` is resolved below `base` without following symlinks.
+    /// Reading and starting programs is not restricted, nor are modes, owners, times and attributes of files; before
+    /// Linux 6.2 (version 3) their lengths.
     ///
-    /// - Throws: where it is not done; the thread is as free as it was then, but that programs get no capabilities.
+    /// - Throws: when confinement fails; the thread is as free as before, except that programs it starts get no
+    ///   capabilities.
     package static func holdWrites(to folder: FilePath, below base: FilePath) throws(SystemError) {
         let writes = try Rights.known().subtracting(.notWriting)
         let start = try Descriptor(opening: base, inlet_o_path | O_DIRECTORY)
@@ -51,7 +53,8 @@ package enum Landlock {
         try restrict(to: ruleset)
     }
 
-    /// Graphics cards and codecs by the beginnings of their names; not disks, nor what other programs share (`/dev/shm`).
+    /// Graphics cards and codecs, by the start of their names; not disks, nor memory shared with other programs
+    /// (`/dev/shm`).
     private static func devices() -> [FilePath] {
         let names = ["null", "zero", "full", "dri", "kfd", "dma_heap", "mpp_service", "rga"]
         let beginnings = ["nvidia", "video", "media"]
@@ -62,7 +65,7 @@ package enum Landlock {
                 if beginnings.contains(where: name.hasPrefix) { found.insert(name) }
             }
         } catch {
-            // A device that is not seen here is one that the program may not use; it says so itself.
+            // If a device cannot be seen here, the program cannot use it either and reports that itself.
         }
         return found.map { FilePath("/dev").appending($0) }
     }
@@ -128,7 +131,7 @@ package enum Landlock {
         static let controlDevice = Rights(rawValue: 1 << 15)
 
         static let reading: Rights = [.readFile, .readFolder]
-        /// The same everywhere: a file may be renamed only to where no more may be done with it.
+        /// Always the same: a file may be renamed only to a place that does not allow more.
         static let writing: Rights = [
             .readFile, .readFolder, .writeFile, .removeFolder, .removeFile, .makeFolder, .makeFile, .makeSocket,
             .makeLink, .refer, .truncate,
@@ -138,7 +141,7 @@ package enum Landlock {
         static let notWriting: Rights = [.execute, .readFile, .readFolder, .controlDevice]
         static let makingDevices: Rights = [.makeCharacterDevice, .makeBlockDevice]
 
-        /// All that the kernel knows.
+        /// Every right that the kernel knows.
         static func known() throws(SystemError) -> Rights {
             guard let version, isAvailable else {
                 throw SystemError(call: "landlock_create_ruleset", code: .noFunction)
@@ -154,19 +157,20 @@ package enum Landlock {
     }
 }
 
-/// Gives up the system calls that Inlet has no use for (seccomp(2)), for good: whatever is made of this process, it looks into no
-/// other one, mounts nothing, loads nothing into the kernel, and reaches less of it. What the process starts has them neither.
+/// Gives up the system calls that Inlet does not use (seccomp(2)), for good. Even if the process is taken over, it
+/// cannot inspect other processes, mount file systems or load code into the kernel, and fewer kernel faults are within
+/// reach. Its children lack these calls too.
 package enum CallFilter {
-    /// How many are given up by their names.
+    /// The number of calls given up by name.
     package static var count: Int { Int(inlet_count_unused_calls()) }
 
-    /// Whether this kernel, or what it runs us in, lets us.
+    /// Whether the kernel, and any sandbox around us, allows filters.
     package static var isAvailable: Bool { inlet_can_filter_calls() == 1 }
 
-    /// Gives them up for the whole process (SECCOMP_FILTER_FLAG_TSYNC), or for the calling thread and what it starts. No program
-    /// that is started afterwards gains rights (PR_SET_NO_NEW_PRIVS).
+    /// Applies to the whole process (SECCOMP_FILTER_FLAG_TSYNC), or to the calling thread and its children. Programs
+    /// started afterwards gain no rights (PR_SET_NO_NEW_PRIVS).
     ///
-    /// - Throws: where it is not done; the calls are there as before then.
+    /// - Throws: when that fails; all calls then work as before.
     package static func apply(toThread isOnlyThread: Bool = false) throws(SystemError) {
         _ = try SystemCall.result("prctl") { inlet_forbid_new_privileges() }
         _ = try SystemCall.result("seccomp") { inlet_filter_calls(isOnlyThread ? 0 : 1) }

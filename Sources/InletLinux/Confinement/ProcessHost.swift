@@ -4,9 +4,9 @@ package import InletCore
 import Synchronization
 import SystemPackage
 
-/// The process that does for a confined agent what that has given up: starts the programs that the configuration names, and
-/// looks at what other processes have open (a confined process may look into none). It is started before, holds none of the
-/// agent's secrets, and ends with it.
+/// The process that does what a confined agent has given up. It starts the programs that the configuration names, and
+/// looks at the files that other processes have open, which a confined process cannot. It starts before confinement,
+/// holds none of the agent's secrets, and ends with the agent.
 package final class ProcessHost: Sendable {
     private struct State {
         var waiting: [UInt64: Call] = [:]
@@ -16,7 +16,7 @@ package final class ProcessHost: Sendable {
         var whenEnded: (@Sendable () -> Void)?
     }
 
-    /// The one that this process has, once it is confined.
+    /// This process's host, once it is confined.
     private static let own = Mutex<ProcessHost?>(nil)
 
     package static var current: ProcessHost? { own.withLock { $0 } }
@@ -26,12 +26,12 @@ package final class ProcessHost: Sendable {
     private let sending = Mutex(())
     private let state = Mutex(State())
 
-    /// How long is waited for a look at all processes.
+    /// How long to wait for a scan of all processes.
     private static let patience = Duration.seconds(30)
 
-    /// Starts the program of this process anew, as its host: `arguments` is what makes it one, and calls `serve`.
+    /// Starts this process's program again as its host: `arguments` select that role, in which it calls `serve`.
     ///
-    /// - Parameter commands: what may be started, now and later.
+    /// - Parameter commands: the programs that may be started, now and later.
     package init(_ arguments: [String], commands: [CommandPattern]) throws(SystemError) {
         var ends: [CInt] = [-1, -1]
         let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
@@ -44,14 +44,14 @@ package final class ProcessHost: Sendable {
         try HostRequest.commands(commands).message.send(to: descriptor.number)
     }
 
-    /// From here on it is asked for what this process may not do.
+    /// From here on this process asks the host for everything that it may not do itself.
     package func begin() throws(SystemError) {
         _ = try LoopThread(name: "host") { [self] in receive() }
         state.withLock { $0.hasBegun = true }
         Self.own.withLock { $0 = self }
     }
 
-    /// One that nobody asks any more ends, and is waited for.
+    /// A host without requests ends, and is awaited.
     deinit {
         if state.withLock({ $0.hasBegun }) { return }
         _ = shutdown(descriptor.number, CInt(SHUT_RDWR))
@@ -59,7 +59,7 @@ package final class ProcessHost: Sendable {
         _ = waitpid(process, &status, 0)
     }
 
-    /// Has `body` called when it has ended though this process has not: programs can be started no more.
+    /// Calls `body` when the host ends before this process: programs can no longer be started.
     package func whenEnded(_ body: @escaping @Sendable () -> Void) {
         let isEnded = state.withLock { state in
             if !state.isEnded { state.whenEnded = body }
@@ -74,7 +74,7 @@ package final class ProcessHost: Sendable {
         {
             state.withLock { $0.waiting.removeValue(forKey: number) }?.end(answer)
         }
-        // What is not understood ends the conversation for both.
+        // An unreadable message ends the conversation for both.
         _ = shutdown(descriptor.number, CInt(SHUT_RDWR))
         let (left, whenEnded) = state.withLock { state in
             state.isEnded = true
@@ -87,13 +87,13 @@ package final class ProcessHost: Sendable {
         _ = waitpid(process, &status, 0)
     }
 
-    /// The call that remedies are known by.
+    /// The call by which remedies are chosen.
     static let call = "process-host"
     private static let gone = SystemError(call: call, code: .connectionReset)
 
     // MARK: - Requests
 
-    /// Has a program run to its end, or ended when `waker` is woken. Blocks.
+    /// Runs a program to its end, or ends it when `waker` is woken. Blocks.
     func run(_ child: ChildProcess, _ waker: Waker) throws(SystemError) -> ChildProcess.Outcome {
         let call = try Call()
         let number = try register(call)
@@ -116,7 +116,7 @@ package final class ProcessHost: Sendable {
         }
     }
 
-    /// Who may write to each of the files; nil where the host does not say. Blocks.
+    /// The processes that may write to each of the files; nil where the host does not say. Blocks.
     func holders(of files: [ProbedFile], isFresh: Bool) -> [OpenWriters.WriterProcess?]? {
         do throws(SystemError) {
             let call = try Call()
@@ -129,12 +129,12 @@ package final class ProcessHost: Sendable {
             }
             return holders
         } catch {
-            // The caller looks by itself.
+            // The caller looks itself.
             return nil
         }
     }
 
-    /// One that waits for its answer.
+    /// A request that waits for its answer.
     private final class Call: Sendable {
         let answer = Mutex<HostResponse?>(nil)
         let waker: Waker
@@ -166,7 +166,7 @@ package final class ProcessHost: Sendable {
             do throws(SystemError) {
                 try message.send(to: descriptor.number)
             } catch {
-                // A part of it may have gone out: the next one would not be understood.
+                // Part of the message may have been sent: the next one would be unreadable.
                 if error.code != .fileTooLarge { _ = shutdown(descriptor.number, CInt(SHUT_RDWR)) }
                 throw error
             }
@@ -175,8 +175,8 @@ package final class ProcessHost: Sendable {
 }
 
 extension ChildProcess {
-    /// What of our environment other programs get: where programs and the home are, and the language. The rest may hold
-    /// credentials.
+    /// The part of our environment that other programs get: the search path, the home, and the language. The rest may
+    /// hold credentials.
     static var ownEnvironment: [(name: String, value: [UInt8])] {
         ["PATH", "HOME", "LANG"].compactMap { name in
             ProcessSetup.environment(name).map { (name, Array($0.utf8)) }

@@ -4,11 +4,11 @@ import InletCore
 import Synchronization
 import SystemPackage
 
-/// The other side of `ProcessHost`: reads requests from standard input until the agent has ended.
+/// The other side of `ProcessHost`: reads requests from standard input until the agent ends.
 package final class ProcessHostServer: Sendable {
     private struct State {
         var commands: [CommandPattern]?
-        /// By the places of the commands; none where the kernel cannot hold a program to them.
+        /// By the commands' positions; empty where the kernel cannot enforce it.
         var folders: [String: RunFolders] = [:]
         var running: [UInt64: Waker] = [:]
         var threads: [UInt64: LoopThread] = [:]
@@ -18,21 +18,21 @@ package final class ProcessHostServer: Sendable {
     private let sending = Mutex(())
     private let state = Mutex(State())
 
-    /// The agent says where the folder of a run is; hooks have the home that this process has.
+    /// The agent names a run's folder; hooks get this process's home.
     private static let places: Set = ["HOME", "TMPDIR"]
 
     private init(_ number: CInt) { self.number = number }
 
-    /// Answers until the agent ends; its programs are ended with it. Blocks.
+    /// Answers until the agent ends, and then ends its programs. Blocks.
     package static func serve() {
         inlet_name_thread("inlet-host")
-        // It ends when the agent does, also where a terminal or a service manager tells both.
+        // It ends when the agent does, even where a terminal or a service manager signals both.
         for number in [SIGINT, SIGTERM, SIGHUP, SIGPIPE] { signal(number, SIG_IGN) }
         ProcessSetup.keepCapabilities()
         answer(on: STDIN_FILENO)
     }
 
-    /// The same on any stream socket, for a process that is something else besides. Blocks.
+    /// The same on any stream socket, for a process that also does other work. Blocks.
     static func answer(on number: CInt) {
         let server = ProcessHostServer(number)
         while let message = HostMessage.receive(from: server.number), let request = HostRequest(message) {
@@ -73,7 +73,7 @@ package final class ProcessHostServer: Sendable {
         do throws(SystemError) { waker = try Waker() } catch { return answer(number, .failed(error)) }
         state.withLock { $0.running[number] = waker }
         var child = child
-        // Not the one that the agent has found: it could have put it there.
+        // Not the path that the agent found: it could have put a program there.
         child.arguments[0] = ProgramFinder.find(word)?.string ?? word
         child.environment = Self.environment(child.environment, hasPlaces: command.hasPlaces)
         child.writesTo = folder
@@ -97,7 +97,7 @@ package final class ProcessHostServer: Sendable {
             }
     }
 
-    /// Answers a request from a thread of its own: the agent asks for no more at once than its pools have threads.
+    /// Answers a request on its own thread: the agent sends no more requests at once than its pools have threads.
     private func begin(_ number: UInt64, _ body: @escaping @Sendable () -> HostResponse) {
         do throws(SystemError) {
             let thread = try LoopThread(name: "request") { [self] in
@@ -108,7 +108,7 @@ package final class ProcessHostServer: Sendable {
                 }
                 answer(number, result)
             }
-            // It may have ended already: joined at the end, it is no more than a number until then.
+            // It may have ended already. Until it is joined, its number is not reused.
             state.withLock { $0.threads[number] = $0.running[number] == nil ? nil : thread }
         } catch {
             state.withLock { $0.running[number] = nil }
@@ -119,17 +119,17 @@ package final class ProcessHostServer: Sendable {
     private func answer(_ number: UInt64, _ answer: HostResponse) {
         let message = answer.message(to: number)
         sending.withLock { _ in
-            // An agent that has gone needs no answer; the loop sees its end.
+            // An agent that has gone needs no answer; the loop notices its end.
             do throws(SystemError) { try message.send(to: self.number) } catch {}
         }
     }
 }
 
-/// The folders in which programs write that read strangers' files, one for each run: `place` as the agent names it, found
-/// without a symlink that it could put there.
+/// The folders, one for each run, in which programs write that read strangers' files. The agent names `place`, which is
+/// resolved without symlinks that the agent could have put there.
 private struct RunFolders: Sendable {
     private let place: FilePath
-    /// Nobody but the configuration says where that is.
+    /// Only the configuration decides where that is.
     private let base: FilePath
     private let rest: FilePath
 
@@ -145,7 +145,7 @@ private struct RunFolders: Sendable {
         self.rest = FilePath(root: nil, rest)
     }
 
-    /// - Returns: nil where the agent names none that is below `place`.
+    /// - Returns: nil where the agent names no folder below `place`.
     func folder(of child: ChildProcess) -> (folder: FilePath, base: FilePath)? {
         let named = child.environment.first { $0.name == "TMPDIR" }.map { FilePath(bytes: $0.value) }
         guard let named, named.isLexicallyNormal, named.isWithin(place), named != place else { return nil }
@@ -154,8 +154,8 @@ private struct RunFolders: Sendable {
     }
 }
 
-/// What the agent may put into the environment of a program, beside where programs, its home and its folder are: nothing that would
-/// have the dynamic linker load something else.
+/// The variables that the agent may set for a program, besides the search path, the home and its folder: nothing that
+/// would make the dynamic linker load something else.
 package enum ChildVariable: String {
     case language = "LANG"
     case blockUntrusted = "VIPS_BLOCK_UNTRUSTED"

@@ -1,15 +1,15 @@
 import Glibc
 package import SystemPackage
 
-/// A file that text is added to at its end. Others may move it away or delete it meanwhile.
+/// A file to which text is appended. Others may move it away or delete it meanwhile.
 package struct AppendFile: ~Copyable, Sendable {
-    /// Which file it is, and how much is in it.
+    /// The file's identity and its size.
     package struct Status: Sendable, Hashable {
         package var device: UInt64
         package var inode: UInt64
         /// Bytes.
         package var size: Int64
-        /// Not a FIFO, device or socket, which have no size and cannot be set aside.
+        /// Not a FIFO, device or socket: these have no size and cannot be set aside.
         package var isRegular: Bool
 
         init(_ status: stat) {
@@ -25,39 +25,40 @@ package struct AppendFile: ~Copyable, Sendable {
     package let path: FilePath
     private let descriptor: Descriptor
 
-    /// Opens the file, or makes it (0640). Symlinks are followed. Blocks.
+    /// Opens the file, or creates it (0640). Symlinks are followed. Blocks.
     package init(_ path: FilePath) throws(SystemError) {
         self.path = path
         descriptor = try Descriptor(opening: path, O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY, mode: 0o640)
     }
 
-    /// Adds `bytes`. Blocks.
+    /// Appends `bytes`. Blocks.
     ///
-    /// - Returns: how many were written, and why not all of them were.
+    /// - Returns: how many were written, and why not all of them.
     package func append(_ bytes: [UInt8]) -> (written: Int, error: SystemError?) {
         bytes.withUnsafeBytes { Descriptor.writeAll($0, to: descriptor.number, path) }
     }
 
-    /// Takes back the last `count` bytes of those that were added just now: what the disk had room for of a line.
+    /// Removes the last `count` bytes appended just now: the part of a line for which the disk had room.
     ///
-    /// - Returns: whether it could: not when somebody has added something since, or where there are no bytes to take back.
+    /// - Returns: whether that worked: it does not where somebody has appended since, or where there are no bytes to
+    ///   remove.
     package func takeBack(_ count: Int) -> Bool { Self.takeBack(count, through: descriptor.number) }
 
-    /// The same for whatever is open as `number`.
+    /// The same for any open file `number`.
     static func takeBack(_ count: Int, through number: CInt) -> Bool {
         var status = stat()
         let end = lseek(number, 0, SEEK_CUR)
         guard end >= off_t(count), fstat(number, &status) == 0, status.isRegular,
             status.st_size == end, ftruncate(number, end - off_t(count)) == 0
         else { return false }
-        // A file that was not opened to append to would get a hole there.
+        // In a file that was not opened for appending, this would leave a hole.
         lseek(number, end - off_t(count), SEEK_SET)
         return true
     }
 
     package func status() throws(SystemError) -> Status { Status(try descriptor.status(path)) }
 
-    /// What is at `path` now, symlinks followed; nil when nothing is.
+    /// The file at `path` now, symlinks followed; nil when there is none.
     package static func status(at path: FilePath) throws(SystemError) -> Status? {
         do throws(SystemError) {
             return Status(try SystemCall.status(of: path, following: true))
@@ -66,7 +67,7 @@ package struct AppendFile: ~Copyable, Sendable {
         }
     }
 
-    /// Whether a regular file's last byte ends a line, as that of an empty one does; true where that cannot be read.
+    /// Whether a regular file ends with a complete line, as an empty one does; true where that cannot be read.
     package func endsWithLine() -> Bool {
         do throws(SystemError) {
             let status = try status()
@@ -76,24 +77,24 @@ package struct AppendFile: ~Copyable, Sendable {
             _ = pread(reader.number, &last, 1, off_t(status.size - 1))
             return last == UInt8(ascii: "\n")
         } catch {
-            // It is not known to end within a line.
+            // Unknown counts as complete.
             return true
         }
     }
 }
 
-/// A file that others append to, read as it grows: also when it is renamed and begun anew (rotation), or cut to nothing.
+/// A file that others append to, read as it grows, even when it is rotated or truncated.
 package struct FollowedFile: ~Copyable {
     private let path: FilePath
     private var descriptor: Descriptor
     private var offset: Int64
-    /// Whether another file is at the path now; what was still written to this one comes first.
+    /// Whether another file is at the path now; the rest of this one comes first.
     private var isLeft = false
 
-    /// At most so many bytes are read at once.
+    /// The most bytes read at once.
     private static let piece = 64 << 10
 
-    /// Opens it where its last `tail` bytes begin.
+    /// Opens it at its last `tail` bytes.
     package init(_ path: FilePath, tail: Int64) throws(SystemError) {
         let opened = try Descriptor(opening: path, O_RDONLY)
         let size = Int64(try opened.status(path).st_size)
@@ -102,7 +103,7 @@ package struct FollowedFile: ~Copyable {
         offset = max(0, size - tail)
     }
 
-    /// Whether reading begins in the middle: the first line may be the end of one.
+    /// Whether reading begins in the middle: the first line may be incomplete.
     package var isCut: Bool { offset > 0 }
 
     /// The next bytes; none when there are none yet.
@@ -111,7 +112,7 @@ package struct FollowedFile: ~Copyable {
             let bytes = try read()
             if !bytes.isEmpty { return bytes }
             if isLeft {
-                // The new one may have gone again meanwhile.
+                // The new file may be gone again.
                 guard let next = try? Descriptor(opening: path, O_RDONLY) else { return [] }
                 descriptor = next
                 (offset, isLeft) = (0, false)
@@ -133,7 +134,7 @@ package struct FollowedFile: ~Copyable {
         return Array(buffer.prefix(count))
     }
 
-    /// Whether the path leads to another file; nothing there is none.
+    /// Whether the path leads to another file; a missing one does not count.
     private func isReplaced() throws(SystemError) -> Bool {
         var status = stat()
         guard path.withPlatformString({ fstatat(AT_FDCWD, $0, &status, 0) }) == 0 else { return false }

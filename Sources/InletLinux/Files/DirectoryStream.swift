@@ -9,11 +9,11 @@ package struct DirectoryEntry: Sendable, Hashable {
         case symlink
         /// A FIFO, socket or device.
         case other
-        /// Gone, or not readable, between listing and looking.
+        /// Gone, or unreadable, between listing and looking.
         case unknown
     }
 
-    /// The name as the kernel gives it: bytes, neither empty nor `.` nor `..`.
+    /// The name's bytes from the kernel: neither empty nor `.` nor `..`.
     package let name: FilePath.Component
     package let kind: Kind
 }
@@ -30,7 +30,7 @@ package struct DirectoryStream: ~Copyable {
     }
 
     init(_ descriptor: consuming Descriptor, _ path: FilePath) throws(SystemError) {
-        // closedir(3) closes the number it was given, so it gets one of its own.
+        // closedir(3) closes the number it was given, so it gets its own.
         let duplicate = try SystemCall.result("opendir", path) { fcntl(descriptor.number, F_DUPFD_CLOEXEC, 0) }
         guard let stream = fdopendir(duplicate) else {
             let error = SystemError.last("opendir", path)
@@ -62,7 +62,7 @@ package struct DirectoryStream: ~Copyable {
         return true
     }
 
-    /// The next name, until the one after it is read; nil at the end. Neither `.` nor `..`.
+    /// The next name, valid until the one after it is read; nil at the end. Neither `.` nor `..`.
     private mutating func read() throws(SystemError) -> (UnsafePointer<CChar>, DirectoryEntry.Kind)? {
         while true {
             try SystemCall.injected("getdents", path)
@@ -78,7 +78,7 @@ package struct DirectoryStream: ~Copyable {
         }
     }
 
-    // Some file systems leave the type out of their entries (DT_UNKNOWN): then one stat tells.
+    // Some file systems omit the type (DT_UNKNOWN): then one stat tells it.
     private func kind(_ type: UInt8, _ name: UnsafePointer<CChar>) -> DirectoryEntry.Kind {
         switch Int(type) {
         case Int(DT_REG): return .regular
@@ -104,19 +104,20 @@ extension UnsafeRawPointer {
     }
 }
 
-/// Names of one folder on their way from the disk, handed out in the order of their bytes: a folder of a million files has
-/// them in the order of a hash, in which every file would touch another page of the journal's indices.
+/// Names of one folder, handed out in the order of their bytes. A folder of a million files lists them in hash order,
+/// in which every file would touch another page of the journal's indices.
 ///
-/// Only so many are held at once, so that memory does not grow with the folder: a bigger one comes in several such runs.
+/// Limits the names held at once, so that memory does not grow with the folder: a bigger one comes in several such
+/// runs.
 package struct NameRun: Sendable {
     package static let most = 131_072
-    /// Usual names of so many files; a quarter of that many of the longest.
+    /// Room for that many usual names; a quarter of that many of the longest.
     private static let mostBytes = 8 << 20
 
     private let most: Int
     /// Each with its NUL.
     private var bytes: [CChar] = []
-    /// Descending once they are sorted: the next is the last.
+    /// Descending once sorted: the next is the last.
     private var items: [(start: UInt32, kind: DirectoryEntry.Kind)] = []
     private var isSorted = false
 
@@ -138,7 +139,7 @@ package struct NameRun: Sendable {
         isSorted = true
     }
 
-    /// The next name; nil while they are being added, and once when all were handed out.
+    /// The next name; nil while names are being added, and once when all were handed out.
     package mutating func next() -> DirectoryEntry? {
         guard isSorted else { return nil }
         while let item = items.popLast() {
@@ -151,6 +152,6 @@ package struct NameRun: Sendable {
         return nil
     }
 
-    /// Forgets what was added.
+    /// Forgets the names added.
     package mutating func empty() { self = NameRun(most: most) }
 }

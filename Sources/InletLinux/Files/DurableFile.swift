@@ -3,25 +3,27 @@ import Glibc
 import InletCore
 package import SystemPackage
 
-/// Changes to files that are on the disk, whole or not at all, when the call returns. Every call blocks.
+/// Changes to files that are complete on disk, or not made at all, when the call returns. Every call blocks.
 package enum DurableFile {
-    /// Puts `bytes` at `path`, over a file that is there: a reader, or the next start after a power cut, sees the old
-    /// content or the new, never a part. Nothing is left behind on failure.
+    /// Writes `bytes` to `path`, replacing a file that is there. A reader, or the next start after a power cut, sees
+    /// the old content or the new, never a part. Leaves nothing behind on failure.
     ///
-    /// - Parameter asFolderOwner: what root writes belongs to the folder's owner, who shall be able to write it as well.
+    /// - Parameter asFolderOwner: files written by root belong to the folder's owner, so that the owner can write them
+    ///   too.
     package static func write(
         _ bytes: [UInt8], to path: FilePath, mode: UInt32, asFolderOwner: Bool = false
     ) throws(SystemError) {
         try put(bytes, at: path, mode, asFolderOwner: asFolderOwner, replacing: true)
     }
 
-    /// Puts `bytes` at `path`, where nothing is yet: whole or not at all. Throws `isTaken` for a name that something has.
+    /// Writes `bytes` to `path`, where nothing may be yet: completely or not at all. Throws `isTaken` when the name
+    /// exists.
     package static func create(_ bytes: [UInt8], at path: FilePath, mode: UInt32) throws(SystemError) {
         try put(bytes, at: path, mode, asFolderOwner: false, replacing: false)
     }
 
-    /// Gives a finished file the name `target`, over a file that is there, once its content is on the disk: a reader, or the
-    /// next start after a power cut, sees the old content or the new. Both names are on one file system.
+    /// Renames a finished file to `target`, replacing a file that is there, once its content is on disk. A reader, or
+    /// the next start after a power cut, sees the old content or the new. Both names are on one file system.
     package static func place(_ file: FilePath, at target: FilePath) throws(SystemError) {
         let descriptor = try Descriptor(opening: file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
         try descriptor.synchronize(file)
@@ -29,10 +31,10 @@ package enum DurableFile {
         try syncDirectory(parent(of: target))
     }
 
-    /// Makes the folder and those above it that are missing, each synced into the one above. `mode` is subject to the
-    /// umask. A folder that is there already stays as it is.
+    /// Creates the folder and missing ones above it, each synced into its parent. `mode` is subject to the umask. An
+    /// existing folder stays unchanged.
     ///
-    /// - Parameter asFolderOwner: what root makes belongs to the owner of the folder that it is in.
+    /// - Parameter asFolderOwner: folders created by root belong to the owner of their parent.
     package static func makeDirectories(
         _ path: FilePath, mode: UInt32, asFolderOwner: Bool = false
     ) throws(SystemError) {
@@ -44,15 +46,15 @@ package enum DurableFile {
         }
     }
 
-    /// Whether names can be made and removed in a folder, as far as the kernel can tell beforehand (`faccessat(2)`): not with
-    /// missing rights, on a read-only file system, or where the folder is immutable.
+    /// Whether names can be created and removed in a folder, as far as the kernel can tell beforehand (`faccessat(2)`).
+    /// False without permission, on a read-only file system, and for an immutable folder.
     package static func requireWritable(_ path: FilePath) throws(SystemError) {
         _ = try SystemCall.result("access", path) {
             path.withPlatformString { faccessat(AT_FDCWD, $0, W_OK | X_OK, AT_EACCESS) }
         }
     }
 
-    /// `fsync(2)` of a folder, which makes the names in it durable. File systems that cannot (`EINVAL`) are let off.
+    /// `fsync(2)` of a folder, which makes its names durable. File systems that cannot (`EINVAL`) are excused.
     package static func syncDirectory(_ path: FilePath) throws(SystemError) {
         let descriptor = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY, call: "opendir")
         do throws(SystemError) {
@@ -67,15 +69,15 @@ package enum DurableFile {
         _ = try SystemCall.result("unlink", path) { path.withPlatformString { unlink($0) } }
     }
 
-    /// The same of a file that is only in the way, or was not to be: what stays is replaced or left out by whoever comes next.
+    /// The same for a file that is merely in the way: if it stays, the next user replaces or skips it.
     package static func discard(_ path: FilePath) {
-        // The error that counts, where there is one, is the caller's own.
+        // If there is an error that matters, it is the caller's own.
         try? remove(path)
     }
 
-    /// The content of a file that only tells more than has to be known, the kernel's own for example; nil where it cannot be read.
+    /// The content of an optional file, for example one of the kernel's; nil where it cannot be read.
     package static func readIfPossible(_ path: FilePath, limit: Int) -> [UInt8]? {
-        // Whoever asks takes nil for "not known", and goes on without it.
+        // Callers take nil for "unknown", and continue without it.
         try? read(path, limit: limit)
     }
 
@@ -95,7 +97,7 @@ package enum DurableFile {
         }
     }
 
-    /// The folder that `path` is in; `.` for a bare name.
+    /// The parent folder of `path`; `.` for a bare name.
     static func parent(of path: FilePath) -> FilePath {
         let parent = path.removingLastComponent()
         return parent.isEmpty ? "." : parent
@@ -118,7 +120,7 @@ package enum DurableFile {
         try syncDirectory(folder)
     }
 
-    /// The file has a name only when it is on the disk: a process that dies while it waits for that leaves nothing.
+    /// The file gets its name only once it is on disk: a process that dies while waiting for that leaves nothing.
     ///
     /// - Returns: false where that is not possible.
     private static func putUnnamed(
@@ -169,15 +171,15 @@ package enum DurableFile {
 }
 
 extension DurableFile {
-    /// Gives a file another name on the same file system, over what has it: not durable by itself. Blocks.
+    /// Renames a file on the same file system, replacing any file of that name. Not durable by itself. Blocks.
     package static func rename(_ file: FilePath, over target: FilePath) throws(SystemError) {
         _ = try SystemCall.result("rename", file, target: target) {
             file.withPlatformString { from in target.withPlatformString { Glibc.rename(from, $0) } }
         }
     }
 
-    /// Gives a file another name on the same file system and never overwrites: `isTaken` when `target` exists,
-    /// `EXDEV` when it is elsewhere. The rename is durable after `syncDirectory` of both folders. Blocks.
+    /// Renames a file on the same file system and never overwrites: `isTaken` when `target` exists, `EXDEV` when it is
+    /// elsewhere. Durable after `syncDirectory` of both folders. Blocks.
     package static func rename(_ path: FilePath, to target: FilePath) throws(SystemError) {
         do throws(SystemError) {
             _ = try SystemCall.result("rename", path, target: target) {
@@ -189,7 +191,7 @@ extension DurableFile {
         }
     }
 
-    /// `link(2)` refuses an existing name, so that a link and an unlink are a rename that never overwrites. A crash in
+    /// `link(2)` refuses an existing name, so a link and an unlink form a rename that never overwrites. A crash in
     /// between leaves both names on one file.
     package static func renameByLink(_ path: FilePath, to target: FilePath) throws(SystemError) {
         do throws(SystemError) {
@@ -202,13 +204,13 @@ extension DurableFile {
         do throws(SystemError) {
             try remove(path)
         } catch {
-            // Then it has both names, and the caller the reason.
+            // The file then has both names, and the caller the reason.
             discard(target)
             throw error
         }
     }
 
-    /// For file systems without hard links (FAT, some FUSE): a name that appears after the look is overwritten.
+    /// For file systems without hard links (FAT, some FUSE): a name that appears after the check is overwritten.
     package static func renameAfterLook(_ path: FilePath, to target: FilePath) throws(SystemError) {
         guard case .missing = try FileLook.look(at: target) else {
             throw SystemError(call: "rename", path: path, target: target, code: .fileExists)
@@ -216,21 +218,21 @@ extension DurableFile {
         try rename(path, over: target)
     }
 
-    /// Makes a symbolic link at `path` that leads to `target`; `isTaken` when something is there. Not durable. Blocks.
+    /// Creates a symbolic link at `path` to `target`; `isTaken` when the name exists. Not durable. Blocks.
     package static func makeLink(_ path: FilePath, to target: FilePath) throws(SystemError) {
         _ = try SystemCall.result("symlink", path, target: target) {
             target.withPlatformString { target in path.withPlatformString { symlink(target, $0) } }
         }
     }
 
-    /// Where the symbolic link at `path` leads, as it says so; nil where that cannot be read. Blocks.
+    /// The target text of the symbolic link at `path`; nil where it cannot be read. Blocks.
     package static func target(ofLink path: FilePath) -> FilePath? {
         do throws(SystemError) { return try SystemCall.target(ofLink: path) } catch { return nil }
     }
 }
 
 extension SystemError {
-    /// How `link(2)` says that the file system, or the kind of file, has no hard links.
+    /// The errors by which `link(2)` reports that the file system, or this kind of file, has no hard links.
     fileprivate var isLinkless: Bool {
         code == .notPermitted || code == .notSupported || code == .noFunction || code == .invalidArgument
             || code == .tooManyLinks

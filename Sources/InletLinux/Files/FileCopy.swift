@@ -3,15 +3,15 @@ import Glibc
 import InletCore
 package import SystemPackage
 
-/// Why a copy was not made. Nothing is left behind in any case.
+/// Why a copy was not made. Nothing is left behind.
 package enum FileCopyError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// `isCancelled` answered true.
+    /// `isCancelled` returned true.
     case cancelled
     /// The source ended before the length it had when it was opened.
     case sourceShort(FilePath, expected: Int64, found: Int64)
     /// The source cannot be read.
     case source(SystemError)
-    /// The copy cannot be written; `isFull` says whether for want of space.
+    /// The copy cannot be written; `isFull` means for want of space.
     case target(SystemError)
 
     package var description: String {
@@ -24,17 +24,17 @@ package enum FileCopyError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// Copies a file into a folder under a temporary name, with its content on the disk before the call returns.
+/// Copies a file into a folder under a temporary name. Its content is on disk before the call returns.
 package enum FileCopy {
-    /// Copies `source`, at the length it had when it was opened, to `.NAME.inlet-XXXXXXXX.tmp` in `directory`: by shared
-    /// extents where the file system can (`FICLONE`), else within the kernel (`copy_file_range`), else through a buffer of
-    /// 1 MiB. Permissions and mtime are kept, and so are `user.*` attributes and the ACL where the target can hold them.
-    /// `progress` gets the bytes copied so far. Blocks.
+    /// Copies `source`, at its length when opened, to `.NAME.inlet-XXXXXXXX.tmp` in `directory`. It uses shared extents
+    /// where the file system can (`FICLONE`), otherwise the kernel (`copy_file_range`), otherwise a buffer of 1 MiB.
+    /// Permissions and mtime are kept, and so are `user.*` attributes and the ACL where the target can hold them.
+    /// `progress` receives the bytes copied so far. Blocks.
     ///
-    /// Returns the temporary file's path: the caller checks it and renames it, or removes it.
+    /// Returns the temporary file's path: the caller checks it, then renames or removes it.
     ///
-    /// - Parameter draft: the temporary file's name where the caller has noted that before, so as to find it after a crash
-    ///   without a search; from `temporaryName`.
+    /// - Parameter draft: the temporary file's name where the caller noted it before, to find it after a crash without
+    ///   a search; from `temporaryName`.
     package static func copy(
         _ source: SourceFile, toTemporaryIn directory: FilePath, name: FilePath.Component,
         as draft: FilePath.Component? = nil, isCancelled: () -> Bool, progress: (Int64) -> Void
@@ -58,14 +58,14 @@ package enum FileCopy {
             try onTarget { () throws(SystemError) in try target.advance(to: copied) }
             progress(copied)
         }
-        // Whatever stopped the kernel, the plain way finds out on which side the trouble is, or gets through.
+        // If the kernel's copy stops for any reason, the plain loop finds out which side is at fault, or succeeds.
         try copyThroughBuffer(source, to: &target, from: copied, isCancelled, progress)
         try onTarget { () throws(SystemError) in try target.finish(like: source) }
         temporary.keep()
         return target.path
     }
 
-    /// A name for a copy of `name` that no other copy has.
+    /// A unique name for a copy of `name`.
     package static func temporaryName(for name: FilePath.Component) -> FilePath.Component {
         TemporaryFile.name(for: name).lastComponent ?? name
     }
@@ -92,13 +92,14 @@ package enum FileCopy {
     private static func clone(_ source: SourceFile, to target: CInt) -> Bool {
         guard source.opened.size > 0, inlet_clone(target, source.descriptor.number) == 0 else { return false }
         var status = stat()
-        // A clone takes the whole file as it is now; another length than at opening goes the plain way.
+        // A clone takes the whole file as it is now; a length that changed since opening uses the plain loop.
         if fstat(target, &status) == 0, Int64(status.st_size) == source.opened.size { return true }
         ftruncate(target, 0)
         return false
     }
 
-    /// At most 8 MiB, so that a cancel is seen and progress is told while a slow disk works. 0 or less: not this way.
+    /// At most 8 MiB, so that a slow disk still reports progress and notices a cancel. 0 or less: this method does not
+    /// work here.
     private static func copyInKernel(_ source: SourceFile, to target: CInt, at offset: Int64) -> Int64 {
         let count = Int(min(8 << 20, source.opened.size - offset))
         return Int64(inlet_copy_file_range(source.descriptor.number, offset, target, offset, count))
@@ -155,13 +156,13 @@ package enum FileCopy {
         }
     }
 
-    /// The same of an open folder.
+    /// The same for an open folder.
     package static func removeLeftovers(of name: FilePath.Component, in folder: Folder) {
         folder.apart { removeLeftovers(of: name, in: $0) }
     }
 
     /// Removes the temporary files that copies of `name` left in `directory` when their process died. Best effort; the
-    /// caller knows that no such copy runs. Blocks.
+    /// caller ensures that no such copy runs. Blocks.
     package static func removeLeftovers(of name: FilePath.Component, in directory: FilePath) {
         let probe = TemporaryFile.pattern(for: name)
         do throws(SystemError) {
@@ -174,7 +175,7 @@ package enum FileCopy {
                 DurableFile.discard(directory.appending(entry.name))
             }
         } catch {
-            // What is left takes room and is never read: the next copy of that name looks again.
+            // A leftover takes space and is never read; the next copy of that name tries again.
         }
     }
 }
@@ -182,7 +183,7 @@ package enum FileCopy {
 extension FileCopy {
     /// Copies permissions, extended attributes and mtime onto the descriptor `target`.
     ///
-    /// Set-user-ID and set-group-ID are left out: the copy belongs to the agent's user, and would lend its rights.
+    /// Set-user-ID and set-group-ID are dropped: the copy belongs to the agent's user, and would lend its rights.
     private static func copyAttributes(
         of source: SourceFile, to target: CInt, _ path: FilePath
     ) throws(SystemError) {
@@ -194,7 +195,7 @@ extension FileCopy {
         _ = try SystemCall.result("utimensat", path) { futimens(target, times) }
     }
 
-    /// `security.*` and `trusted.*` carry rights or belong to the file system that they are on, so they stay behind.
+    /// `security.*` and `trusted.*` carry rights or belong to their file system, so they stay behind.
     private static func extendedNames(_ descriptor: CInt) -> [[CChar]] {
         let length = flistxattr(descriptor, nil, 0)
         guard length > 0 else { return [] }
@@ -207,8 +208,8 @@ extension FileCopy {
         }
     }
 
-    // Best effort: many targets (FAT, NFS, a full attribute block on ext4) cannot hold what the source has, and the
-    // content is what was asked for.
+    // Best effort: many targets (FAT, NFS, a full attribute block on ext4) cannot hold the source's attributes, and the
+    // content is what matters.
     private static func copyExtended(_ name: [CChar], _ source: CInt, _ target: CInt) {
         let length = fgetxattr(source, name, nil, 0)
         guard length >= 0 else { return }

@@ -3,13 +3,13 @@ import Glibc
 import InletCore
 package import SystemPackage
 
-/// A lock that one process holds at a time, by `flock(2)`: the kernel releases it when the holder ends, however it ends.
+/// A lock that one process holds at a time, by `flock(2)`: the kernel releases it however the holder ends.
 package struct FileLock: ~Copyable, Sendable {
     private let descriptor: Descriptor
 
-    /// Takes the lock at `path`, a file of mode 0600 that is made if need be and never removed. nil when another process
-    /// (or another lock in this one) holds it. Does not wait. Root's belongs to the folder's owner, who shall be able to take
-    /// it as well.
+    /// Takes the lock at `path`, a file of mode 0600 that is created if needed and never removed. nil when another
+    /// process, or another lock in this one, holds it. Does not wait. Root's lock file belongs to the folder's owner,
+    /// so that the owner can take it too.
     package init?(_ path: FilePath) throws(SystemError) {
         let descriptor = try Descriptor(opening: path, O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600)
         FileOwner.give(path, toOwnerOf: DurableFile.parent(of: path))
@@ -19,7 +19,7 @@ package struct FileLock: ~Copyable, Sendable {
 }
 
 extension Descriptor {
-    /// Locks the open file for this descriptor alone (flock(2)), without waiting. - Returns: false when another one has it.
+    /// Locks the open file for this descriptor alone (flock(2)), without waiting. - Returns: false when it is taken.
     func lock(_ path: FilePath) throws(SystemError) -> Bool {
         do throws(SystemError) {
             _ = try SystemCall.result("flock", path) { inlet_lock(number, LOCK_EX | LOCK_NB) }
@@ -30,14 +30,14 @@ extension Descriptor {
     }
 }
 
-/// The lock of a watched folder, as long as this lives: `.inlet/lock` in it, by which agents with state directories of their
-/// own know of each other. The kernel gives it back when its holder ends, however it ends.
+/// The lock of a watched folder, held as long as this lives: `.inlet/lock` in it. Agents with separate state
+/// directories know of each other by it. The kernel releases it however its holder ends.
 ///
-/// It belongs to an open file (fcntl(2), `F_OFD_SETLK`), which keeps the file system from being unmounted.
+/// It belongs to an open file (fcntl(2), `F_OFD_SETLK`), which prevents unmounting its file system.
 package final class WatchLock: Sendable {
     package enum Outcome: Sendable {
         case ours(WatchLock)
-        /// Another one has it, which says this of itself.
+        /// Another agent holds it; its description of itself.
         case theirs(String)
     }
 
@@ -50,12 +50,12 @@ package final class WatchLock: Sendable {
 
     private init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
 
-    /// Takes the lock, for which the folder must be writable. Does not wait for another holder; blocks as long as a server does
-    /// not answer.
+    /// Takes the lock, for which the folder must be writable. Does not wait for another holder; blocks as long as a
+    /// server does not answer.
     ///
-    /// - Parameter holder: what the other agent shows of this one.
+    /// - Parameter holder: the description of this agent that the others show.
     package static func take(in root: FilePath, as holder: String) throws(SystemError) -> Outcome {
-        // Of another user's file only this can be asked.
+        // For another user's file only this can be asked.
         if let other = try self.holder(in: root) { return .theirs(other) }
         let place = try Folder(root).folder(folder, making: 0o755, asFolderOwner: true)
         let descriptor = try place.at(name) { (path) throws(SystemError) in
@@ -69,7 +69,7 @@ package final class WatchLock: Sendable {
         } catch  where error.code == .resourceTemporarilyUnavailable || error.code == .permissionDenied {
             return .theirs(text(in: descriptor))
         }
-        // Without the text it is a lock all the same: others are told less.
+        // The lock holds without the text, too: others just know less.
         _ = ftruncate(descriptor.number, 0)
         _ = Array(holder.utf8.prefix(mostText)).withUnsafeBytes {
             pwrite(descriptor.number, $0.baseAddress, $0.count, 0)
@@ -77,7 +77,7 @@ package final class WatchLock: Sendable {
         return .ours(WatchLock(descriptor))
     }
 
-    /// What the holder says of itself; nil where there is none. Makes nothing. Blocks as `take` does.
+    /// The holder's description of itself; nil where there is none. Creates nothing. Blocks as `take` does.
     package static func holder(in root: FilePath) throws(SystemError) -> String? {
         do throws(SystemError) {
             let place = try Folder(root).folder(folder)

@@ -3,16 +3,16 @@ import Glibc
 package import InletCore
 package import SystemPackage
 
-/// Whose files are, and who may use them. Root that works in another user's folder would leave files there that this user's
-/// own processes can neither read nor write.
+/// Owners of files, and who may use them. Root working in another user's folder would leave files there that this
+/// user's own processes can neither read nor write.
 package enum FileOwner {
-    /// Gives the file or folder at `path` to the owner of `folder`, where we are root and he is not. As far as the system
-    /// lets us: what was made is worth more than whose it is. Blocks.
+    /// Gives the file or folder at `path` to the owner of `folder`, where we are root and that owner is not. Best
+    /// effort: the file matters more than its owner. Blocks.
     ///
-    /// Only what is root's, has one name and is no symlink: whoever owns the folder may have put something else in its place
-    /// meanwhile, be it a link to a file that is not his.
+    /// Only a file that root owns, with one name, and not a symlink: the folder's owner may have replaced it meanwhile,
+    /// even by a link to someone else's file.
     package static func give(_ path: FilePath, toOwnerOf folder: FilePath) {
-        // What cannot be opened was not made, or has gone: it needs no owner.
+        // A file that cannot be opened was not created, or has gone: it needs no owner.
         guard let owner = heir(of: folder),
             let descriptor = try? Descriptor(opening: path, inlet_o_path | O_NOFOLLOW)
         else { return }
@@ -23,16 +23,16 @@ package enum FileOwner {
         _ = fchownat(descriptor.number, "", owner.user, owner.group, inlet_at_empty_path)
     }
 
-    /// The same of an open file.
+    /// The same for an open file.
     static func give(_ descriptor: CInt, toOwnerOf folder: FilePath) {
         guard let owner = heir(of: folder) else { return }
         _ = fchown(descriptor, owner.user, owner.group)
     }
 
-    /// Refuses a symlink at `path` that is not root's, where we are root and `folder` is somebody else's: he may have put it
-    /// there for us.
+    /// Refuses a symlink at `path` that is not root's, where we are root and `folder` belongs to somebody else: that
+    /// user may have set it as a trap.
     ///
-    /// - Throws: `isLinked` for that; what looking came to. Blocks.
+    /// - Throws: `isLinked` for that, or the error of looking. Blocks.
     package static func requireOwn(_ path: FilePath, in folder: FilePath) throws(SystemError) {
         guard heir(of: folder) != nil else { return }
         let status = try SystemCall.status(of: path)
@@ -41,7 +41,7 @@ package enum FileOwner {
         }
     }
 
-    /// Gives the folder at `path` the group of `model` and `mode`, whatever the umask was when it was made. Blocks.
+    /// Gives the folder at `path` the group of `model` and `mode`, whatever the umask was at its creation. Blocks.
     package static func share(
         _ path: FilePath, withGroupOf model: FilePath, mode: UInt32
     ) throws(SystemError) {
@@ -52,7 +52,7 @@ package enum FileOwner {
         _ = try SystemCall.result("chmod", path) { fchmod(number, mode_t(mode)) }
     }
 
-    /// nil where what we make is his anyway, or ours.
+    /// nil where our files belong to that owner anyway, or to us.
     private static func heir(of folder: FilePath) -> (user: uid_t, group: gid_t)? {
         var status = stat()
         guard geteuid() == 0, folder.withPlatformString({ stat($0, &status) }) == 0, status.st_uid != 0 else {
@@ -61,7 +61,7 @@ package enum FileOwner {
         return (status.st_uid, status.st_gid)
     }
 
-    /// Whose the folder at `path` is, and its permission bits (`st_mode & 07777`). Blocks.
+    /// The owner of the folder at `path`, and its permission bits (`st_mode & 07777`). Blocks.
     package static func ofFolder(_ path: FilePath) throws(SystemError) -> (owner: UInt32, mode: UInt32) {
         let status = try SystemCall.status(of: path)
         return (status.st_uid, status.permissions)
@@ -72,7 +72,7 @@ package enum FileOwner {
         _ = try SystemCall.result("chmod", path) { path.withPlatformString { chmod($0, mode_t(mode)) } }
     }
 
-    /// Looks a user up by name in the system's database. May ask a server, where the system has its users from one.
+    /// Looks a user up by name in the system's database, which may ask a server.
     package static func user(named name: String) -> UserLookup {
         var room = 1024
         while true {
@@ -87,7 +87,7 @@ package enum FileOwner {
             } else if found != nil {
                 return .found(entry.pw_uid)
             } else {
-                // getpwnam(3): some systems answer so for a name that they do not know.
+                // getpwnam(3): some systems answer so for an unknown name.
                 return [0, ENOENT, ESRCH, EBADF, EPERM].contains(code) ? .unknown : .failed("\(Errno(rawValue: code))")
             }
         }

@@ -2,17 +2,18 @@ import CLinux
 import Glibc
 package import SystemPackage
 
-/// What kind of file system a path is on, as far as the agent behaves differently (statfs(2)).
+/// The kind of a path's file system, as far as the agent behaves differently (statfs(2)).
 package struct FileSystemKind: Sendable, Hashable {
-    /// Its usual name, e.g. `ext4`, or the magic number in hexadecimal.
+    /// Its usual name, such as `ext4`, or the magic number in hexadecimal.
     package var name: String
-    /// Other hosts, or a program in user space, may change files behind the kernel's back: inotify and leases then do
-    /// not see everything, and a journal does not belong there. FUSE counts.
+    /// Other hosts, or a program in user space, may change files behind the kernel's back. inotify and leases then miss
+    /// changes, and a journal does not belong there. FUSE counts.
     package var isNetwork: Bool
-    /// How far two looks at one unchanged file's mtime may differ, in nanoseconds: 2 s on FAT, else 0.
+    /// The possible difference between two readings of an unchanged file's mtime, in nanoseconds: 2 s on FAT, otherwise
+    /// 0.
     package var modifiedTolerance: Int64
 
-    /// Its files are what the kernel makes up as they are read; some do something when they are.
+    /// The kernel generates its files as they are read; reading some has effects.
     package var isPseudo = false
 
     package init(name: String, isNetwork: Bool = false, modifiedTolerance: Int64 = 0) {
@@ -26,9 +27,9 @@ package struct FileSystemKind: Sendable, Hashable {
         FileSystemKind(magic: try FreeSpace.statistics(path).f_type)
     }
 
-    /// The same; nil where that cannot be asked.
+    /// The same; nil where the kernel cannot tell.
     package static func known(of path: FilePath) -> FileSystemKind? {
-        // Nothing is then said of it: whoever needs its files is told what is wrong.
+        // Silent here: a caller that needs the files gets the error.
         try? of(path)
     }
 
@@ -39,7 +40,7 @@ package struct FileSystemKind: Sendable, Hashable {
         self.init(magic: statistics.f_type)
     }
 
-    /// `f_type` is signed and has its upper half set on some architectures; magic numbers have 32 bits.
+    /// `f_type` is signed, with its upper half set on some architectures; magic numbers have 32 bits.
     package init(magic: some BinaryInteger) {
         let number = UInt32(truncatingIfNeeded: magic)
         let name = Self.pseudo[number] ?? Self.names[number] ?? "0x" + String(number, radix: 16)
@@ -51,7 +52,7 @@ package struct FileSystemKind: Sendable, Hashable {
 
     var isFUSE: Bool { name == "fuse" }
 
-    // Not autofs, which only waits for another file system; devtmpfs has tmpfs's number, and devices are never read.
+    // Not autofs, which only waits for another file system. devtmpfs has tmpfs's number, and devices are never read.
     private static let pseudo: [UInt32: String] = [
         0x9FA0: "proc", 0x6265_6572: "sysfs", 0x0027_E0EB: "cgroup", 0x6367_7270: "cgroup2", 0x1CD1: "devpts",
         0x6462_6720: "debugfs", 0x7472_6163: "tracefs", 0x7363_6673: "securityfs", 0xCAFE_4A11: "bpf",
@@ -80,15 +81,15 @@ package struct FileSystemKind: Sendable, Hashable {
     ]
 }
 
-/// Room on a file system.
+/// Space on a file system.
 package enum FreeSpace {
-    /// Bytes that this user may still write to the file system of `path`, which must exist; may block like `of`.
+    /// Bytes that this user may still write to the file system of `path`, which must exist. May block like `of`.
     package static func available(at path: FilePath) throws(SystemError) -> Int64 {
         let statistics = try statistics(path)
         return Int64(clamping: UInt64(statistics.f_bavail).multipliedReportingOverflow(by: UInt64(statistics.f_bsize)))
     }
 
-    /// Bytes that the file system of `path` has in all.
+    /// Total bytes of the file system of `path`.
     package static func total(at path: FilePath) throws(SystemError) -> Int64 {
         let statistics = try statistics(path)
         return Int64(clamping: UInt64(statistics.f_blocks).multipliedReportingOverflow(by: UInt64(statistics.f_bsize)))

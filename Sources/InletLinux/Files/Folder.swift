@@ -3,12 +3,12 @@ import Glibc
 package import InletCore
 package import SystemPackage
 
-/// An open folder: whatever is moved, or put in its place, or in the place of a folder above it, the names that are looked
-/// at and changed through it are in this one.
+/// An open folder. Names looked at and changed through it are in this very folder, even if it, or a folder above it, is
+/// moved or replaced.
 ///
-/// It keeps its file system from being unmounted, so it is held for a turn or a delivery, never while nothing is done.
+/// It prevents unmounting its file system, so hold it for a turn or a delivery, never while idle.
 package final class Folder: Sendable {
-    /// Where it was when it was opened: for people, and for errors.
+    /// Its path when it was opened: for people, and for errors.
     package let path: FilePath
     private let descriptor: Descriptor
 
@@ -17,28 +17,28 @@ package final class Folder: Sendable {
         self.path = path
     }
 
-    /// Opens a folder that an administrator named. On the way to it only symlinks of root and of our own user are followed:
-    /// others may have been put there by who owns a folder in between. Throws `isLinked` for those. Blocks.
+    /// Opens a folder that an administrator named. On the way only symlinks of root and of our own user are followed:
+    /// others may come from the owner of a folder in between. Throws `isLinked` for those. Blocks.
     package convenience init(_ path: FilePath, way: PathResolver = .here) throws(SystemError) {
         self.init(try way.open(path), path)
     }
 
-    /// Opens the folder that `path` leads to for any program: of a file that a person named with all of its path.
+    /// Opens the folder that `path` leads to for any program: for a file that a person named by its full path.
     package convenience init(following path: FilePath) throws(SystemError) {
         let way = path.isEmpty ? "." : path
         self.init(try Descriptor(opening: way, inlet_o_path | O_DIRECTORY), path)
     }
 
-    /// Opens a folder below this one; it itself for an empty path. No symlink is followed, and nothing leads out of it:
+    /// Opens a folder below this one, or this one for an empty path. Follows no symlink and never leaves this folder:
     /// throws `isLinked` for a symlink, `EINVAL` for `..` and absolute paths. Blocks.
     package func folder(_ relative: FilePath, way: PathResolver = .here) throws(SystemError) -> Folder {
         if relative.isEmpty { return self }
         return Folder(try way.open(relative, below: descriptor.number, path), path.pushing(relative))
     }
 
-    /// The same, and makes the folders that are missing, each synced into the one above. `mode` is subject to the umask.
+    /// The same, creating missing folders, each synced into its parent. `mode` is subject to the umask.
     ///
-    /// - Parameter asFolderOwner: what root makes belongs to the owner of the folder that it is in.
+    /// - Parameter asFolderOwner: folders created by root belong to the owner of their parent.
     package func folder(
         _ relative: FilePath, making mode: UInt32, asFolderOwner: Bool = false
     ) throws(SystemError) -> Folder {
@@ -51,7 +51,7 @@ package final class Folder: Sendable {
         }
     }
 
-    /// Opens the folder at `path` as `init` does, and makes the folders that are missing. Blocks.
+    /// Opens the folder at `path` as `init` does, creating missing folders. Blocks.
     package static func making(
         _ path: FilePath, mode: UInt32, asFolderOwner: Bool = false
     ) throws(SystemError) -> Folder {
@@ -86,7 +86,7 @@ package final class Folder: Sendable {
 
     // MARK: - Names in it
 
-    /// What has that name, symlinks not followed. Blocks.
+    /// The file of that name, without following symlinks. Blocks.
     package func look(_ name: FilePath.Component) throws(SystemError) -> FileLook {
         do throws(SystemError) {
             return FileLook(try status(name))
@@ -104,10 +104,10 @@ package final class Folder: Sendable {
         return status
     }
 
-    /// What the folder itself is.
+    /// The folder's own attributes.
     package func identity() throws(SystemError) -> FileIdentity { try descriptor.status(path).identity }
 
-    /// The file system that it is on; nil where the kernel does not say. May block like `FileSystemKind.of`.
+    /// Its file system; nil where the kernel does not say. May block like `FileSystemKind.of`.
     package var kind: FileSystemKind? { FileSystemKind(of: descriptor.number) }
 
     /// Reads its names. Blocks.
@@ -125,8 +125,8 @@ package final class Folder: Sendable {
 
     // MARK: - Calls that take a path
 
-    /// Makes a call on a name in this folder by a path that leads here and nowhere else, and is good for nothing after the
-    /// call. Errors say where the file is.
+    /// Makes a call on a name in this folder by a path that leads here and nowhere else, and is useless after the call.
+    /// Errors name the file's place.
     package func at<Value: ~Copyable>(
         _ name: FilePath.Component, _ body: (FilePath) throws(SystemError) -> Value
     ) throws(SystemError) -> Value {
@@ -134,7 +134,7 @@ package final class Folder: Sendable {
         do throws(SystemError) { return try body(own.appending(name)) } catch { throw named(error) }
     }
 
-    /// The same of the folder itself.
+    /// The same for the folder itself.
     package func itself<Value: ~Copyable>(
         _ body: (FilePath) throws(SystemError) -> Value
     ) throws(SystemError) -> Value {
@@ -142,7 +142,7 @@ package final class Folder: Sendable {
         do throws(SystemError) { return try body(own) } catch { throw named(error) }
     }
 
-    /// The same of calls that do not throw, or answer with errors of their own: `named` says where those are.
+    /// The same for calls that do not throw, or return errors of their own: `named` gives those their place.
     package func apart<Value: ~Copyable, Failure: Error>(
         _ body: (FilePath) throws(Failure) -> Value
     ) throws(Failure) -> Value {
@@ -150,7 +150,7 @@ package final class Folder: Sendable {
         return try body(own)
     }
 
-    /// The error of such a call as a person understands it.
+    /// The error of such a call in words that a person understands.
     package func named(_ error: SystemError) -> SystemError {
         var error = error
         error.path = error.path.map(named)
@@ -158,13 +158,14 @@ package final class Folder: Sendable {
         return error
     }
 
-    /// Where such a path leads.
+    /// The target of such a path.
     package func named(_ place: FilePath) -> FilePath {
         var rest = place
         return rest.removePrefix(own) ? path.pushing(rest) : place
     }
 
-    /// proc(5): the kernel goes on from what is open here. Where `/proc` is not mounted there is only the path.
+    /// Through proc(5) the kernel continues from the folder open here. Where `/proc` is not mounted there is only the
+    /// path.
     private var own: FilePath {
         if Self.hasProcess { return FilePath("/proc/self/fd/\(descriptor.number)/.") }
         return path.isEmpty ? "." : path
@@ -175,7 +176,7 @@ package final class Folder: Sendable {
 
 /// Changes to the names in a folder. Every call blocks.
 extension Folder {
-    /// Gives a file another name on the same file system and never overwrites: as `DurableFile.rename`.
+    /// Renames a file on the same file system and never overwrites, as `DurableFile.rename`.
     package func rename(
         _ name: FilePath.Component, to folder: Folder, _ target: FilePath.Component
     ) throws(SystemError) {
@@ -206,24 +207,24 @@ extension Folder {
     /// The content of a small file, symlinks not followed. Throws `EFBIG` with `.tooLarge` above `limit` bytes.
     package func read(_ name: FilePath.Component, limit: Int) throws(SystemError) -> [UInt8] {
         let source = try SourceFile(opening: name, in: self)
-        // Room for no more than there is.
+        // Allocates no more than there is.
         return try source.content(limit: source.opened.size > Int64(limit) ? limit : Int(source.opened.size))
     }
 
-    /// `fsync(2)`, which makes the names in it durable, where the file system can.
+    /// `fsync(2)`, which makes the folder's names durable where the file system can.
     package func synchronize() throws(SystemError) {
         try itself { (path) throws(SystemError) in try DurableFile.syncDirectory(path) }
     }
 
-    /// Whether names can be made and removed in it, as far as the kernel can tell beforehand.
+    /// Whether names can be created and removed in it, as far as the kernel can tell beforehand.
     package func requireWritable() throws(SystemError) {
         try itself { (path) throws(SystemError) in try DurableFile.requireWritable(path) }
     }
 }
 
 extension Folder {
-    /// The longest name in bytes that its file system is sure to take (`statvfs(3)`); never more than most have. Some count
-    /// in letters, and take longer ones. Blocks.
+    /// The longest name in bytes that its file system surely takes (`statvfs(3)`); never more than most have. Some
+    /// count letters, and take longer ones. Blocks.
     package var longestName: Int {
         let all = FilePath.Component.longest
         var status = statvfs()
@@ -232,7 +233,7 @@ extension Folder {
         return isKnown && status.f_namemax >= 64 ? min(Int(clamping: status.f_namemax), all) : all
     }
 
-    /// Whether its file system can have such a name at all: it is asked for it.
+    /// Whether its file system can have such a name at all, found out by looking it up.
     package func canHold(_ name: FilePath.Component) throws(SystemError) -> Bool {
         do throws(SystemError) {
             _ = try look(name)

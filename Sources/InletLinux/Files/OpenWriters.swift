@@ -3,18 +3,18 @@ import Glibc
 package import InletCore
 package import SystemPackage
 
-/// Which files the processes of this machine have open for writing, as far as `/proc` shows them to this user (proc(5)).
+/// The files that this machine's processes have open for writing, as far as `/proc` shows them to this user (proc(5)).
 ///
-/// It answers what a lease cannot: who the writer is, and, where a lease may not be asked for, whether there is one. It sees
-/// less than a lease: no process of another user without CAP_SYS_PTRACE, none outside this PID namespace, no server in the
-/// kernel, nothing on other machines. A file that is not found here may have a writer all the same.
+/// It answers two questions that a lease cannot: who the writer is, and whether there is one where a lease is not
+/// allowed. It sees less than a lease: no process of another user without CAP_SYS_PTRACE, none outside this PID
+/// namespace, no server in the kernel, nothing on other machines. A file not found here may still have a writer.
 package struct OpenWriters: Sendable {
     /// A process that may write to a file.
     package struct WriterProcess: Sendable, Hashable {
         package var process: Int32
-        /// Its `comm`: the first 15 bytes of its program's name, which it can change itself.
+        /// Its `comm`: the first 15 bytes of its program's name, which it can change.
         package var name: String
-        /// It has closed the file, but mapped it for writing.
+        /// It has closed the file, but still maps it for writing.
         package var isMapping = false
 
         /// `ffmpeg (process 4711)`, escaped for terminals and logs.
@@ -24,19 +24,21 @@ package struct OpenWriters: Sendable {
     /// By device and inode.
     private var descriptors: [UInt64: [UInt64: Int32]] = [:]
     private var mappings: [UInt64: [(mapping: SharedMapping, process: Int32)]] = [:]
-    /// Processes that this user may not look into.
+    /// Processes whose files this user may not see.
     package private(set) var hidden = 0
     /// There was more than the limits allow.
     package private(set) var isCut = false
-    /// How much may still be looked at.
+    /// The remaining budget.
     private var descriptorsLeft: Int
     private var mappingBytesLeft: Int
 
-    /// Looks at every process that may be looked at. Blocks, for some ten microseconds a descriptor; no file server is asked.
+    /// Looks at every process that may be looked at. Blocks, for some ten microseconds a descriptor; asks no file
+    /// server.
     ///
     /// - Parameters:
-    ///   - mostDescriptors: so many are looked at, so that a machine with a hundred thousand sockets costs no more than others.
-    ///   - mostMappingBytes: so much is read of what processes have mapped, likewise.
+    ///   - mostDescriptors: the most to look at, so that a machine with a hundred thousand sockets costs no more than
+    /// others.
+    ///   - mostMappingBytes: the most to read of processes' mappings, likewise.
     package init(mostDescriptors: Int = 65_536, mostMappingBytes: Int = 16 << 20) {
         (descriptorsLeft, mappingBytesLeft) = (mostDescriptors, mostMappingBytes)
         do throws(SystemError) {
@@ -48,13 +50,13 @@ package struct OpenWriters: Sendable {
                 look(into: process)
             }
         } catch {
-            // Who is not seen is not known not to write.
+            // A process that cannot be seen may still be writing.
             isCut = true
         }
     }
 
-    /// Who may write to the file of that identity; `path` tells mappings apart where the kernel gives them another device
-    /// number (btrfs, overlayfs). Blocks for one read of `/proc`.
+    /// The processes that may write to the file of that identity; `path` distinguishes mappings where the kernel gives
+    /// them another device number (btrfs, overlayfs). Blocks for one read of `/proc`.
     package func holder(of identity: FileIdentity, at path: FilePath) -> WriterProcess? {
         if let process = descriptors[identity.device]?[identity.inode] {
             return WriterProcess(process: process, name: Self.name(of: process))
@@ -77,12 +79,12 @@ package struct OpenWriters: Sendable {
                 mappings[mapping.inode, default: []].append((mapping, process))
             }
         } catch {
-            // It has ended meanwhile, or is a kernel thread.
+            // It has ended, or is a kernel thread.
             if error.isPermission { hidden += 1 }
         }
     }
 
-    /// The regular file behind a link of `/proc/PID/fd`, if it is open for writing: the link's own permission bits say how.
+    /// The regular file behind a link of `/proc/PID/fd`, if it is open for writing, by the link's own permission bits.
     private static func writable(_ link: String) -> (device: UInt64, inode: UInt64)? {
         var status = stat()
         guard lstat(link, &status) == 0, status.st_mode & S_IWUSR != 0 else { return nil }
@@ -91,7 +93,7 @@ package struct OpenWriters: Sendable {
     }
 
     private static func name(of process: Int32) -> String {
-        // Only a word for people: that it holds the file is known by then.
+        // Only a name for people: that it holds the file is known by then.
         guard let bytes = DurableFile.readIfPossible(FilePath("/proc/\(process)/comm"), limit: 256) else {
             return "a process that has ended"
         }
@@ -99,15 +101,15 @@ package struct OpenWriters: Sendable {
     }
 }
 
-/// A file that a process has mapped for writing, seen by others: a line of `/proc/PID/maps` (proc(5)).
+/// A file that a process has mapped for writing, visible to others: a line of `/proc/PID/maps` (proc(5)).
 package struct SharedMapping: Sendable, Hashable {
-    /// As `st_dev` of the file system; on btrfs and overlayfs `stat` says another number.
+    /// The file system's `st_dev`; on btrfs and overlayfs `stat` returns another number.
     package var device: UInt64
     package var inode: UInt64
-    /// As the process sees it; a line feed in it is `\012`.
+    /// The process's own view of the path; a line feed in it is `\012`.
     package var path: FilePath
 
-    /// Those of `process`. `limit` is what may still be read, in bytes, and is lessened by what was.
+    /// The mappings of `process`. `limit` is the number of bytes that may still be read; it is reduced by those read.
     static func read(of process: Int32, limit: inout Int) throws(SystemError) -> [SharedMapping] {
         let path = FilePath("/proc/\(process)/maps")
         let descriptor = try Descriptor(opening: path, O_RDONLY)
@@ -132,7 +134,7 @@ package struct SharedMapping: Sendable, Hashable {
         }
     }
 
-    /// The mappings of files among whole lines of `maps`. Total on any bytes: what is no such line is left out.
+    /// The mappings of files among complete lines of `maps`. Accepts any bytes: other lines are skipped.
     package static func parse(_ lines: some Collection<UInt8>) -> [SharedMapping] {
         lines.split(separator: UInt8(ascii: "\n")).compactMap { parse(line: $0) }
     }

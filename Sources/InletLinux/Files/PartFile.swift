@@ -3,10 +3,10 @@ import Glibc
 import InletCore
 package import SystemPackage
 
-/// A file on its way: written under a name of its own beside its target, by one process at a time, and gone on with after
-/// a restart. A note beside it says what its bytes are of.
+/// A file being received. It is written under its own name beside its target, by one process at a time, and continued
+/// after a restart. A note beside it names the content of its bytes.
 package final class PartFile: Sendable {
-    /// What the note's name has more than the file's.
+    /// The suffix that the note's name adds to the file's.
     package static let noteEnding = ".tag"
 
     private let folder: Folder
@@ -16,8 +16,8 @@ package final class PartFile: Sendable {
 
     private var path: FilePath { folder.path.appending(name) }
 
-    /// Opens or makes the part-file `name` (mode 0600) and locks it, as `flock(2)` does. nil when another process, or another
-    /// `PartFile` in this one, has it. Blocks.
+    /// Opens or creates the part-file `name` (mode 0600) and locks it with `flock(2)`. nil when another process, or
+    /// another `PartFile` in this one, has it. Blocks.
     package init?(_ name: FilePath.Component, in folder: Folder) throws(SystemError) {
         let path = folder.path.appending(name)
         guard let noteName = FilePath(bytes: name.bytes + Self.noteEnding.utf8).lastComponent else {
@@ -27,7 +27,8 @@ package final class PartFile: Sendable {
             try Descriptor(opening: path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, mode: 0o600, call: "create")
         }
         guard try descriptor.lock(path) else { return nil }
-        // Whoever had it may have given it its final name since it was opened here; what cannot be looked at is another file.
+        // Its former holder may have given it its final name since it was opened here; an unreadable name counts as
+        // another file.
         let (opened, named) = (try descriptor.status(path), try? folder.status(name))
         guard opened.isRegular else {
             throw SystemError(call: "open", path: path, code: .invalidArgument, refusal: .notRegular)
@@ -39,7 +40,7 @@ package final class PartFile: Sendable {
         self.descriptor = descriptor
     }
 
-    /// What is in it, to be read.
+    /// Its content, for reading.
     package func source() throws(SystemError) -> SourceFile { try SourceFile(opening: name, in: folder) }
 
     package var size: Int64 {
@@ -59,12 +60,12 @@ package final class PartFile: Sendable {
 
     /// The note, at most 64 KiB; nil when there is none.
     package func note() -> [UInt8]? {
-        // Without one that can be read, the bytes are fetched once more.
+        // Without a readable note the bytes are fetched again.
         try? folder.read(noteName, limit: 64 << 10)
     }
 
-    /// Replaces the note. Not synced: after a power cut it may be missing, empty, or newer than the file's bytes; after a
-    /// killed process it is missing, empty or whole.
+    /// Replaces the note. Not synced: after a power cut it may be missing, empty, or newer than the file's bytes; after
+    /// a killed process it is missing, empty or complete.
     package func setNote(_ bytes: [UInt8]) throws(SystemError) {
         removeNote()
         let descriptor = try folder.at(noteName) { (path) throws(SystemError) in
@@ -73,12 +74,13 @@ package final class PartFile: Sendable {
         try Descriptor.write(bytes, to: descriptor.number, folder.path.appending(noteName))
     }
 
-    /// Best effort: a note that stays is in the way of the next, which says so, and counts for nothing without its bytes.
+    /// Best effort: a note that stays makes the next one fail with that reason, and counts for nothing without its
+    /// bytes.
     package func removeNote() { folder.apart { DurableFile.discard($0.appending(noteName)) } }
 
-    /// Gives the synced file its final name, in the same folder, and `mode`, durably, and drops the note.
+    /// Gives the synced file its final name in the same folder, and `mode`, durably, and removes the note.
     ///
-    /// - Parameter replacing: whether a file that has the name goes; otherwise `isTaken` is thrown for one.
+    /// - Parameter replacing: whether to replace a file of that name; otherwise `isTaken` is thrown for one.
     package func publish(as target: FilePath.Component, mode: UInt32, replacing: Bool) throws(SystemError) {
         _ = try SystemCall.result("chmod", path) { fchmod(descriptor.number, mode_t(mode)) }
         try synchronize()

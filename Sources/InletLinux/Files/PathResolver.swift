@@ -3,14 +3,14 @@ import Glibc
 import InletCore
 import SystemPackage
 
-/// How the way to a folder is gone without being led astray.
+/// Resolves a folder path without following strangers' symlinks.
 package enum PathResolver: Sendable {
-    /// By one call of the kernel (`openat2(2)`, Linux 5.6).
+    /// With one system call (`openat2(2)`, Linux 5.6).
     case kernel
-    /// Folder by folder: for older kernels, and for sandboxes that refuse what they do not know.
+    /// Folder by folder: for older kernels, and for sandboxes that refuse unknown calls.
     case steps
 
-    /// What this system has.
+    /// The method that this system supports.
     package static let here: PathResolver = {
         let number = ".".withPlatformString { inlet_open_below(AT_FDCWD, $0, flags, beneath) }
         guard number >= 0 else { return .steps }
@@ -22,7 +22,7 @@ package enum PathResolver: Sendable {
     private static let noSymlinks: UInt64 = 4
     private static let beneath: UInt64 = 2 | 4 | 8
 
-    /// Symlinks are followed that root, or our own user, has made.
+    /// Follows symlinks that root, or our own user, has made.
     func open(_ path: FilePath) throws(SystemError) -> Descriptor {
         if self == .kernel, !path.isEmpty,
             let found = try once(path, in: AT_FDCWD, Self.noSymlinks, path)
@@ -35,13 +35,13 @@ package enum PathResolver: Sendable {
         return steps.end()
     }
 
-    /// No symlink is followed. `folder` is open, at `place`.
+    /// Follows no symlink. `folder` is open, at `place`.
     func open(_ relative: FilePath, below folder: CInt, _ place: FilePath) throws(SystemError) -> Descriptor {
         let path = place.pushing(relative)
         guard !relative.isAbsolute, relative.components.allSatisfy({ $0.kind == .regular }) else {
             throw SystemError(call: "open", path: path, code: .invalidArgument)
         }
-        // The kernel takes no more than PATH_MAX at once, but a tree may be deeper.
+        // The kernel takes at most PATH_MAX at once, but a tree may be deeper.
         if self == .kernel, relative.length < Int(PATH_MAX) {
             guard let found = try once(relative, in: folder, Self.beneath, path) else { throw FolderSteps.linked(path) }
             return found
@@ -67,10 +67,10 @@ package enum PathResolver: Sendable {
     }
 }
 
-/// A way gone folder by folder, each opened before the next is looked for: a symlink is seen as one, whoever swaps it.
+/// Resolves folder by folder, each opened before the next is looked up: a symlink is recognised, whoever swaps it in.
 struct FolderSteps: ~Copyable {
     fileprivate var folder: Descriptor
-    /// Symlinks of root's and of our own are followed.
+    /// Follows symlinks of root and of our own user.
     fileprivate let mayFollow: Bool
     fileprivate let shown: FilePath
     /// As many symlinks as the kernel follows.
@@ -91,7 +91,7 @@ struct FolderSteps: ~Copyable {
         }
     }
 
-    /// - Returns: where the symlink leads that was found instead of a folder.
+    /// - Returns: the target of the symlink that was found instead of a folder.
     private mutating func step(_ name: FilePath) throws(SystemError) -> FilePath? {
         do throws(SystemError) {
             folder = try Descriptor(
@@ -99,7 +99,7 @@ struct FolderSteps: ~Copyable {
             return nil
         } catch  where error.code == .notDirectory || error.code == .tooManySymbolicLinkLevels {
             let found = try Descriptor(opening: name, in: folder.number, inlet_o_path | O_NOFOLLOW, shown: shown)
-            // Somebody has put a folder in the place of the symlink just now: it is as good as any.
+            // Somebody has just replaced the symlink by a folder, which is as good as any.
             guard try found.status(shown).isDirectory else { return try follow(found) }
             folder = found
             return nil

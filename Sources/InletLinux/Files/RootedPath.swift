@@ -2,10 +2,10 @@ import Glibc
 package import InletCore
 package import SystemPackage
 
-/// A file by the folder that an administrator named and the way below it, which others may change at any time: no symlink
-/// is followed there.
+/// A file named by a folder that an administrator chose and the path below it. Others may change the lower part at any
+/// time: no symlink is followed there.
 package struct RootedPath: Sendable, Hashable {
-    /// Empty for a file that a person named with all of its path, which is gone as any program does.
+    /// Empty for a file that a person named by its full path, which is resolved as any program would.
     package var root: FilePath
     /// Below `root`.
     package var path: FilePath
@@ -15,10 +15,10 @@ package struct RootedPath: Sendable, Hashable {
         self.path = path
     }
 
-    /// For people, and for who only compares names.
+    /// For people, and for comparing names.
     package var whole: FilePath { root.pushing(path) }
 
-    /// The open folder that it is in, and its name there. A missing folder is told as a missing file is. Blocks.
+    /// Its open parent folder, and its name there. A missing folder is reported like a missing file. Blocks.
     package func parent() throws(SystemError) -> (folder: Folder, name: FilePath.Component) {
         guard let name = path.lastComponent else {
             throw SystemError(call: "open", path: whole, code: .isDirectory)
@@ -33,11 +33,11 @@ package struct RootedPath: Sendable, Hashable {
         }
     }
 
-    /// The folder that this names, open. Blocks.
+    /// Opens the folder that this names. Blocks.
     package func folder() throws(SystemError) -> Folder { try Folder(root).folder(path) }
 }
 
-/// The folders of one tree, each opened once for as many of its names as are asked about in a row. It keeps two of them open:
+/// The folders of one tree, each opened once for consecutive questions about its names. Keeps two of them open: call
 /// `close` when the turn is over.
 package struct FolderCache: Sendable {
     package let root: FilePath
@@ -58,7 +58,7 @@ package struct FolderCache: Sendable {
         return folder
     }
 
-    /// The folder that a file is in, and its name there. Blocks.
+    /// A file's parent folder, and its name there. Blocks.
     package mutating func parent(of path: FilePath) throws(SystemError) -> (folder: Folder, name: FilePath.Component) {
         guard let name = path.lastComponent else {
             throw SystemError(call: "open", path: root.pushing(path), code: .isDirectory)
@@ -66,7 +66,7 @@ package struct FolderCache: Sendable {
         return (try folder(path.removingLastComponent()), name)
     }
 
-    /// What is there; what is behind a symlink is missing. Blocks.
+    /// The file there; anything behind a symlink is missing. Blocks.
     package mutating func look(_ path: FilePath) throws(SystemError) -> FileLook {
         do throws(SystemError) {
             guard !path.isEmpty else { return .directory(try folder("").identity()) }
@@ -80,7 +80,7 @@ package struct FolderCache: Sendable {
     package mutating func close() { (top, last) = (nil, nil) }
 }
 
-/// What is at a path, seen without opening it and without following a symlink.
+/// The file at a path, examined without opening it and without following a symlink.
 package enum FileLook: Sendable, Hashable {
     case missing
     case directory(FileIdentity)
@@ -90,7 +90,7 @@ package enum FileLook: Sendable, Hashable {
     /// A FIFO, socket or device.
     case other
 
-    /// Looks by `lstat(2)`. A missing file is an answer, not an error, and so is one whose name no file can have. May block on
+    /// Looks by `lstat(2)`. A missing file is an answer, not an error, and so is an impossible name. May block on
     /// network file systems.
     package static func look(at path: FilePath) throws(SystemError) -> FileLook {
         do throws(SystemError) {
@@ -100,7 +100,7 @@ package enum FileLook: Sendable, Hashable {
         }
     }
 
-    /// The same without following a symlink on the way below the root: what is behind one is missing.
+    /// The same without following a symlink below the root: anything behind one is missing.
     package static func look(at file: RootedPath) throws(SystemError) -> FileLook {
         do throws(SystemError) {
             if file.path.isEmpty { return .directory(try Folder(file.root).identity()) }
@@ -121,37 +121,37 @@ package enum FileLook: Sendable, Hashable {
             }
     }
 
-    /// Why `rule` leaves it out; nil for what it takes, and for what is no regular file.
+    /// Why `rule` leaves it out; nil for accepted files, and for anything but a regular file.
     package func refusal(by rule: SourceRule) -> SourceRule.Refusal? {
         if rule.isOff { return nil }
         guard case .regular(_, let owner, let links) = self else { return nil }
         return rule.refusal(owner: owner, links: links)
     }
 
-    /// The identity of a regular file, nil for everything else.
+    /// The identity of a regular file; nil for everything else.
     package var identity: FileIdentity? {
         if case .regular(let identity, _, _) = self { identity } else { nil }
     }
 }
 
-/// Looks of callers who do the same where nothing is there as where nobody can tell: no descriptor is left, a disk or a server does
+/// For callers to whom a missing file and an unknown one are the same: no descriptor is left, or a disk or server does
 /// not answer. None of them takes that alone for the end of a file.
 extension FileLook {
-    /// What a folder is; nil where there is none, or nobody can tell. Blocks.
+    /// A folder's identity; nil where it is missing or unknown. Blocks.
     package static func folder(at path: FilePath) -> FileIdentity? {
-        // Such a folder is not the one that was known: its files wait, and who opens it is told why.
+        // Such a folder is not the known one: its files wait, and opening it reports the reason.
         if case .directory(let identity)? = try? look(at: path) { identity } else { nil }
     }
 
-    /// What a file is; nil where there is none, or nobody can tell. Blocks.
+    /// A file's identity; nil where it is missing or unknown. Blocks.
     package static func file(at path: RootedPath) -> FileIdentity? {
-        // Whoever opens it later is told why.
+        // Opening it later reports the reason.
         (try? look(at: path))?.identity
     }
 
-    /// False only where it is sure that nothing has the name. Blocks.
+    /// False only where certainly nothing has the name. Blocks.
     package static func mayBeThere(_ path: RootedPath) -> Bool {
-        // What cannot be looked at may be there.
+        // An unknown file may be there.
         (try? look(at: path)) != .missing
     }
 }
@@ -159,7 +159,7 @@ extension FileLook {
 extension FolderCache {
     /// As `FileLook.file(at:)`.
     package mutating func file(at path: FilePath) -> FileIdentity? {
-        // Whoever opens it later is told why.
+        // Opening it later reports the reason.
         (try? look(path))?.identity
     }
 }
@@ -179,7 +179,7 @@ extension stat {
 }
 
 extension timespec {
-    /// Nanoseconds since the epoch; times that no 64-bit count can hold (a damaged file system) wrap.
+    /// Nanoseconds since the epoch. Times beyond 64 bits (a damaged file system) wrap.
     var nanoseconds: Int64 { Int64(tv_sec) &* 1_000_000_000 &+ Int64(tv_nsec) }
 
     init(nanoseconds: Int64) {

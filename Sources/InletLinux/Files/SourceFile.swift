@@ -3,11 +3,11 @@ import Glibc
 package import InletCore
 package import SystemPackage
 
-/// The one opening of a source file per delivery. Everything that is read, probed or compared goes through it, so a file
-/// put in its place under the same name cannot slip into a transfer.
+/// The one opening of a source file per delivery. Every read, probe and comparison goes through it, so a file swapped
+/// in under the same name cannot slip into a transfer.
 package final class SourceFile: Sendable {
     package let path: FilePath
-    /// What the file was when it was opened.
+    /// The file's identity when it was opened.
     package let opened: FileIdentity
     /// Permission bits (`st_mode & 07777`).
     package let mode: UInt32
@@ -19,14 +19,14 @@ package final class SourceFile: Sendable {
     ///
     /// Throws `isNotRegular` for everything else; `EAGAIN` means that another process holds a lease (Samba's oplock).
     package convenience init(opening path: FilePath) throws(SystemError) {
-        // The type is asked before opening: opening a device can act on it (a tape rewinds).
+        // The type is checked before opening: opening a device can act on it (a tape rewinds).
         guard try SystemCall.status(of: path).isRegular else { throw Self.notRegular(path) }
         try self.init(RootedPath("", path)) { () throws(SystemError) in
             try Descriptor(readingQuietly: path, O_NONBLOCK | O_NOCTTY | O_NOFOLLOW)
         }
     }
 
-    /// The same without following a symlink on the way below the root.
+    /// The same without following a symlink below the root.
     package convenience init(opening file: RootedPath) throws(SystemError) {
         if file.root.isEmpty {
             try self.init(opening: file.path)
@@ -41,7 +41,7 @@ package final class SourceFile: Sendable {
         try self.init(opening: name, in: folder, of: RootedPath(folder.path, FilePath(root: nil, [name])))
     }
 
-    /// - Parameter file: the same one, for who asks later whether that is still its name.
+    /// - Parameter file: the same file by name, to check later whether the name still leads to it.
     package convenience init(
         opening name: FilePath.Component, in folder: Folder, of file: RootedPath
     ) throws(SystemError) {
@@ -63,7 +63,7 @@ package final class SourceFile: Sendable {
         mode = status.permissions
     }
 
-    /// Reads at `offset` and returns the number of bytes, 0 at the end; may be fewer than asked for. Blocks.
+    /// Reads at `offset` and returns the number of bytes, 0 at the end; may be fewer than requested. Blocks.
     package func read(
         into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
     ) throws(SystemError) -> Int {
@@ -79,7 +79,7 @@ package final class SourceFile: Sendable {
         throw SystemError(call: "read", path: path, code: .fileTooLarge, refusal: .tooLarge(limit: limit))
     }
 
-    /// `length` bytes from `offset` on, or fewer if the file has no more. Blocks.
+    /// `length` bytes from `offset` on, or fewer at the end of the file. Blocks.
     package func content(of length: Int, at offset: Int64 = 0) throws(SystemError) -> [UInt8] {
         var failure: SystemError?
         let bytes = [UInt8](unsafeUninitializedCapacity: length) { room, filled in
@@ -96,17 +96,17 @@ package final class SourceFile: Sendable {
             }
         }
         if let failure { throw failure }
-        // Whoever keeps a short content keeps no room for all of `length` with it.
+        // Callers that keep a short content do not keep room for all of `length`.
         return bytes.count < length ? bytes.withUnsafeBytes { Array($0) } : bytes
     }
 
-    /// What the opened file is now, under whatever name it has.
+    /// The opened file's current identity, whatever its name.
     package func identity() throws(SystemError) -> FileIdentity { try descriptor.status(path).identity }
 
-    /// The same, with whose it is and how many names it has.
+    /// The same, with its owner and its number of names.
     package func look() throws(SystemError) -> FileLook { FileLook(try descriptor.status(path)) }
 
-    /// Whether reading gives more than the size says, although nobody has added to it: a program makes the file up as it is
+    /// Whether reading returns more than the size, although nobody appended: a program generates the content as it is
     /// read (`/proc`, FUSE with `direct_io`), and nothing tells where it ends. Blocks.
     package func exceedsItsSize() throws(SystemError) -> Bool {
         let size = try identity().size
@@ -116,19 +116,19 @@ package final class SourceFile: Sendable {
         }
     }
 
-    /// What its name leads to.
+    /// The file that its name leads to.
     package enum Naming: Sendable, Hashable {
         /// This very file.
         case it
         case another(FileIdentity)
-        /// No file: nothing, or a symlink, a folder, a FIFO, a device.
+        /// Not a regular file: nothing, or a symlink, folder, FIFO or device.
         case nothing
     }
 
-    /// What the name leads to now, by the way that it was opened. Blocks.
+    /// The file that the name leads to now, resolved as at its opening. Blocks.
     ///
-    /// - Throws: what kept from looking (no descriptor left, a disk or a server that does not answer, a folder that may not be
-    ///   read): nothing is known of the file then.
+    /// - Throws: the error that prevented looking: no descriptor, a disk or server that does not answer, an unreadable
+    ///   folder. Nothing is known of the file then.
     package func naming() throws(SystemError) -> Naming {
         guard let now = try FileLook.look(at: file).identity else { return .nothing }
         let isIt = now.inode == opened.inode && now.device == opened.device || isRenumbered(now, since: opened)
@@ -136,20 +136,22 @@ package final class SourceFile: Sendable {
     }
 
     /// Whether `now` and `before` are one file to which its file system has given other numbers (NFS, FUSE, mergerfs, a
-    /// remount): no program can put a ctime back. FAT keeps none.
+    /// remount): no program can set a ctime back. FAT keeps none.
     package func isRenumbered(_ now: FileIdentity, since before: FileIdentity) -> Bool {
         guard now.isKnown(as: before), now.changed == before.changed else { return false }
         return FileSystemKind(of: descriptor.number)?.modifiedTolerance == 0
     }
 
-    /// Tells the kernel that the range is read soon and in order; advice only. Its own read-ahead covers short ranges.
+    /// Tells the kernel that the range will be read soon and in order; advice only. Its own read-ahead covers short
+    /// ranges.
     package func adviseSequential(offset: Int64, length: Int64) {
         guard length > 128 << 10 else { return }
         posix_fadvise(descriptor.number, off_t(offset), off_t(length), POSIX_FADV_SEQUENTIAL)
         posix_fadvise(descriptor.number, off_t(offset), off_t(length), POSIX_FADV_WILLNEED)
     }
 
-    /// Gives the page cache of the range back, so that a large transfer does not push out what others use; advice only.
+    /// Releases the range from the page cache, so that a large transfer does not displace other programs' data; advice
+    /// only.
     package func dropCache(offset: Int64, length: Int64) {
         posix_fadvise(descriptor.number, off_t(offset), off_t(length), POSIX_FADV_DONTNEED)
     }
@@ -160,10 +162,11 @@ package final class SourceFile: Sendable {
 }
 
 extension SourceFile {
-    /// Whether next to nothing of the range is in the page cache: up to a sixteenth may be there from reading ahead.
+    /// Whether almost nothing of the range is in the page cache: up to a sixteenth may be there from read-ahead.
     ///
-    /// Asks mincore(2), which reads nothing and moves nothing within the cache. It tells those who own the file or may write
-    /// to it (Linux 5.2), and others that all is there; so does this, as where it cannot be known.
+    /// Asks mincore(2), which reads nothing and leaves the cache as it is. It answers the file's owner and those who
+    /// may write to it (Linux 5.2); to others it reports everything as cached. So does this, and where it cannot be
+    /// known.
     package func isUncached(offset: Int64, length: Int64) -> Bool {
         let page = Int64(sysconf(Int32(_SC_PAGESIZE)))
         let start = offset / page * page
@@ -180,7 +183,7 @@ extension SourceFile {
 
 /// Reads a file back from the disk, past the page cache, to prove what was written. Not for two threads at once.
 package struct UncachedReader: ~Copyable {
-    /// Whether the reads are direct (`O_DIRECT`). Otherwise the file was synced and its cached pages given back before
+    /// Whether the reads are direct (`O_DIRECT`). Otherwise the file was synced and its cached pages released before
     /// reading, which the kernel takes as advice.
     package private(set) var isDirect: Bool
     private let path: FilePath
@@ -217,7 +220,8 @@ package struct UncachedReader: ~Copyable {
 
     deinit { buffer.deallocate() }
 
-    /// Hands the next bytes, at most 1 MiB, to `body`; false at the end. The bytes are valid within `body` only. Blocks.
+    /// Passes the next bytes, at most 1 MiB, to `body`; false at the end. The bytes are valid within `body` only.
+    /// Blocks.
     package mutating func next(_ body: (UnsafeRawBufferPointer) -> Void) throws(SystemError) -> Bool {
         try SystemCall.injected("read", path)
         if isDirect, offset % Int64(Self.alignment) != 0, offset < size { try leaveDirect() }
@@ -234,7 +238,7 @@ package struct UncachedReader: ~Copyable {
     }
 
     private func read() -> Int {
-        // At the end of a file whose length is no multiple of a block, some file systems answer EINVAL instead of 0.
+        // At the end of a file whose length is not a multiple of a block, some file systems answer EINVAL instead of 0.
         if offset >= size, isDirect { return 0 }
         while true {
             let count = pread(descriptor.number, buffer.baseAddress, buffer.count, off_t(offset))

@@ -3,20 +3,21 @@ import Glibc
 import InletCore
 import SystemPackage
 
-/// A new file beside the one it will become: created by this process alone (`O_EXCL`, 0600), removed when the value ends
+/// A new file beside the one it will become: created exclusively (`O_EXCL`, 0600), and removed when the value ends
 /// unless it was kept.
 struct TemporaryFile: ~Copyable {
     let path: FilePath
     let descriptor: Descriptor
     private var isKept = false
 
-    /// Makes a file that has the name already; throws `isTaken` where something has it.
+    /// Creates a file that already has its final name; throws `isTaken` where the name exists.
     init(at path: FilePath) throws(SystemError) {
         descriptor = try Self.create(path)
         self.path = path
     }
 
-    /// Makes `.NAME.inlet-XXXXXXXX.tmp` in `directory`; a long NAME is its beginning and a number made of all of it.
+    /// Creates `.NAME.inlet-XXXXXXXX.tmp` in `directory`; a long NAME becomes its beginning and a number computed from
+    /// all of it.
     init(in directory: FilePath, for name: FilePath.Component) throws(SystemError) {
         var tries = 0
         while true {
@@ -38,29 +39,29 @@ struct TemporaryFile: ~Copyable {
         try Descriptor(opening: path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600, call: "create")
     }
 
-    /// Ends the ownership of the file: it stays, and the descriptor is closed.
+    /// Gives up ownership of the file: it stays, and the descriptor is closed.
     consuming func keep() { isKept = true }
 
-    /// What every temporary name for `name` begins with, and the length of each, in bytes.
+    /// The common start of every temporary name for `name`, and the length of each, in bytes.
     static func pattern(for name: FilePath.Component) -> (prefix: [UInt8], length: Int) {
         let bytes = name.bytes
         let marker = ".inlet-"
         let rest = randomDigits + ".tmp".utf8.count
         let room = longest - 1 - marker.utf8.count - rest
-        // Others that begin with the same letters must not have the same temporary names.
+        // Names that begin with the same letters must not share temporary names.
         let number = bytes.count > room ? "~" + KeySanitizer.hash(bytes) : ""
         let head = FilePath.Component.head(of: bytes[...], within: room - number.utf8.count)
         let prefix = [UInt8(ascii: ".")] + head + number.utf8 + marker.utf8
         return (prefix, prefix.count + rest)
     }
 
-    /// Always the same one: what a process left that died between giving it and the last rename is replaced the next time.
+    /// Always the same: the next call replaces the file of a process that died between naming it and the last rename.
     static func fixedName(for name: FilePath.Component) -> FilePath {
         FilePath(
             bytes: pattern(for: name).prefix + [UInt8](repeating: UInt8(ascii: "0"), count: randomDigits) + ".tmp".utf8)
     }
 
-    /// No file system that people use has less room for a name (eCryptfs).
+    /// No file system in common use has less room for a name (eCryptfs).
     private static let longest = 143
     private static let randomDigits = 8
 
@@ -71,13 +72,13 @@ struct TemporaryFile: ~Copyable {
     }
 }
 
-/// A new file that has no name yet (open(2), `O_TMPFILE`), 0600: when its process dies there is nothing left of it.
+/// A new file without a name (open(2), `O_TMPFILE`), 0600: nothing is left of it when its process dies.
 struct UnnamedFile: ~Copyable {
     let descriptor: Descriptor
 
     private init(_ descriptor: consuming Descriptor) { self.descriptor = descriptor }
 
-    /// nil where the kernel or the file system of `directory` has no such files, or `/proc` is not there to name them by.
+    /// nil where the kernel or the file system of `directory` has no such files, or `/proc` is missing to name them by.
     static func make(in directory: FilePath) throws(SystemError) -> UnnamedFile? {
         do throws(SystemError) {
             let file = UnnamedFile(
@@ -92,7 +93,7 @@ struct UnnamedFile: ~Copyable {
         }
     }
 
-    /// Gives it its first name. Throws `isTaken` where there is something of that name.
+    /// Gives it its first name. Throws `isTaken` where the name exists.
     func link(as path: FilePath) throws(SystemError) {
         _ = try SystemCall.result("link", path) {
             path.withPlatformString {
@@ -101,10 +102,10 @@ struct UnnamedFile: ~Copyable {
         }
     }
 
-    /// Gives it the name `path`, over a file that is there.
+    /// Gives it the name `path`, replacing a file that is there.
     ///
-    /// - Returns: false when another process that writes the same file took the name away on the way: this one can have none
-    ///   any more.
+    /// - Returns: false when another process that writes the same file took the name away meanwhile: this file can no
+    ///   longer be named.
     func place(at path: FilePath, in folder: FilePath, for name: FilePath.Component) throws(SystemError) -> Bool {
         let draft = folder.pushing(TemporaryFile.fixedName(for: name))
         do throws(SystemError) {
@@ -118,7 +119,7 @@ struct UnnamedFile: ~Copyable {
         }
     }
 
-    /// What is there was left by a process that died, or is another's, which will notice.
+    /// The file there is left from a process that died, or belongs to another that will notice.
     private func link(replacing draft: FilePath) throws(SystemError) {
         var tries = 0
         while true {
@@ -127,7 +128,7 @@ struct UnnamedFile: ~Copyable {
             } catch {
                 tries += 1
                 if !error.isTaken || tries == 100 { throw error }
-                // The next try says what is wrong, if it stays.
+                // If it stays, the next attempt reports the reason.
                 DurableFile.discard(draft)
             }
         }

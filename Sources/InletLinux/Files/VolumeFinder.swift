@@ -3,11 +3,11 @@ import Glibc
 package import InletCore
 package import SystemPackage
 
-/// Finds out which file system a path is on.
+/// Finds the file system of a path.
 package struct VolumeFinder: Sendable {
     /// Where udev names devices.
     private let disks: FilePath
-    /// Where udev keeps what it knows of devices.
+    /// Where udev keeps its knowledge of devices.
     private let udev: FilePath
     private let mountinfo: FilePath
 
@@ -19,11 +19,11 @@ package struct VolumeFinder: Sendable {
         self.mountinfo = mountinfo
     }
 
-    /// The file system of `path`, which must exist. Blocks; nothing of it is read.
+    /// The file system of `path`, which must exist. Blocks; reads nothing on it.
     package func identity(of path: FilePath) throws(SystemError) -> VolumeIdentity { try place(of: path).volume }
 
-    /// The file system of `path`, which must exist, and the folder on it that `path` is, from the file system's top, wherever
-    /// that, or only a folder of it, is mounted. Blocks; nothing of it is read.
+    /// The file system of `path`, which must exist, and the folder of it that `path` is, counted from the file system's
+    /// top. That holds wherever the file system, or only a folder of it, is mounted. Blocks; reads nothing on it.
     package func place(of path: FilePath) throws(SystemError) -> (volume: VolumeIdentity, folder: String) {
         let device = UInt64(try SystemCall.status(of: path).st_dev)
         let statistics = try FreeSpace.statistics(path)
@@ -45,7 +45,7 @@ package struct VolumeFinder: Sendable {
             identity.uuid = identity.uuid ?? names.uuid
             identity.label = identity.label ?? names.label
         }
-        // Mounted or unmounted meanwhile, these would be the names of two.
+        // If something was mounted or unmounted meanwhile, these would be the names of two file systems.
         guard UInt64(try SystemCall.status(of: path).st_dev) == device else {
             throw SystemError(call: "stat", path: path, code: .noSuchFileOrDirectory)
         }
@@ -60,12 +60,12 @@ package struct VolumeFinder: Sendable {
         return String(mount.root.pushing(below).string.drop { $0 == "/" })
     }
 
-    /// What udev calls the file system on the block device `number`.
+    /// udev's names for the file system on the block device `number`.
     private func names(of number: UInt64) throws(SystemError) -> (uuid: String?, label: String?) {
         let names = (uuid: try name(of: number, in: "by-uuid"), label: try name(of: number, in: "by-label"))
         if names.uuid != nil, names.label != nil { return names }
-        // Unlike `/dev/disk` udev's own record needs no device node, so it is also there for a service with a `/dev` of its own,
-        // and in a container that is given `/run/udev`.
+        // Unlike `/dev/disk`, udev's own record needs no device node. So it is also there for a service with its own
+        // `/dev`, and in a container that is given `/run/udev`.
         let minor = (number & 0xFF) | (number >> 12 & 0xFFFF_FF00)
         let text = try Self.ifKnown { () throws(SystemError) in
             try DurableFile.read(udev.appending("b\(Self.major(number)):\(minor)"), limit: 1 << 20)
@@ -87,8 +87,8 @@ package struct VolumeFinder: Sendable {
         return name?.map(Self.unescaped)
     }
 
-    /// What can be found out; nil where there is nothing, or nothing that this user may see. Any other error is thrown: a card
-    /// that is asked for its name at a bad moment must not look like another card.
+    /// Reads a fact; nil where there is nothing, or nothing that this user may see. Throws any other error: a card
+    /// whose name is unreadable for a moment must not look like another card.
     static func ifKnown<Found>(_ body: () throws(SystemError) -> Found) throws(SystemError) -> Found? {
         do throws(SystemError) {
             return try body()
@@ -106,22 +106,22 @@ package struct VolumeFinder: Sendable {
         return UInt64(status.st_rdev)
     }
 
-    /// udev writes what is not plain as `\x20`.
+    /// udev writes special characters as `\x20`.
     static func unescaped(_ name: String) -> String {
         String(decoding: [UInt8](escaped: Array(name.utf8)[...], by: "\\x", digits: 2, radix: 16), as: UTF8.self)
     }
 
-    /// Those that do not put a device number there, which says where a card is rather than which.
+    /// File systems that do not put a device number there, which tells where a card is rather than which card it is.
     private static let makesIDFromUUID: Set<String> = ["ext4", "btrfs", "bcachefs", "zfs", "tmpfs"]
 
     private static func major(_ device: UInt64) -> UInt64 { (device >> 8 & 0xFFF) | (device >> 32 & ~0xFFF) }
 
-    /// Given to file systems without a block device of their own, and to btrfs: another one at each mount.
+    /// Assigned to file systems without their own block device, and to btrfs: a new one at each mount.
     private static func isAnonymous(_ device: UInt64) -> Bool { major(device) == 0 }
 }
 
 extension VolumeFinder {
-    /// What udev found out about a block device, as `/dev/disk` writes it.
+    /// udev's record of a block device, as `/dev/disk` writes it.
     ///
     /// - Parameter record: a file of `/run/udev/data`; its properties are the lines `E:NAME=value`.
     static func udevNames(in record: some Collection<UInt8>) -> (uuid: String?, label: String?) {
@@ -139,10 +139,10 @@ extension VolumeFinder {
         return unescaped(String(line.dropFirst(name.count)))
     }
 
-    /// What a mounted file system says of itself, where the kernel can be asked: also in containers, which have no `/dev/disk`.
-    /// What it does not know is nil; nothing is read of the disk.
+    /// A mounted file system's description of itself, where the kernel can be asked: also in containers without
+    /// `/dev/disk`. nil where it does not know; reads nothing on the disk.
     ///
-    /// - Parameter folder: any one of it.
+    /// - Parameter folder: any folder of it.
     private static func kernelNames(of folder: FilePath) throws(SystemError) -> (uuid: String?, label: String?) {
         let descriptor: Descriptor
         do throws(SystemError) {
@@ -166,7 +166,7 @@ extension VolumeFinder {
         return names
     }
 
-    /// Sixteen bytes as RFC 9562 writes them, the four of FAT and exFAT as their tools do; nil for others, and for none.
+    /// Sixteen bytes as RFC 9562 writes them, the four of FAT and exFAT as their tools do; nil for other lengths.
     static func uuid(_ bytes: some Collection<UInt8>) -> String? {
         guard bytes.contains(where: { $0 != 0 }) else { return nil }
         let bytes = Array(bytes)
@@ -188,9 +188,9 @@ extension VolumeFinder {
 }
 
 extension VolumeIdentity {
-    /// The file system of `path`; nil where that cannot be asked now. Blocks.
+    /// The file system of `path`; nil where that is unknown now. Blocks.
     package static func known(at path: FilePath) -> VolumeIdentity? {
-        // Whoever asks goes on with what was known before.
+        // The caller continues with its earlier knowledge.
         try? VolumeFinder().identity(of: path)
     }
 }

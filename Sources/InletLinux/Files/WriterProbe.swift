@@ -4,26 +4,26 @@ package import InletCore
 import Synchronization
 package import SystemPackage
 
-/// Whether anybody on this machine may still write to a file: the kernel is asked for a lease and, where it does not say, the
-/// processes are looked through.
+/// Whether any process on this machine may still write to a file. The kernel is asked for a lease; where it cannot
+/// answer, the processes are examined.
 package enum WriterProbe {
-    /// The last look at the processes. Files that changed after `begin` are not judged by it.
+    /// The last scan of the processes. It does not judge files that changed after `begin`.
     private typealias Recent = (writers: OpenWriters, begin: WallTime, end: ContinuousClock.Instant, cost: Duration)
 
     private static let recent = Mutex<Recent?>(nil)
-    /// A look at all processes stands for so many times what it cost: no more than a tenth of the time is spent on it.
+    /// A scan of all processes is reused for this many times its cost: scans take at most a tenth of the time.
     private static let worth = 10
     private static let longest = Duration.seconds(1)
-    /// The kernel's file times are that much behind its clock, at most.
+    /// The most by which the kernel's file times lag behind its clock.
     private static let tick = Duration.milliseconds(20)
 
-    /// `.busy` also when a process is found that has the file open where leases are not to be had. Not finding one proves
-    /// nothing: the answer stays what it was then. No symlink is followed on the way below the root. Blocks.
+    /// `.busy` also when a process has the file open where leases are not available. Finding none proves nothing: the
+    /// answer stays the lease's. Follows no symlink below the root. Blocks.
     package static func probe(_ file: RootedPath) -> LeaseProbe {
         look(file) { () throws(SystemError) in try SourceFile(opening: file) }.writer
     }
 
-    /// The same in an open folder, with what the file is after the probe; nil where it cannot be opened. Blocks.
+    /// The same in an open folder, with the file's identity after the probe; nil where it cannot be opened. Blocks.
     package static func look(
         at name: FilePath.Component, in folder: Folder
     ) -> (writer: LeaseProbe, file: FileLook?) {
@@ -35,14 +35,14 @@ package enum WriterProbe {
         _ file: RootedPath, _ open: () throws(SystemError) -> SourceFile
     ) -> (writer: LeaseProbe, file: FileLook?) {
         let (answer, found, isOverlay) = LeaseProbe.look(open)
-        // Where even the look fails the lease's answer stays, and whoever reads the file next meets the error.
+        // If even the scan fails, the lease's answer stays, and the next reader of the file meets the error.
         guard isAskedOfProcesses(answer, isOverlay), let known = (found ?? (try? FileLook.look(at: file)))?.identity
         else { return (answer, found) }
         return (holder(of: known, at: file.whole) == nil ? answer : .busy, found)
     }
 
-    /// An overlay grants a lease on a file that is still mapped for writing, once its descriptor is closed: the mapping is one
-    /// of the layer below.
+    /// An overlay grants a lease on a file that is still mapped for writing once its descriptor is closed: the mapping
+    /// belongs to the layer below.
     private static func isAskedOfProcesses(_ answer: LeaseProbe, _ isOverlay: Bool) -> Bool {
         switch answer {
         case .busy: false
@@ -51,9 +51,9 @@ package enum WriterProbe {
         }
     }
 
-    /// Who may write to a file. The last look at the processes serves again for up to a second, but not for a file that was
-    /// made or changed since: its writer may have come with it. One that opens an old file meanwhile is like one that opens it
-    /// after a probe: it changes the file, and that is noticed before anything is done with it. Blocks.
+    /// The processes that may write to a file. The last scan is reused for up to a second, but not for a file created
+    /// or changed since: its writer may have come with it. A process that opens an old file after the scan changes the
+    /// file, as one does that opens it after a probe. That is noticed before anything is done with the file. Blocks.
     package static func holder(of identity: FileIdentity, at path: FilePath) -> OpenWriters.WriterProcess? {
         if let host = ProcessHost.current,
             let holders = host.holders(of: [ProbedFile(identity, path)], isFresh: false)
@@ -63,7 +63,7 @@ package enum WriterProbe {
         return ownHolder(of: identity, at: path)
     }
 
-    /// The same of several, after one look at the processes for them all. Blocks.
+    /// The same for several files, after one scan for all. Blocks.
     package static func holders(of files: [(identity: FileIdentity, path: FilePath)]) -> [OpenWriters.WriterProcess?] {
         let files = files.map { ProbedFile($0.identity, $0.path) }
         return ProcessHost.current?.holders(of: files, isFresh: true) ?? ownHolders(of: files, isFresh: true)
@@ -93,8 +93,8 @@ package enum WriterProbe {
     }
 }
 
-/// What the kernel says about writers of a file: a read lease (`F_SETLEASE`, fcntl(2)) is granted only while nobody has the file
-/// open for writing.
+/// The kernel's answer about writers of a file: a read lease (`F_SETLEASE`, fcntl(2)) is granted only while nobody has
+/// the file open for writing.
 ///
 /// A writer that opens while the lease is held raises `SIGIO`, whose default ends the process: see
 /// `ProcessSetup.ignoreSignals`. The lease is given back at once and on the same thread.
@@ -103,14 +103,14 @@ package enum LeaseProbe: Sendable, Hashable {
     case free
     /// Somebody has.
     case busy
-    /// The kernel cannot tell here; the text says why.
+    /// The kernel cannot tell here; the text gives the reason.
     case unknown(String)
 
-    /// Probes a file. One that cannot be opened is `.unknown` with the error's text; one whose opening a lease of another
-    /// process would block (Samba's oplock) is `.busy`. Blocks.
+    /// Probes a file. A file that cannot be opened is `.unknown` with the error's text; one that another process's
+    /// lease would block (Samba's oplock) is `.busy`. Blocks.
     ///
-    /// - Returns: also what the file is after the probe, nil where it cannot be opened, and whether it is on an overlay. One that
-    ///   is made up as it is read is no regular file, whatever it says.
+    /// - Returns: also the file's identity after the probe, nil where it cannot be opened, and whether it is on an
+    ///   overlay. A file generated as it is read is not a regular file, whatever it claims.
     static func look(
         _ open: () throws(SystemError) -> SourceFile
     ) -> (probe: LeaseProbe, file: FileLook?, isOverlay: Bool) {
@@ -119,7 +119,7 @@ package enum LeaseProbe: Sendable, Hashable {
             defer { withExtendedLifetime(source) {} }
             let kind = FileSystemKind(of: source.descriptor.number)
             let probe = probe(source.descriptor.number, on: kind)
-            // One that cannot be read now fails in the same way when it is sent, and is no regular file any less.
+            // An unreadable file fails in the same way when it is sent, and is still a regular file.
             let isMadeUp = (try? source.exceedsItsSize()) == true
             return (probe, isMadeUp ? .other : try source.look(), kind?.name == "overlay")
         } catch  where error.code == .resourceTemporarilyUnavailable {
@@ -129,9 +129,9 @@ package enum LeaseProbe: Sendable, Hashable {
         }
     }
 
-    /// Through a descriptor that is open for reading only: the kernel would count a writing one as a writer.
+    /// Through a read-only descriptor: the kernel would count a writable one as a writer.
     private static func probe(_ descriptor: CInt, on kind: FileSystemKind?) -> LeaseProbe {
-        // NFS and CIFS answer EAGAIN for want of a delegation or oplock too: a file there would stay busy for ever.
+        // NFS and CIFS also answer EAGAIN for want of a delegation or oplock: a file there would stay busy for ever.
         if let kind, kind.isNetwork, !kind.isFUSE {
             return .unknown("writers on other hosts are not seen on \(kind.name)")
         }

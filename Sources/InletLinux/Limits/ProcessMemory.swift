@@ -5,18 +5,17 @@ import SystemPackage
 
 /// Keeps the process small on machines that have little: a NAS counts resident pages, whoever owns them.
 package enum ProcessMemory {
-    /// Makes the C heap give memory back: four arenas however many threads there are, and buffers of 64 KiB and more
-    /// mapped by themselves, so that they leave when they are freed (mallopt(3)). Call it before the first thread starts.
+    /// Makes the C heap return memory: four arenas however many threads there are, and buffers of 64 KiB and more
+    /// mapped separately, so that freeing them returns them (mallopt(3)). Call it before the first thread starts.
     package static func boundHeap() {
         mallopt(M_ARENA_MAX, 4)
         mallopt(M_MMAP_THRESHOLD, 64 << 10)
         mallopt(M_TRIM_THRESHOLD, 256 << 10)
     }
 
-    /// Unmaps all code and constants, whose used pages come back from the page cache at once, and gives back what the heap has
-    /// free between what is used. Relocation and the runtime's look-ups touch most of a static program once, as do the first
-    /// deliveries, and the kernel maps 64 KiB around each touch: of 18 MiB that are mapped then, not 3 are run again. Takes
-    /// some milliseconds.
+    /// Unmaps all code and constants, whose used pages come back from the page cache at once, and returns the heap's
+    /// free memory. Relocation, the runtime's look-ups and the first deliveries touch most of a static program once.
+    /// The kernel maps 64 KiB around each touch: of 18 MiB mapped then, less than 3 run again. Takes some milliseconds.
     package static func releaseColdPages() {
         guard let bytes = DurableFile.readIfPossible("/proc/self/smaps", limit: 8 << 20) else { return }
         for range in unwrittenPages(bytes) {
@@ -30,11 +29,10 @@ package enum ProcessMemory {
         addresses: Range<UInt>, file: ArraySlice<UInt8>, isCode: Bool, isCounted: Bool, isWritten: Bool
     )
 
-    /// The mappings of programs and libraries, code and constants, of which no page differs from its file: only these can be
-    /// read again (madvise(2), MADV_DONTNEED). Where the loader relocated something, or a debugger or a probe has put a
-    /// breakpoint, there is a page of the process's own, which `Anonymous` counts, or `Swap` (proc_pid_smaps(5)); where a
-    /// kernel counts none, nothing is given back. Other files are left alone: they may be unmapped at this moment, and
-    /// something else be in their place.
+    /// The mappings of programs and libraries, code and constants, whose pages all equal their file: only these can be
+    /// read again (madvise(2), MADV_DONTNEED). A page that the loader relocated, or in which a debugger set a
+    /// breakpoint, belongs to the process: `Anonymous` or `Swap` counts it (proc_pid_smaps(5)). Where a kernel counts
+    /// neither, nothing is returned. Other files are left alone: they may be unmapped and replaced at this moment.
     static func unwrittenPages(_ smaps: [UInt8]) -> [Range<UInt>] {
         var mappings: [Mapping] = []
         var isOfFile = false
@@ -56,7 +54,7 @@ package enum ProcessMemory {
         return mappings.filter { $0.isCounted && !$0.isWritten && programs.contains($0.file) }.map(\.addresses)
     }
 
-    /// Of 25 lines of a mapping three count: C finds their ends.
+    /// Three of a mapping's 25 lines matter: C finds their ends.
     private static func eachLine(of text: [UInt8], _ body: (Slice<UnsafeRawBufferPointer>) -> Void) {
         text.withUnsafeBytes { bytes in
             var start = 0
@@ -89,17 +87,17 @@ package enum ProcessMemory {
     }
 }
 
-/// What this process uses of the machine; nil where the kernel does not say.
+/// This process's use of the machine; nil where the kernel does not say.
 package struct ProcessUsage: Sendable, Equatable {
-    /// Memory that is in RAM now, shared pages included.
+    /// Memory in RAM, shared pages included.
     package var residentBytes: Int64?
     package var openDescriptors: Int?
-    /// By all its threads since it began, in user and kernel mode.
+    /// CPU time of all its threads since its start, in user and kernel mode.
     package var processorTime: Duration?
 
-    /// As they are now. Reads below `/proc`, which blocks on no disk.
+    /// The values now. Reads below `/proc`, which blocks on no disk.
     package static func now() -> ProcessUsage {
-        // Without the one that lists them.
+        // Without the descriptor that lists them.
         let descriptors = ProcessSetup.count(of: "/proc/self/fd").map { $0 - 1 }
         return ProcessUsage(residentBytes: resident(), openDescriptors: descriptors, processorTime: processor())
     }

@@ -2,27 +2,27 @@ import CLinux
 import Glibc
 import SystemPackage
 
-/// What a process of ours cannot do without: libraries that get no thread, descriptor or memory when they begin end the
-/// process without a word, or wait for ever.
+/// The resources that a process of ours needs at its start. Libraries that get no thread, descriptor or memory then end
+/// the process silently, or wait for ever.
 package enum StartNeed {
-    /// What the agent takes besides what is open and runs when it starts, with some to spare.
+    /// The agent's needs beyond what is open and running at its start, with some to spare.
     package static let descriptors = 40
     package static let memory = 192 << 20
     package static var threads: Int { 12 + 2 * max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 
-    /// Standard input, output and error are open from here on, `/dev/null` where nobody gave any: the next files and sockets
-    /// would get their numbers, and what is written for people would go there. To be called first of all.
+    /// Opens standard input, output and error, on `/dev/null` where they are closed. Otherwise the next files and
+    /// sockets would get their numbers, and messages for people would be written there. Call this first of all.
     package static func openStandardStreams() {
         for number in STDIN_FILENO...STDERR_FILENO where fcntl(number, F_GETFD) == -1 {
-            // The lowest number that is free. Where there is no /dev, something that cannot be written to.
+            // Gets the lowest free number. Without /dev, something that cannot be written to.
             if inlet_open("/dev/null", O_RDWR, 0) == -1 { _ = inlet_open("/", O_RDONLY, 0) }
         }
     }
 
-    /// Tries to get it all, and gives it back. For the agent's first thread, before others begin. Blocks for some
+    /// Acquires everything, and releases it again. For the agent's first thread, before others begin. Blocks for some
     /// milliseconds.
     ///
-    /// - Returns: what is missing, and what to do about it; nil when nothing is.
+    /// - Returns: what is missing, with the remedy; nil when nothing is.
     package static func missing() -> String? {
         let got = openable(descriptors)
         if got < descriptors {
@@ -52,7 +52,7 @@ package enum StartNeed {
         return numbers.count
     }
 
-    /// How many threads run at a time, up to `most`: each waits until all are counted.
+    /// The number of threads that can run at once, up to `most`: each waits until all are counted.
     private static func startable(_ most: Int) -> Int {
         var threads: [LoopThread] = []
         do throws(SystemError) {
@@ -64,8 +64,8 @@ package enum StartNeed {
             while threads.count < most {
                 threads.append(
                     try LoopThread(name: "start") {
-                        // Nobody takes the wake-up, so that it is for all of them. It fails for want of memory only, and then
-                        // there is one thread less at a time.
+                        // Nobody consumes the wake-up, so that it reaches all of them. It fails only for want of
+                        // memory, and then there is one thread less at a time.
                         do throws(SystemError) { _ = try Poll.wait([gate.number], until: nil) } catch {}
                     })
             }
@@ -76,7 +76,7 @@ package enum StartNeed {
     }
 }
 
-// A bound for the first step of a process: where the system gives no thread for it, nothing of ours would ever run.
+// A time limit for a process's first step: where the system gives no thread for it, none of our code would ever run.
 extension StartNeed {
     private static let seconds: UInt32 = 10
     private static let words: StaticString = """
@@ -85,10 +85,10 @@ extension StartNeed {
 
         """
 
-    /// Ends the process with 75 and says why unless `endDeadline` is called in time.
+    /// Ends the process with 75 and the reason, unless `endDeadline` is called in time.
     package static func beginDeadline() {
         signal(SIGALRM) { _ in
-            // Only what signal-safety(7) allows.
+            // Only calls that signal-safety(7) allows.
             _ = write(STDERR_FILENO, StartNeed.words.utf8Start, StartNeed.words.utf8CodeUnitCount)
             _exit(75)
         }
@@ -102,8 +102,8 @@ extension StartNeed {
 }
 
 extension SystemError {
-    /// The error of opening `/dev/null`, if the process or the system has no descriptors or memory left now: libraries that
-    /// fail for want of a descriptor do not always say so.
+    /// The error of opening `/dev/null` if the process or the system has no descriptors or memory left now. Libraries
+    /// that fail for want of a descriptor do not always say so.
     package static func shortage() -> SystemError? {
         do throws(SystemError) {
             _ = try Descriptor(opening: "/dev/null", O_RDONLY)

@@ -1,7 +1,7 @@
 import InletCore
 import SystemPackage
 
-/// How many inotify watches are needed, against how many this user may have.
+/// The number of inotify watches needed, against the number that this user may have.
 package struct WatchNeed: Sendable, Hashable {
     package var directories: Int
     /// nil where the kernel does not say.
@@ -14,7 +14,8 @@ package struct WatchNeed: Sendable, Hashable {
 
     package var isMet: Bool { limit.map { directories <= $0 } ?? true }
 
-    /// The line that makes room for twice as many, and for other programs; never less than there is now, which others may use.
+    /// The sysctl line that makes room for twice as many, and for other programs; never less than now, since others may
+    /// use them.
     package var remedy: String {
         "sysctl fs.inotify.max_user_watches=\(Self.room(from: 1 << 19, for: directories, above: limit))"
     }
@@ -30,7 +31,7 @@ package struct WatchNeed: Sendable, Hashable {
     /// Instances of one user, all programs together; each watched folder of the configuration takes one.
     package static var instanceLimit: Int? { number("max_user_instances") }
 
-    /// The line for more of them than `needed`, and than there are now.
+    /// The sysctl line for more of them than `needed`, and than now.
     package static func instanceRemedy(needed: Int, limit: Int? = instanceLimit) -> String {
         "sysctl fs.inotify.max_user_instances=\(room(from: 1 << 10, for: needed, above: limit))"
     }
@@ -41,9 +42,10 @@ package struct WatchNeed: Sendable, Hashable {
         }
     }
 
-    /// What `inlet check` says of this, first of the watches, then of the instances; nothing where the kernel names no limit.
+    /// The findings of `inlet check`: first on watches, then on instances; none where the kernel names no limit.
     ///
-    /// - Parameter instances: how many are needed: one for each watched folder of the configuration, and for each pattern.
+    /// - Parameter instances: the number needed: one for each watched folder of the configuration, and one for each
+    ///   pattern.
     package func findings(
         instances: Int, instanceLimit: Int? = Self.instanceLimit
     ) -> [(isMet: Bool, text: String)] {

@@ -2,24 +2,24 @@ import CLinux
 import Glibc
 package import SystemPackage
 
-/// A program that is run to its end: without a shell, in a process group of its own, with no descriptor of ours but the
-/// three standard ones, no signal of ours blocked or ignored, and nothing of our environment.
+/// A program run to its end, without a shell and in its own process group. It gets only the three standard descriptors,
+/// default signal handling, and none of our environment.
 package struct ChildProcess: Sendable {
     /// How it ended.
     package enum End: Sendable, Equatable {
         case exited(Int32)
         case signalled(Int32)
-        /// It took longer than it may, and was ended.
+        /// It exceeded its time limit and was ended.
         case timedOut
-        /// It took longer than it may, and could not be ended: it may run on (another user's rights, a disk that hangs).
+        /// It exceeded its time limit and could not be ended: it may still run (another user's rights, a hanging disk).
         case stuck
-        /// We were asked to stop, and ended it, if that could be done.
+        /// We had to stop, and ended it if that was possible.
         case cancelled
     }
 
     package struct Outcome: Sendable, Equatable {
         package var end: End
-        /// The end of what it wrote to standard error, at most `mostErrors` bytes. What it wrote to standard output is dropped.
+        /// The end of its standard error, at most `mostErrors` bytes. Its standard output is dropped.
         package var errors: [UInt8]
 
         package init(end: End, errors: [UInt8]) { (self.end, self.errors) = (end, errors) }
@@ -27,25 +27,26 @@ package struct ChildProcess: Sendable {
 
     package static let mostErrors = 4096
 
-    /// The program's whole path, then its arguments.
+    /// The program's full path, then its arguments.
     package var arguments: [String]
     package var environment: [(name: String, value: [UInt8])]
-    /// Added to our own nice value (setpriority(2)), 0 to 19: how much it gives way to others.
+    /// Added to our own nice value (setpriority(2)), 0 to 19: the higher, the more it gives way to others.
     package var niceness: Int32 = 0
-    /// The largest file that it may write (RLIMIT_FSIZE), in bytes; nil = any.
+    /// The largest file it may write (RLIMIT_FSIZE), in bytes; nil = any.
     package var largestFile: Int64?
-    /// Whether the kernel, short of memory, ends it before all others (`oom_score_adj`, proc(5)).
+    /// Whether the kernel ends it before all others when memory runs short (`oom_score_adj`, proc(5)).
     package var yieldsMemory = false
-    /// Whether what is left of its process group is ended when it has ended by itself; otherwise that may run on.
+    /// Whether the rest of its process group is ended when it ends by itself; otherwise the rest may run on.
     package var leavesNobody = false
-    /// Where alone it may write, as far as the kernel can hold it to that (`Landlock.holdWrites`); nil = anywhere.
+    /// The only folder in which it may write, as far as the kernel can enforce that (`Landlock.holdWrites`); nil =
+    /// anywhere.
     var writesTo: (folder: FilePath, base: FilePath)?
     /// Written to its standard input, then closed. A program that does not read it is fine.
     package var input: [UInt8]
     package var timeout: Duration
     /// From SIGTERM to SIGKILL.
     package var grace: Duration
-    /// From SIGKILL to when it is left alone. It is collected when a later one ends.
+    /// From SIGKILL to giving up. It is collected when a later one ends.
     package var patience: Duration
 
     package init(
@@ -60,7 +61,7 @@ package struct ChildProcess: Sendable {
         self.patience = patience
     }
 
-    /// Whether we may run the file at `path` (`access(2)`, X_OK): a folder can be "executable" too, and is not meant.
+    /// Whether we may run the file at `path` (`access(2)`, X_OK). A folder can be "executable" too, but does not count.
     package static func isExecutable(_ path: FilePath) -> Bool {
         path.withPlatformString { text in
             var status = stat()
@@ -68,8 +69,8 @@ package struct ChildProcess: Sendable {
         }
     }
 
-    /// Runs it on a thread of `pool`, by the process host where this process has one. The task's cancellation ends it as a
-    /// time-out does.
+    /// Runs it on a thread of `pool`, through the process host where this process has one. Cancelling the task ends it
+    /// as a time-out does.
     ///
     /// - Throws: when it could not be started.
     package func run(on pool: BlockingPool) async throws(SystemError) -> Outcome {
@@ -88,14 +89,14 @@ package struct ChildProcess: Sendable {
     }
 }
 
-/// Where programs are that are named without a path.
+/// The search path for programs named without a path.
 package enum ProgramFinder {
-    /// `PATH`, or what a shell takes where there is none.
+    /// `PATH`, or a shell's default where it is not set.
     package static var path: String {
         ProcessSetup.environment("PATH") ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     }
 
-    /// The whole path of a program, as a shell would find it; nil where there is none that we may run.
+    /// The full path of a program, as a shell would find it; nil where there is none that we may run.
     package static func find(_ word: String) -> FilePath? {
         if word.contains("/") { return ChildProcess.isExecutable(FilePath(word)) ? FilePath(word) : nil }
         return path.split(separator: ":").lazy.map { FilePath(String($0)).appending(word) }

@@ -4,16 +4,16 @@ package import InletCore
 import Synchronization
 import SystemPackage
 
-/// Calls back when times come, on one thread of its own, and forgets at once what is taken back.
+/// Calls back at given times, on its own thread, and forgets withdrawn alarms at once.
 ///
-/// `Task.sleep` keeps half a kilobyte of a cancelled sleep until its time has come: a loop that waits for an hour at most, and
-/// is woken a thousand times a second before, would fill the memory with them.
+/// `Task.sleep` keeps half a kilobyte of a cancelled sleep until its time comes. A loop that waits up to an hour, and
+/// is woken a thousand times a second, would fill the memory with them.
 package final class TimerThread: Sendable {
     private struct State {
         /// Few: one for each loop that waits.
         var alarms: [UInt64: (time: ContinuousClock.Instant, body: @Sendable () -> Void)] = [:]
         var last: UInt64 = 0
-        /// The time for which the thread waits; nil while it waits for an alarm to be set.
+        /// The time for which the thread waits; nil while no alarm is set.
         var next: ContinuousClock.Instant?
         /// nil until it is started, and where that failed.
         var waker: Waker?
@@ -25,9 +25,9 @@ package final class TimerThread: Sendable {
 
     private init() {}
 
-    /// Has `body` called at `time`, which may be past: it must be quick and must not block.
+    /// Calls `body` at `time`, which may be past. It must be quick and must not block.
     ///
-    /// - Returns: what `remove` takes; nil when there is no thread or descriptor for the clock now.
+    /// - Returns: the handle for `remove`; nil when there is no thread or descriptor for the clock now.
     package func set(_ time: ContinuousClock.Instant, _ body: @escaping @Sendable () -> Void) -> UInt64? {
         state.withLock { state in
             guard let waker = state.waker ?? start(&state) else { return nil }
@@ -41,7 +41,7 @@ package final class TimerThread: Sendable {
         }
     }
 
-    /// Takes an alarm back. Its body may be running.
+    /// Withdraws an alarm. Its body may be running.
     package func remove(_ alarm: UInt64) { state.withLock { $0.alarms[alarm] = nil } }
 
     /// How many are set.
@@ -82,7 +82,8 @@ extension WallTime {
         return WallTime(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
     }
 
-    /// The time of UTC that the whole of `text` gives in the first of `formats` that it has (strptime(3)); nil for others.
+    /// The UTC time that the whole of `text` gives in the first matching format of `formats` (strptime(3)); nil for
+    /// other text.
     package init?(_ text: String, formats: [String]) {
         for format in formats {
             var date = tm()
@@ -94,9 +95,9 @@ extension WallTime {
     }
 }
 
-/// The run of the machine since it was switched on, or restarted.
+/// The run of the machine since it was switched on or restarted.
 extension ProcessSetup {
-    /// What another run has not: `/proc/sys/kernel/random/boot_id` (random(4)), which containers share with their host; nil
+    /// Unique to this run: `/proc/sys/kernel/random/boot_id` (random(4)), which containers share with their host; nil
     /// where it cannot be read.
     package static func bootID() -> String? {
         DurableFile.readIfPossible("/proc/sys/kernel/random/boot_id", limit: 64).map {

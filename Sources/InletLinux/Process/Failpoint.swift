@@ -2,15 +2,16 @@ import Glibc
 package import InletCore
 import Synchronization
 
-/// The places where tests end the process by `SIGKILL`, to prove that nothing is lost or done twice there: around the
-/// changes of the journal that make up a file's way, a person's command, a notice and a unit's checksum list, and between
-/// the steps that one such change announces.
+/// The places where tests kill the process with `SIGKILL`, to prove that nothing is lost or done twice. They surround
+/// the journal's changes for a file, a person's order, a notice and a unit's checksum list, and the steps that such a
+/// change announces.
 ///
-/// Not every change has one: what only puts something off, keeps count or cleans up is made again when a crash undoes it
-/// (times of the next try, expiry clocks, old rows, backups).
+/// Not every change has one. A change that only postpones, counts or cleans up is repeated when a crash undoes it:
+/// times of the next attempt, expiry clocks, old rows, backups.
 ///
-/// Debug builds read `INLET_FAILPOINT`, which names one of them, `name:N` its Nth passing; of the two about notes,
-/// `name:NOTE` and `name:NOTE:N` count only those of that name (`part` for every `part:7`). Release builds do nothing.
+/// Debug builds read `INLET_FAILPOINT`, which names one of them; `name:N` means its Nth passing. For the two about
+/// notes, `name:NOTE` and `name:NOTE:N` count only notes of that name (`part` for every `part:7`). Release builds do
+/// nothing.
 package enum Failpoint: String, CaseIterable, Sendable {
     case opening, opened, recovered, derived, admitting, admitted, closingUnit, unitClosed, claimed, noting, noted
     case uploadCreated, partUploaded, beforeComplete, copied, renamed, afterComplete, settling, delivered, acting
@@ -25,7 +26,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
         #endif
     }
 
-    /// - Parameter notes: the names of those that are written together.
+    /// - Parameter notes: the names of the notes that are written together.
     @inline(__always)
     package func reached(with notes: Dictionary<String, [UInt8]>.Keys) {
         #if DEBUG
@@ -37,7 +38,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
         /// `part` of `part:7`.
         private static func kind(_ note: String) -> String { String(note.prefix { $0 != ":" }) }
 
-        /// What has just happened there, or is about to; the contributors' table.
+        /// The event just before or after it, for the contributors' table.
         package var meaning: String { Self.meanings[self] ?? "" }
 
         private static let meanings: [Failpoint: String] = [
@@ -90,7 +91,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
     extension Failpoint {
         private typealias Armed = (point: Failpoint, note: String?, passing: Int)
 
-        /// What the environment names, read once; nil for text that names no failpoint.
+        /// The failpoint that the environment names, read once; nil for any other text.
         private static let armed: Armed? = {
             let words = ProcessSetup.environment("INLET_FAILPOINT")?.split(separator: ":").map(String.init) ?? []
             guard let first = words.first, let point = Failpoint(rawValue: first) else { return nil }

@@ -2,16 +2,16 @@ import CLinux
 import Glibc
 package import SystemPackage
 
-/// What this process is, and what it asks of the kernel for itself.
+/// This process's identity, and its requests to the kernel about itself.
 package enum ProcessSetup {
-    /// Must be called before the first thread starts: `SIGIO` comes when a writer opens a file during the writer check,
-    /// `SIGPIPE` when a peer goes, and the default of both ends the process.
+    /// Call this before the first thread starts. `SIGIO` comes when a writer opens a file during the writer check,
+    /// `SIGPIPE` when a peer disconnects; by default either ends the process.
     package static func ignoreSignals() {
         signal(SIGIO, SIG_IGN)
         signal(SIGPIPE, SIG_IGN)
     }
 
-    /// Raises the soft limit of open descriptors to the hard one, and returns the limit that then holds.
+    /// Raises the soft limit of open descriptors to the hard one, and returns the resulting limit.
     @discardableResult
     package static func raiseDescriptorLimit() -> UInt64 {
         var limit = rlimit()
@@ -22,27 +22,26 @@ package enum ProcessSetup {
         return UInt64(limit.rlim_cur)
     }
 
-    /// Secrets are in this process's memory, and shall be in no core dump and no crash report, nor be read by other programs
-    /// of the same user. To be called before the first secret is read. Programs that this one starts are not held to it,
-    /// but for the limit.
+    /// Keeps the secrets in this process's memory out of core dumps and crash reports, and away from other programs of
+    /// the same user. Call this before reading the first secret. Programs that this one starts inherit only the limit.
     ///
-    /// The limit alone would not do: a `core_pattern` that names a program is not held to it (core(5)). From here on files
-    /// of `/proc/self` belong to root; those that we read are open to everybody, and `fd` to the process itself.
+    /// The limit alone is not enough: a `core_pattern` that names a program ignores it (core(5)). From here on files of
+    /// `/proc/self` belong to root; those that we read are open to everybody, and `fd` to the process itself.
     package static func protectMemory() {
         var limit = rlimit(rlim_cur: 0, rlim_max: 0)
         setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
         _ = inlet_forbid_dumps()
-        // Libraries for TLS write the keys of every connection where this says, whoever set it.
+        // TLS libraries write every connection's keys to the file that this variable names, whoever set it.
         unsetenv(keyLog)
-        // Swift's own reports show what registers point to. The runtime has read the variable before it came to us.
+        // Swift's own crash reports show what registers point to. The runtime has already read the variable by now.
         if environment("SWIFT_BACKTRACE") != nil { return }
         for number in [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP] { signal(number, SIG_DFL) }
     }
 
     private static let keyLog = "SSLKEYLOGFILE"
 
-    /// Has the keys of all TLS connections of this process appended to a file. Only before the first thread has started.
-    /// One that is made is for its owner's eyes.
+    /// Appends the keys of all TLS connections of this process to a file. Only before the first thread starts. Only the
+    /// owner may read a file that it creates.
     package static func logSessionKeys(to file: FilePath) throws(SystemError) {
         let made = try SystemCall.result("open", file) {
             inlet_open(file.string, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
@@ -51,10 +50,10 @@ package enum ProcessSetup {
         setenv(keyLog, file.string, 1)
     }
 
-    /// The effective user, by which the kernel judges access.
+    /// The effective user, whose access the kernel judges.
     package static var userID: UInt32 { geteuid() }
 
-    /// The effective group, and all others that the process is in.
+    /// The effective group, and the process's other groups.
     package static var groups: Set<UInt32> {
         let count = getgroups(0, nil)
         var all = [gid_t](repeating: 0, count: Int(max(count, 0)))
@@ -64,20 +63,20 @@ package enum ProcessSetup {
 
     package static var processID: Int32 { getpid() }
 
-    /// Whether the process may ask for leases on files of other users, for the writer check: whether it has CAP_LEASE
-    /// (capabilities(7)) in effect.
+    /// Whether the process may ask for leases on other users' files, for the writer check: whether CAP_LEASE
+    /// (capabilities(7)) is in effect.
     package static var mayLeaseAll: Bool {
         guard let text = statusField("CapEff"), let bits = UInt64(text, radix: 16) else { return false }
         return bits >> 28 & 1 == 1
     }
 
-    /// Has programs that are started from here on run without the capabilities of this process.
+    /// Makes programs started from here on run without this process's capabilities.
     package static func keepCapabilities() { _ = inlet_keep_capabilities() }
 
-    /// Threads of this process; 0, which no process has, where that is not to be seen.
+    /// The number of this process's threads; 0, which is impossible, where it cannot be seen.
     package static var threads: Int { count(of: "/proc/self/task") ?? 0 }
 
-    /// How many names there are in a folder; nil where it cannot be read.
+    /// The number of names in a folder; nil where it cannot be read.
     static func count(of folder: FilePath) -> Int? {
         do throws(SystemError) {
             var names = try DirectoryStream(folder)
@@ -85,15 +84,15 @@ package enum ProcessSetup {
             while try names.next() != nil { count += 1 }
             return count
         } catch {
-            // Not known, where /proc is not to be seen.
+            // Unknown where /proc cannot be seen.
             return nil
         }
     }
 
-    /// Has the process make nothing that others may write to, where it would (umask(2)). That is the whole process's: whoever
-    /// makes files meanwhile makes them so too, and nothing else of them is different.
+    /// Makes the process create nothing that others may write to, where it would (umask(2)). The mask belongs to the
+    /// whole process, so files created by other threads meanwhile are affected too, and only in that.
     ///
-    /// - Returns: what it was, for `setFileMask`; nil where nothing had to change.
+    /// - Returns: the former mask, for `setFileMask`; nil where nothing had to change.
     package static func withholdWritingFromOthers() -> UInt32? {
         guard let text = statusField("Umask"), let mask = UInt32(text, radix: 8), mask & 0o002 == 0 else { return nil }
         setFileMask(mask | 0o002)
@@ -111,7 +110,7 @@ package enum ProcessSetup {
     /// The value of an environment variable; nil when it is not set.
     package static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
-    /// The user's home from `HOME`, or else from the user database; nil where neither says.
+    /// The user's home from `HOME`, otherwise from the user database; nil where neither has it.
     package static var homeDirectory: FilePath? {
         if let home = environment("HOME"), home.hasPrefix("/") { return FilePath(home) }
         guard let entry = getpwuid(geteuid()), let home = entry.pointee.pw_dir else { return nil }
@@ -122,7 +121,7 @@ package enum ProcessSetup {
     package static func exitNow(_ code: Int32) -> Never { _exit(code) }
 
     private static func statusField(_ name: String) -> Substring? {
-        // Where /proc is not to be seen nothing is known: callers take nil for "not", and ask the kernel by doing.
+        // Where /proc cannot be seen nothing is known: callers take nil for "no", and find out by trying.
         guard let bytes = DurableFile.readIfPossible("/proc/self/status", limit: 64 << 10) else { return nil }
         for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") where line.hasPrefix(name + ":") {
             let value = line.dropFirst(name.count + 1)
@@ -132,8 +131,8 @@ package enum ProcessSetup {
     }
 }
 
-/// SIGTERM and Ctrl-C end the process with 0 as long as this lives, as they do when the agent runs: the first process of a
-/// container has no other end by them. What they did before comes back; one that was ignored stays so.
+/// While this lives, SIGTERM and Ctrl-C end the process with 0, as they do when the agent runs: the first process of a
+/// container would otherwise ignore them. Restores their former handling; an ignored signal stays ignored.
 package final class ExitSignals: Sendable {
     private let former: [(number: CInt, action: sigaction)]
 

@@ -3,11 +3,11 @@ import Glibc
 import Synchronization
 import SystemPackage
 
-/// A child process from its start to its end, on one thread that waits for whatever comes first.
+/// A child process from its start to its end, on one thread that waits for whichever event comes first.
 final class RunningChild {
     private typealias Instant = ContinuousClock.Instant
 
-    /// What is being done to end it.
+    /// The current step of ending it.
     private enum Phase {
         case running(until: Instant)
         case asked(ChildProcess.End, killAt: Instant)
@@ -17,7 +17,7 @@ final class RunningChild {
     private let child: ChildProcess
     private let process: pid_t
     private let kill: (pid_t, CInt) -> CInt
-    /// Can be read once the process has ended; -1 where the kernel has none (before 5.3): then it is asked now and then.
+    /// Readable once the process has ended; -1 where the kernel has no such descriptor (before 5.3): then it polls.
     private let ending: CInt
     /// Our ends of its pipes; -1 when closed.
     private var input: CInt
@@ -42,15 +42,15 @@ final class RunningChild {
         }
     }
 
-    /// Those that could not be ended.
+    /// Children that could not be ended.
     private static let left = Mutex<[pid_t]>([])
 
-    /// Collects those of them that have gone after all, so that they do not stay as zombies. Does not wait.
+    /// Collects those that have ended after all, so that they do not stay as zombies. Does not wait.
     private static func collectLeft() {
         left.withLock { processes in
             processes.removeAll { process in
                 guard inlet_has_ended(process) != 0 else { return false }
-                // As for any other that had to be ended: what it has started goes with it.
+                // As for any other child that had to be ended: the processes that it started go too.
                 Glibc.kill(-process, SIGKILL)
                 var status: CInt = 0
                 _ = waitpid(process, &status, WNOHANG)
@@ -91,7 +91,7 @@ final class RunningChild {
         var status: CInt = 0
         switch phase {
         case .running:
-            // The group's number is not given away before we have waited.
+            // The group's number is not reused before we have waited.
             if child.leavesNobody { _ = kill(-process, SIGKILL) }
             return waitpid(process, &status, 0) == process ? Self.end(status) : .exited(255)
         case .asked(let end, _), .killed(let end, _):
@@ -116,13 +116,13 @@ final class RunningChild {
         }
     }
 
-    /// To its group; and to itself, which may be in another one by now.
+    /// To its group, and to the child itself, which may be in another group by now.
     private func signal(_ number: CInt) {
         let isTold = kill(-process, number) == 0
         if !isTold || number == SIGKILL { _ = kill(process, number) }
     }
 
-    /// Waits until something can be done. - Returns: whether the waker rang.
+    /// Waits until there is something to do. - Returns: whether the waker was woken.
     private func poll(_ phase: Phase, _ waker: CInt) -> Bool {
         var deadline: Instant?
         var listener = waker
@@ -143,7 +143,7 @@ final class RunningChild {
         return requests[3].revents != 0
     }
 
-    /// Hands over what the pipe takes. Who does not want it all has closed it, which is no fault.
+    /// Writes as much as the pipe accepts. A child that wants no more has closed it, which is fine.
     private func write() {
         while input >= 0 {
             let count = rest.withUnsafeBytes { Glibc.write(input, $0.baseAddress, $0.count) }
@@ -159,7 +159,7 @@ final class RunningChild {
         }
     }
 
-    /// Takes what is there, and keeps the end of it. A program that never stops writing is not waited for.
+    /// Reads the available output and keeps its end. Does not wait for a program that never stops writing.
     private func readErrors() {
         var buffer = [UInt8](repeating: 0, count: ChildProcess.mostErrors)
         for _ in 0..<16 where errors >= 0 {
@@ -194,7 +194,7 @@ private struct Pipe: ~Copyable {
     }
 }
 
-/// Writing to a pipe that nobody reads raises a signal on the thread that writes, besides its error: not within `body`.
+/// Writing to a pipe without readers raises a signal on the writing thread, besides its error: not within `body`.
 private func withoutPipeSignal<Value>(_ body: () -> Value) -> Value {
     var (signals, former) = (sigset_t(), sigset_t())
     sigemptyset(&signals)
@@ -211,30 +211,30 @@ private func withoutPipeSignal<Value>(_ body: () -> Value) -> Value {
 }
 
 extension ChildProcess {
-    /// Starts it with the given standard input and error; its standard output goes nowhere.
+    /// Starts it with the given standard input and error; its standard output is discarded.
     ///
-    /// - Returns: its number, which is its process group's too.
+    /// - Returns: its process number, which is also its group's.
     func start(input: CInt, errors: CInt) throws(SystemError) -> pid_t {
         let process: pid_t
         if let (folder, base) = writesTo {
-            // What a thread has given up, it and what it starts never get back.
+            // A thread, and its children, never regain rights that it has given up.
             process = try LoopThread.result(name: "spawn") { () throws(SystemError) in
                 try Landlock.holdWrites(to: folder, below: base)
-                // Where the kernel does not let us, the folder is what holds it, as before.
+                // Where the kernel does not allow it, only the folder restricts it, as before.
                 do throws(SystemError) { try CallFilter.apply(toThread: true) } catch {}
                 return try spawn(input: input, errors: errors)
             }
         } else {
             process = try spawn(input: input, errors: errors)
         }
-        // At once, rather than in between: there is no moment in which the child is a copy of us. It writes nothing of size
-        // before it has read its own libraries.
+        // Immediately: at no moment is the child a copy of us. It writes nothing sizeable before it has loaded its own
+        // libraries.
         if niceness > 0 || largestFile != nil { _ = inlet_restrain(process, niceness, largestFile ?? -1) }
         if yieldsMemory { yieldMemory(of: process) }
         return process
     }
 
-    /// By `posix_spawn(3)`: the child begins as a new program, and there is no moment in which it is a copy of us.
+    /// With `posix_spawn(3)` the child begins as a new program: at no moment is it a copy of us.
     private func spawn(input: CInt, errors: CInt) throws(SystemError) -> pid_t {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
@@ -248,13 +248,13 @@ extension ChildProcess {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        // What we block and ignore would be blocked and ignored in the new program as well.
+        // The new program would inherit our blocked and ignored signals.
         var (none, all) = (sigset_t(), sigset_t())
         sigemptyset(&none)
         sigfillset(&all)
         posix_spawnattr_setsigmask(&attributes, &none)
         posix_spawnattr_setsigdefault(&attributes, &all)
-        // A group of its own, and no terminal of whoever started us, into which it could type.
+        // Its own group, and no controlling terminal of our starter, into which it could type.
         let flags = inlet_spawn_setsid | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
         posix_spawnattr_setflags(&attributes, Int16(flags))
 
@@ -268,7 +268,7 @@ extension ChildProcess {
         return process
     }
 
-    /// A list of C strings with a null pointer at its end, for the caller to deallocate. Bytes from a NUL on are left out.
+    /// A list of C strings ending in a null pointer, for the caller to deallocate. Each is cut at a NUL.
     private static func strings(_ texts: [[UInt8]]) -> [UnsafeMutablePointer<CChar>?] {
         texts.map { text in
             let copy = UnsafeMutablePointer<CChar>.allocate(capacity: text.count + 1)
@@ -278,7 +278,7 @@ extension ChildProcess {
         } + [nil]
     }
 
-    /// Everybody may do this to its own children; without `/proc` it is left.
+    /// Any process may do this to its own children; without `/proc` it is skipped.
     private func yieldMemory(of process: pid_t) {
         let file = open("/proc/\(process)/oom_score_adj", O_WRONLY | O_CLOEXEC)
         guard file >= 0 else { return }

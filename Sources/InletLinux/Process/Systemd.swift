@@ -3,10 +3,10 @@ import Glibc
 import InletCore
 package import SystemPackage
 
-/// Tells systemd how the service is (sd_notify(3)): one datagram per message to the socket in `NOTIFY_SOCKET`.
+/// Reports the service's state to systemd (sd_notify(3)): one datagram per message to the socket in `NOTIFY_SOCKET`.
 package struct SystemdSocket: Sendable {
-    /// How often systemd expects `WATCHDOG=1`, from `WATCHDOG_USEC`; nil when it does not, or not from this process
-    /// (`WATCHDOG_PID`). Send at half of it.
+    /// The interval at which systemd expects `WATCHDOG=1`, from `WATCHDOG_USEC`; nil when it does not, or not from this
+    /// process (`WATCHDOG_PID`). Send it twice as often.
     package let watchdogInterval: Duration?
     private let address: [UInt8]
 
@@ -21,16 +21,16 @@ package struct SystemdSocket: Sendable {
             .flatMap { $0 > 0 && isForUs ? .microseconds($0) : nil }
     }
 
-    /// Says that the configuration is read again, with the time that systemd asks for (sd_notify(3), `Type=notify-reload`);
-    /// `READY=1` ends it.
+    /// Reports that the configuration is being reloaded, with the time that systemd requires (sd_notify(3),
+    /// `Type=notify-reload`); `READY=1` ends it.
     package func reloading() {
         var time = timespec()
         guard clock_gettime(CLOCK_MONOTONIC, &time) == 0 else { return }
         _ = send("RELOADING=1\nMONOTONIC_USEC=\(Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)")
     }
 
-    /// Sends e.g. `READY=1` or `STATUS=…`, several separated by newlines. A manager that does not listen is no error of
-    /// ours: false is for tests and logs. Does not block.
+    /// Sends messages such as `READY=1` or `STATUS=…`, several separated by newlines. A manager that does not listen is
+    /// not our fault: false is for tests and logs. Does not block.
     @discardableResult
     package func send(_ state: String) -> Bool {
         let number = socket(AF_UNIX, CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
@@ -43,8 +43,8 @@ package struct SystemdSocket: Sendable {
     }
 }
 
-/// Calls `body` with the address of a Unix socket (unix(7)): a path with its NUL, or a NUL and an abstract name; shorter than 109
-/// bytes.
+/// Calls `body` with the address of a Unix socket (unix(7)): a path with its NUL, or a NUL and an abstract name;
+/// shorter than 109 bytes.
 private func withSocketAddress<Value>(_ name: [UInt8], _ body: (UnsafePointer<sockaddr>, socklen_t) -> Value) -> Value {
     var target = sockaddr_un()
     target.sun_family = sa_family_t(AF_UNIX)
@@ -56,11 +56,11 @@ private func withSocketAddress<Value>(_ name: [UInt8], _ body: (UnsafePointer<so
     }
 }
 
-/// The socket on which systemd's journal takes entries.
+/// The socket on which systemd's journal accepts entries.
 package final class JournalSocket: Sendable {
     /// Where the journal listens (systemd-journald.service(8)).
     package static let usual: FilePath = "/run/systemd/journal/socket"
-    /// How long an entry waits for a journal that is busy.
+    /// How long an entry waits for a busy journal.
     private static let patience = timeval(tv_sec: 1, tv_usec: 0)
 
     private let path: FilePath
@@ -80,8 +80,8 @@ package final class JournalSocket: Sendable {
         setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
     }
 
-    /// Hands an entry over, whole: one that is too large for a datagram goes as a sealed file in memory (memfd_create(2)), of
-    /// which the journal is given the descriptor. Blocks for a second at most.
+    /// Sends a complete entry. One that is too large for a datagram goes as a sealed file in memory (memfd_create(2)),
+    /// whose descriptor is passed to the journal. Blocks for a second at most.
     package func send(_ message: JournalMessage) throws(SystemError) {
         let bytes = message.bytes
         do throws(SystemError) {
@@ -100,11 +100,11 @@ package final class JournalSocket: Sendable {
         }
     }
 
-    /// Sends no bytes, and a descriptor beside them (SCM_RIGHTS, unix(7)).
+    /// Sends a descriptor without any bytes (SCM_RIGHTS, unix(7)).
     private static func hand(
         _ file: CInt, to socket: CInt, _ address: UnsafePointer<sockaddr>, _ length: socklen_t
     ) -> Int {
-        // One cmsghdr and its padded int; the macros that lay it out (cmsg(3)) are not seen by Swift.
+        // One cmsghdr and its padded int; Swift does not import the macros that lay it out (cmsg(3)).
         let head = MemoryLayout<cmsghdr>.size
         var control = [UInt64](repeating: 0, count: (head + MemoryLayout<CInt>.size + 7) / 8)
         return control.withUnsafeMutableBytes { room in
@@ -135,15 +135,15 @@ extension ProcessSetup {
     }
 }
 
-/// One entry for systemd's journal, as its native protocol has it (systemd.io/JOURNAL_NATIVE_PROTOCOL).
+/// One entry for systemd's journal in its native protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL).
 package struct JournalMessage: Sendable {
-    /// What goes over the socket.
+    /// The bytes for the socket.
     package private(set) var bytes: [UInt8] = []
 
     package init() { bytes.reserveCapacity(512) }
 
-    /// Adds a field. `name` is upper-case letters, digits and `_`, and begins with a letter: other fields are dropped by the
-    /// journal. A value may hold any bytes; with a line break in it, it goes with its length before it.
+    /// Adds a field. `name` consists of upper-case letters, digits and `_`, and begins with a letter: the journal drops
+    /// other fields. A value may hold any bytes; one with a line break is preceded by its length.
     package mutating func add(_ name: String, _ value: some Collection<UInt8>) {
         bytes += name.utf8
         if value.contains(UInt8(ascii: "\n")) {
@@ -158,7 +158,7 @@ package struct JournalMessage: Sendable {
 
     package mutating func add(_ name: String, _ value: String) { add(name, value.utf8) }
 
-    /// `job` as the name of a field: `INLET_JOB`; nothing but what the journal takes is left of it.
+    /// `job` becomes the field name `INLET_JOB`; characters that the journal refuses are dropped.
     package static func fieldName(_ prefix: String, _ name: String) -> String {
         let letters = name.uppercased().utf8.map { byte in
             (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) ? byte : UInt8(ascii: "_")

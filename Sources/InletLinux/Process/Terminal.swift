@@ -30,7 +30,7 @@ package enum StandardStream: Int32, Sendable, CustomStringConvertible {
 
     /// Writes all bytes. Blocks while the reader is slow.
     ///
-    /// - Returns: how many were written, and why not all of them were.
+    /// - Returns: how many were written, and why not all of them.
     package func write(_ bytes: [UInt8]) -> (written: Int, error: SystemError?) {
         bytes.withUnsafeBytes { all in
             var written = 0
@@ -39,24 +39,24 @@ package enum StandardStream: Int32, Sendable, CustomStringConvertible {
                 let (count, error) = Descriptor.writeAll(rest, to: rawValue, nil)
                 written += count
                 guard error?.code == .resourceTemporarilyUnavailable else { return (written, error) }
-                // The descriptor may have come to us non-blocking, from a shell or a supervisor.
+                // We may have inherited a non-blocking descriptor from a shell or a supervisor.
                 var request = pollfd(fd: rawValue, events: Int16(POLLOUT), revents: 0)
                 poll(&request, 1, -1)
             }
         }
     }
 
-    /// Takes back the last `count` bytes that were written just now, where the stream is a file and nobody has added to it since.
+    /// Removes the last `count` bytes written just now, where the stream is a file and nobody has appended since.
     package func takeBack(_ count: Int) -> Bool { AppendFile.takeBack(count, through: rawValue) }
 
-    /// Writes a few bytes if somebody takes them now: a pipe that can be written to has room for 4 KiB (pipe(7)).
+    /// Writes a few bytes if a reader accepts them now: a writable pipe has room for 4 KiB (pipe(7)).
     package func offer(_ bytes: [UInt8]) {
         var request = pollfd(fd: rawValue, events: Int16(POLLOUT), revents: 0)
         if poll(&request, 1, 0) == 1 { _ = Glibc.write(rawValue, bytes, min(bytes.count, Int(PIPE_BUF))) }
     }
 }
 
-/// What a person types on the terminal that standard input is.
+/// Input that a person types on standard input's terminal.
 extension ProcessSetup {
     /// One line without its end; nil when there is no more. Blocks.
     ///
@@ -70,13 +70,13 @@ extension ProcessSetup {
             ask()
             return readLine()
         }
-        // Nothing is asked for without what gives the terminal back: the question counts as not answered.
+        // Asks only if the terminal can be restored afterwards; otherwise the question counts as unanswered.
         guard let signals = try? DeferredSignals([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP]) else { return nil }
         defer { signals.release() }
         var hidden = shown
         hidden.c_lflag &= ~tcflag_t(ECHO)
         while true {
-            // Flushing: what was typed before the question is no secret's beginning.
+            // Flushes input typed before the question: it is not the start of a secret.
             tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden)
             ask()
             let (line, signal) = typed(unless: signals)
@@ -86,7 +86,7 @@ extension ProcessSetup {
         }
     }
 
-    /// Not by `readLine`, which goes on after a signal. - Returns: neither at the end.
+    /// Not `readLine`, which continues after a signal. - Returns: neither at the end.
     private static func typed(unless signals: DeferredSignals) -> (line: String?, signal: CInt?) {
         var (line, buffer) = ([UInt8](), [UInt8](repeating: 0, count: 4096))
         do throws(SystemError) {
@@ -101,22 +101,22 @@ extension ProcessSetup {
                 if line.last == UInt8(ascii: "\n") { return (String(decoding: line.dropLast(), as: UTF8.self), nil) }
             }
         } catch {
-            // poll(2) fails for want of memory only: what was typed until then counts.
+            // poll(2) fails only for want of memory: input typed until then counts.
         }
         return (line.isEmpty ? nil : String(decoding: line, as: UTF8.self), nil)
     }
 }
 
-/// The keys of the terminal on standard input, each as soon as it is pressed and without being shown. Ctrl-C and Ctrl-Z stay
-/// signals; the latter waits for `suspend`. The terminal is as it was once this is stopped, or the last reference goes.
+/// The keys of standard input's terminal, each as soon as it is pressed, without echo. Ctrl-C and Ctrl-Z stay signals;
+/// the latter waits for `suspend`. Stopping this, or dropping its last reference, restores the terminal.
 package final class TerminalKeys: Sendable {
     package enum Event: Sendable {
         case typed([UInt8])
-        /// The process is asked to stop (SIGTSTP): whoever draws puts the terminal right, and calls `suspend`.
+        /// The process must stop (SIGTSTP): the drawing code restores the terminal, and calls `suspend`.
         case stop
     }
 
-    /// nil where standard input is no terminal: no keys come then.
+    /// nil where standard input is not a terminal: no keys come then.
     private let former: termios?
     private let signals: DeferredSignals
     private let waker: Waker
@@ -124,7 +124,7 @@ package final class TerminalKeys: Sendable {
 
     private static let input = STDIN_FILENO
 
-    /// - Parameter body: called with what happens, on a thread of its own.
+    /// - Parameter body: called for each event, on its own thread.
     package init(_ body: @escaping @Sendable (Event) -> Void) throws(SystemError) {
         var former = termios()
         let isTerminal = tcgetattr(Self.input, &former) == 0
@@ -136,21 +136,22 @@ package final class TerminalKeys: Sendable {
         resume()
     }
 
-    /// Takes keys again after somebody else has had the terminal, as the shell has while the process is stopped.
+    /// Takes over the keys again after somebody else had the terminal, as the shell does while the process is stopped.
     package func resume() {
         guard var state = former else { return }
         state.c_lflag &= ~tcflag_t(ICANON | ECHO)
         tcsetattr(Self.input, TCSANOW, &state)
     }
 
-    /// Gives the terminal back and stops the process. Returns, with the keys taken again, when it goes on.
+    /// Restores the terminal and stops the process. Returns, with the keys taken over again, when the process
+    /// continues.
     package func suspend() {
         giveBack()
         signals.deliver(SIGTSTP)
         resume()
     }
 
-    /// Gives the terminal back. Blocks for as long as `body` takes.
+    /// Restores the terminal. Blocks for as long as `body` takes.
     package func stop() {
         waker.wake()
         thread.join()
@@ -176,28 +177,29 @@ package final class TerminalKeys: Sendable {
                 guard ready[0] else { continue }
                 let count = Glibc.read(input, &buffer, buffer.count)
                 if count > 0 { body(.typed(Array(buffer.prefix(count)))) }
-                // A terminal that has gone reads as its end; stops are still asked for.
+                // A terminal that has gone reads as its end; stops are still handled.
                 if count == 0 || count < 0 && errno != EINTR && errno != EAGAIN { input = -1 }
             }
         } catch {
-            // poll(2) fails for want of memory only: the keys are dead then, and the screen goes on.
+            // poll(2) fails only for want of memory: keys no longer work then, and drawing continues.
         }
     }
 }
 
-/// Signals that would end or stop the process, kept back until what was changed of the terminal is as it was: `take` says
-/// which has come, `deliver` has it do what it is for. One of them at a time in a process.
+/// Holds back signals that would end or stop the process until the terminal is restored: `take` returns the signal that
+/// has come, `deliver` lets it act. One of these at a time in a process.
 final class DeferredSignals: Sendable {
-    /// What a signal handler may touch: which have come, a bit each, and the eventfd that says so.
+    /// State that a signal handler may touch: the signals that have come, a bit each, and the eventfd that reports
+    /// them.
     private static let come = Atomic<UInt64>(0)
     private static let bell = Atomic<CInt>(-1)
 
     private let numbers: [CInt]
-    /// What was to happen at each of them before, which is nobody's to decide here. nil once it is so again.
+    /// The former handling of each, which this does not decide. nil once it is restored.
     private let former: Mutex<[CInt: sigaction]?>
     private let waker: Waker
 
-    /// A signal that is ignored, as `nohup` has it, stays so.
+    /// An ignored signal, as under `nohup`, stays ignored.
     init(_ numbers: [CInt]) throws(SystemError) {
         waker = try Waker()
         var former: [CInt: sigaction] = [:]
@@ -215,19 +217,19 @@ final class DeferredSignals: Sendable {
         for number in self.numbers { Self.hold(number) }
     }
 
-    /// Can be read, for `poll(2)`, when one has come.
+    /// Readable, for `poll(2)`, when a signal has come.
     var number: CInt { waker.number }
 
     func take() -> CInt? {
         waker.drain()
         let come = Self.come.exchange(0, ordering: .acquiring)
         let found = numbers.filter { come & Self.bit($0) != 0 }
-        // Of several the others are for later.
+        // Others are delivered later.
         for other in found.dropFirst() { Self.note(other) }
         return found.first
     }
 
-    /// What the signal does without this. Returns when a process that was stopped goes on.
+    /// Lets the signal act as it would without this. Returns when a stopped process continues.
     func deliver(_ number: CInt) {
         putBack(number)
         var (mask, former) = (sigset_t(), sigset_t())
@@ -239,7 +241,7 @@ final class DeferredSignals: Sendable {
         Self.hold(number)
     }
 
-    /// Gives the signals back, once: what somebody has them do later stays.
+    /// Restores the signals' handling, once: a handler that somebody sets later stays.
     func release() {
         if former.withLock({ $0 == nil }) { return }
         for number in numbers { putBack(number) }
@@ -260,12 +262,12 @@ final class DeferredSignals: Sendable {
     private static func hold(_ number: CInt) {
         var action = sigaction()
         action.__sigaction_handler.sa_handler = { DeferredSignals.note($0) }
-        // Reads and writes of other threads go on.
+        // Reads and writes of other threads continue.
         action.sa_flags = SA_RESTART
         sigaction(number, &action, nil)
     }
 
-    /// For signal handlers too: nothing is allocated, and errno stays.
+    /// For signal handlers too: allocates nothing, and keeps errno.
     private static func note(_ number: CInt) {
         let former = errno
         come.bitwiseOr(bit(number), ordering: .releasing)

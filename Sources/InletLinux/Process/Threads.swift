@@ -3,16 +3,16 @@ import Glibc
 import Synchronization
 import SystemPackage
 
-/// A thread for one event loop that blocks in a foreign library's own wait, e.g. `curl_multi_poll`.
+/// A thread for one event loop that blocks in a foreign library's own wait, such as `curl_multi_poll`.
 ///
-/// It blocks every signal: those sent to the process go to the threads that wait for them, and a `SIGPIPE` that a
-/// library's `write(2)` raises stays without effect.
+/// It blocks every signal: signals for the process go to the threads that wait for them, and a `SIGPIPE` from a
+/// library's `write(2)` has no effect.
 package final class LoopThread: Sendable {
     private let thread: Mutex<pthread_t?>
 
     /// Starts a thread that runs `body` once. The kernel shows the first 15 bytes of `name`.
     package init(name: String, body: @escaping @Sendable () -> Void) throws(SystemError) {
-        // The new thread inherits the mask, so that not one signal can slip in before it has set its own.
+        // The new thread inherits the mask, so that no signal can slip in before it has set its own.
         var (all, former) = (sigset_t(), sigset_t())
         sigfillset(&all)
         pthread_sigmask(SIG_SETMASK, &all, &former)
@@ -20,7 +20,7 @@ package final class LoopThread: Sendable {
         thread = Mutex(try ThreadStart(name, body).begin())
     }
 
-    /// What `body` comes to on a thread of its own, which has ended then. Blocks.
+    /// The result of `body` on its own thread, which has ended by then. Blocks.
     static func result<Value: Sendable>(
         name: String, _ body: @escaping @Sendable () throws(SystemError) -> Value
     ) throws(SystemError) -> Value {
@@ -32,7 +32,8 @@ package final class LoopThread: Sendable {
         return try ended(outcome.withLock { $0 })
     }
 
-    /// The same for at most `patience`; nil when it takes longer: the thread ends by itself then, and what it came to is let go.
+    /// The same for at most `patience`; nil when it takes longer: the thread then ends by itself, and its result is
+    /// dropped.
     package static func result<Value: Sendable>(
         name: String, within patience: Duration, _ body: @escaping @Sendable () throws(SystemError) -> Value
     ) throws(SystemError) -> Value? {
@@ -47,13 +48,14 @@ package final class LoopThread: Sendable {
         return try ended(outcome.withLock { $0 })
     }
 
-    /// Throws where a thread has ended without saying anything, which none does.
+    /// Throws where a thread has ended without a result, which none does.
     private static func ended<Value>(_ result: Result<Value, SystemError>?) throws(SystemError) -> Value {
         guard let result else { throw SystemError(call: "pthread_join", code: .noSuchProcess) }
         return try result.get()
     }
 
-    /// Waits for the end of `body`; at once when somebody has waited already. Not to be called from `body`. Blocks.
+    /// Waits for the end of `body`; returns at once when somebody has waited already. Do not call it from `body`.
+    /// Blocks.
     package func join() {
         let joined = thread.withLock { thread in
             defer { thread = nil }
@@ -63,19 +65,19 @@ package final class LoopThread: Sendable {
     }
 
     deinit {
-        // Never joined: the thread's resources go when its body ends.
+        // Never joined: the thread's resources are freed when its body ends.
         if let left = thread.withLock({ $0 }) { pthread_detach(left) }
     }
 }
 
-/// What a new thread begins with.
+/// The start of a new thread.
 private final class ThreadStart: Sendable {
     private let name: String
     private let body: @Sendable () -> Void
 
     init(_ name: String, _ body: @escaping @Sendable () -> Void) { (self.name, self.body) = (name, body) }
 
-    /// Starts it, with a stack of 512 KiB. Whoever has the thread joins or detaches it.
+    /// Starts it, with a stack of 512 KiB. The caller joins or detaches it.
     func begin() throws(SystemError) -> pthread_t {
         var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
@@ -101,19 +103,19 @@ private final class ThreadStart: Sendable {
 /// Threads for calls that block: file reads, fsync, hashing, `poll(2)`. The cooperative pool has one thread per core and
 /// must never wait in the kernel.
 ///
-/// Jobs start in the order they came. Threads start when there is work for them and end after a while without any, at
+/// Jobs start in the order of their arrival. Threads start when there is work, and end after a while without any, at
 /// `shutdown`, or when the last reference to the pool goes. A task that runs with the pool as its preferred executor
-/// (`withTaskExecutorPreference`) stays on its threads across awaits, and so do the child tasks it starts.
+/// (`withTaskExecutorPreference`) stays on its threads across awaits, and so do its child tasks.
 package final class BlockingPool: TaskExecutor, Sendable {
     private let queue: JobQueue
     private let name: String
     private let threads: Int
     private let idle: Duration
-    /// Those used last come last.
+    /// The most recently used come last.
     private let branches = Mutex<[(key: UInt64, pool: BlockingPool)]>([])
     private static let mostBranches = 8
 
-    /// `name` is what `top -H` shows, cut to 15 bytes. A pool of one thread is a home for one loop.
+    /// `name` is what `top -H` shows, cut to 15 bytes. A pool of one thread suits a single loop.
     ///
     /// - Parameter idle: how long a thread waits for work.
     package init(name: String, threads: Int, idle: Duration = .seconds(60)) {
@@ -123,8 +125,8 @@ package final class BlockingPool: TaskExecutor, Sendable {
 
     deinit { queue.close() }
 
-    /// A pool like this one for what is behind `key`, a file system for example: where that does not answer, only those wait
-    /// who want something of it. Few are kept; one that nobody uses any more ends.
+    /// A similar pool for one `key`, a file system for example: where that does not answer, only its own users wait.
+    /// Few are kept; an unused one ends.
     package func branch(_ key: UInt64) -> BlockingPool {
         branches.withLock { branches in
             if let last = branches.last, last.key == key { return last.pool }
@@ -138,15 +140,16 @@ package final class BlockingPool: TaskExecutor, Sendable {
         }
     }
 
-    /// Runs `body` on a thread of the pool, waiting for a free one if need be. Does not react to cancellation: `body` must.
+    /// Runs `body` on a thread of the pool, waiting for a free one if needed. Does not react to cancellation: `body`
+    /// must.
     package func run<Value: Sendable, Failure: Error>(
         _ body: @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
         try await withTaskExecutorPreference(self) { () async throws(Failure) in try body() }
     }
 
-    /// Lets the threads end once the queue is empty, and returns at once; for any thread. Work that comes later is still
-    /// done: a task that hops back to the pool must not hang.
+    /// Lets the threads end once the queue is empty, and returns at once; for any thread. Later work is still done: a
+    /// task that hops back to the pool must not hang.
     package func shutdown() { queue.close() }
 
     package func enqueue(_ job: consuming ExecutorJob) {
@@ -158,10 +161,10 @@ package final class BlockingPool: TaskExecutor, Sendable {
 
 /// First in, first out, for detached threads that sleep on a condition.
 ///
-/// Unchecked, because the condition of pthreads has no counterpart in `Synchronization`: what varies is only touched between
-/// `lock` and `unlock` of `mutex`.
+/// Unchecked, because pthreads' condition has no counterpart in `Synchronization`: mutable state is only touched
+/// between `lock` and `unlock` of `mutex`.
 private final class JobQueue: @unchecked Sendable {
-    /// A job holds its pool, so that the pool lives until the job has returned.
+    /// A job holds its pool, so that the pool lives until the job returns.
     private typealias QueuedJob = (job: UnownedJob, pool: BlockingPool)
 
     private let name: String
@@ -170,7 +173,7 @@ private final class JobQueue: @unchecked Sendable {
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     private var entries: [QueuedJob] = []
-    /// The first of them that waits; those before it have been taken.
+    /// The first job that waits; those before it have been taken.
     private var head = 0
     private var threads = 0
     private var idle = 0
@@ -214,7 +217,7 @@ private final class JobQueue: @unchecked Sendable {
         pthread_mutex_unlock(mutex)
     }
 
-    /// The next job, waiting for one; nil when the calling thread shall end.
+    /// The next job, waiting for one; nil when the calling thread should end.
     private func next() -> QueuedJob? {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
@@ -261,7 +264,7 @@ private final class JobQueue: @unchecked Sendable {
             pthread_detach(try start.begin())
             return true
         } catch {
-            // The caller has the job done by the threads that there are, or by its own.
+            // The caller leaves the job to the existing threads, or runs it on its own.
             return false
         }
     }

@@ -1,11 +1,11 @@
 internal import Synchronization
 
-/// One wait of one task: it ends when it is resumed, or when the task is cancelled, whichever comes first.
+/// One wait of one task: it ends when it is resumed or when the task is cancelled, whichever comes first.
 ///
-/// Whoever has tasks wait keeps their waiters in a `Mutex` with what they wait for. While it holds that, it decides with `take`
-/// who goes on: a place in a line is then given to somebody who takes it, or to the next. Once it has let go, it calls what `take`
-/// returned: an executor that gets no thread runs the task at once on the thread of who resumes it, and the task may want the
-/// same lock.
+/// Keep the waiters in a `Mutex` together with the state that they wait for. While holding it, decide with `take` which
+/// task continues: its place in line goes to a task that accepts it, or to the next. After releasing it, call the
+/// closure that `take` returned. An executor without a free thread runs the task at once on the resuming thread, and
+/// the task may want the same lock.
 package final class Waiter<Value: Sendable>: Sendable {
     private enum State {
         case expected
@@ -17,7 +17,7 @@ package final class Waiter<Value: Sendable>: Sendable {
 
     package init() {}
 
-    /// What it is resumed with, which may have been before; nil when the task is cancelled first. To be called once.
+    /// The value that resumes it, possibly given before; nil when the task is cancelled first. Call it once.
     package func wait() async -> Value? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -33,10 +33,10 @@ package final class Waiter<Value: Sendable>: Sendable {
         }
     }
 
-    /// Ends the wait and lets the task go on: not to be called while a lock is held that the task may want.
+    /// Ends the wait and lets the task continue. Do not call it while holding a lock that the task may want.
     ///
-    /// - Parameter value: made only where it is taken.
-    /// - Returns: false where the wait has ended already.
+    /// - Parameter value: evaluated only when it is used.
+    /// - Returns: false where the wait has already ended.
     @discardableResult
     package func resume(with value: @autoclosure () -> Value) -> Bool {
         guard let goOn = end(value()) else { return false }
@@ -44,11 +44,11 @@ package final class Waiter<Value: Sendable>: Sendable {
         return true
     }
 
-    /// Ends the wait with `value`; the task stays where it is until what is returned is called, which has to be done once no lock
-    /// is held.
+    /// Ends the wait with `value`. The task continues when the returned closure is called, which must happen once no
+    /// lock is held.
     ///
-    /// - Parameter value: made only where it is taken.
-    /// - Returns: nil where the wait has ended already.
+    /// - Parameter value: evaluated only when it is used.
+    /// - Returns: nil where the wait has already ended.
     package func take(_ value: @autoclosure () -> Value) -> (@Sendable () -> Void)? { end(value()) }
 
     /// Resumes nothing itself: a cancellation takes the lock here while it holds the task's own.
@@ -73,15 +73,15 @@ extension Task where Success == Never, Failure == Never {
     }
 }
 
-/// Lets one task at a time work on each name; the others wait in the order in which they came.
+/// Lets one task at a time work on each name; the others wait in order of arrival.
 ///
-/// For what is looked for first, and made where there is none: two at once would both make it.
+/// For things that are looked up first and created when missing: two tasks at once would both create them.
 package final class KeyedMutex: Sendable {
-    /// For what is made at servers, in the whole process: several destinations, and the ones of a configuration that was just
-    /// replaced, may lead to one server.
+    /// For things created at servers, across the process: several destinations, and those of a configuration that was
+    /// just replaced, may lead to one server.
     package static let shared = KeyedMutex()
 
-    /// The names that somebody has, with those who wait for them.
+    /// The names in use, with the tasks that wait for them.
     private let lines = Mutex<[String: [Waiter<Void>]]>([:])
 
     package init() {}

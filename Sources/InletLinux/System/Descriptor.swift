@@ -41,7 +41,7 @@ package struct Descriptor: ~Copyable, Sendable {
         }
     }
 
-    /// Gives the number away to somebody who closes it.
+    /// Hands the number over to a caller that closes it.
     consuming func release() -> CInt {
         let number = number
         discard self
@@ -55,7 +55,7 @@ package struct Descriptor: ~Copyable, Sendable {
 
     /// Writes all of `bytes` to the descriptor `number`, at its own offset or at `offset`. Blocks.
     ///
-    /// - Returns: how many were written, and why not all of them were.
+    /// - Returns: how many were written, and why not all of them.
     static func writeAll(
         _ bytes: UnsafeRawBufferPointer, to number: CInt, at offset: Int64? = nil, _ path: FilePath?
     ) -> (written: Int, error: SystemError?) {
@@ -74,7 +74,7 @@ package struct Descriptor: ~Copyable, Sendable {
         return (written, nil)
     }
 
-    /// The same, and throws where not all of them could be written.
+    /// The same; throws where not all of them could be written.
     static func write(
         _ bytes: UnsafeRawBufferPointer, to number: CInt, at offset: Int64? = nil, _ path: FilePath?
     ) throws(SystemError) {
@@ -95,7 +95,7 @@ package struct Descriptor: ~Copyable, Sendable {
 
 /// The one place that turns `-1` and `errno` into a thrown error.
 enum SystemCall {
-    /// Makes the call again while a signal interrupts it, and throws when it answers -1.
+    /// Repeats the call while a signal interrupts it, and throws when it answers -1.
     static func result<Result: SignedInteger>(
         _ call: String, _ path: FilePath? = nil, target: FilePath? = nil, _ body: () -> Result
     ) throws(SystemError) -> Result {
@@ -107,7 +107,7 @@ enum SystemCall {
         }
     }
 
-    /// Throws where a test lets this call fail; does nothing in release builds.
+    /// Throws where a test makes this call fail; does nothing in release builds.
     @inline(__always)
     static func injected(_ call: String, _ path: FilePath?, _ target: FilePath? = nil) throws(SystemError) {
         #if DEBUG
@@ -117,7 +117,7 @@ enum SystemCall {
         #endif
     }
 
-    /// What is at `path`: the symlink itself where one is there, unless it is followed (stat(2)).
+    /// The file at `path`: the symlink itself where there is one, unless it is followed (stat(2)).
     static func status(of path: FilePath, following: Bool = false) throws(SystemError) -> stat {
         var status = stat()
         _ = try result("stat", path) {
@@ -126,10 +126,10 @@ enum SystemCall {
         return status
     }
 
-    /// Where the symlink `path` leads, as it says so (readlinkat(2)).
+    /// The target text of the symlink `path` (readlinkat(2)).
     ///
     /// - Parameters:
-    ///   - folder: the open folder that a relative path begins at, or with an empty one the open symlink itself.
+    ///   - folder: the open folder at which a relative path begins, or with an empty path the open symlink itself.
     ///   - shown: the path that an error names.
     static func target(
         ofLink path: FilePath, in folder: CInt = AT_FDCWD, shown: FilePath? = nil

@@ -4,21 +4,21 @@
     import Synchronization
     package import SystemPackage
 
-    /// Which calls on files fail, with what, and for how long: drawn from a seed, so that a run can be repeated.
+    /// Which calls on files fail, with which error, and for how long: drawn from a seed, so that a run can be repeated.
     ///
-    /// About one call in `every` begins a fault: that call alone fails, or it and the next ones of its name. Only calls on what is in one
-    /// of the folders `below` do, so that agents of other tests in the same process see nothing of it.
+    /// About one call in `every` begins a fault: that call alone fails, or it and the next ones of its name. Only calls
+    /// below one of the folders `below` fail, so that agents of other tests in the same process see none of it.
     package struct KernelFaultPlan: Sendable {
         package let below: [FilePath]
         private let every: Double
         private var left: Int
         private var random: SeededGenerator
-        /// Calls that go on failing, and how often.
+        /// Calls that keep failing, and how often.
         private var lasting: [String: (code: Errno, calls: Int)] = [:]
         /// The calls that failed.
         package private(set) var injected: [(call: String, code: Errno, path: FilePath)] = []
 
-        /// What the calls answer by their manual pages when a disk, a server, a limit or a person is in the way.
+        /// The errors that the manual pages list for a failing disk, server or limit, or for a person's interference.
         private static let codes: [String: [Errno]] = [
             "stat": [.ioError, .staleNFSFileHandle, .permissionDenied, .noMemory],
             "open": [.ioError, .staleNFSFileHandle, .permissionDenied, .tooManyOpenFiles, .noMemory],
@@ -37,7 +37,7 @@
 
         /// - Parameters:
         ///   - count: how many calls fail in all.
-        ///   - every: how many calls there are to one that begins a fault, on average.
+        ///   - every: the average number of calls to one that begins a fault.
         package init(below: [FilePath], seed: UInt64, count: Int, every: Int) {
             self.below = below
             self.every = Double(max(1, every))
@@ -62,7 +62,7 @@
 
         package var isSpent: Bool { left == 0 }
 
-        /// What a call on a path answers instead of being made; nil = it is made.
+        /// The error for a call on a path, instead of making it; nil makes it.
         mutating func next(_ call: String, _ path: FilePath) -> Errno? {
             guard left > 0, let codes = Self.codes[call], below.contains(where: { path.isWithin($0) }),
                 let code = lasting(call) ?? drawn(call, codes)
@@ -85,8 +85,8 @@
         }
     }
 
-    /// The plans by which calls fail now. Beside those that tests begin, a process has the one that `INLET_FAULTS` names; the
-    /// file of `INLET_FAULTS_LOG` gets a line for each call that it let fail.
+    /// The plans by which calls fail now. Besides those that tests begin, a process has the plan that `INLET_FAULTS`
+    /// names; the file of `INLET_FAULTS_LOG` gets a line for each failed call.
     package enum KernelFaults {
         private struct State {
             var plans: [Int: KernelFaultPlan] = [:]
@@ -107,7 +107,7 @@
 
         private static let state = Mutex(State())
 
-        /// - Returns: by what the plan is asked for and ended.
+        /// - Returns: the handle with which the plan is queried and ended.
         package static func begin(_ plan: KernelFaultPlan) -> Int {
             state.withLock { state in
                 state.newest += 1
@@ -116,16 +116,16 @@
             }
         }
 
-        /// How a plan stands; nil once it was ended.
+        /// The progress of a plan; nil once it has ended.
         package static func plan(_ number: Int) -> KernelFaultPlan? { state.withLock { $0.plans[number] } }
 
-        /// Lets calls succeed again. - Returns: the plan as it stood.
+        /// Lets calls succeed again. - Returns: the plan's final progress.
         @discardableResult
         package static func end(_ number: Int) -> KernelFaultPlan? {
             state.withLock { $0.plans.removeValue(forKey: number) }
         }
 
-        /// What a call answers instead of being made; nil = it is made.
+        /// The error for a call, instead of making it; nil makes it.
         static func next(_ call: String, _ path: FilePath?) -> Errno? {
             guard let path else { return nil }
             let folders = state.withLock { $0.plans.values.flatMap(\.below) }
@@ -141,7 +141,8 @@
             }
         }
 
-        /// Whether a plan may mean it, by its bytes: to take each path of each agent apart costs such a build dearly.
+        /// Whether a plan may apply to it, by its bytes: parsing every path of every agent would cost such a build
+        /// dearly.
         private static func isMeant(_ path: FilePath, _ folders: [FilePath]) -> Bool {
             path.withPlatformString { name in
                 let descriptors = "/proc/self/fd/"
@@ -157,7 +158,7 @@
             }
         }
 
-        /// A folder above may be meant by a name below it.
+        /// A folder above may apply to a name below it.
         private static func isMeant(_ name: UnsafePointer<CChar>, _ folders: [FilePath]) -> Bool {
             let length = strlen(name)
             return folders.contains { folder in
@@ -165,7 +166,7 @@
             }
         }
 
-        /// `Folder.at` makes calls by paths below `/proc/self/fd`: where those lead.
+        /// `Folder.at` makes calls by paths below `/proc/self/fd`: follows them to their targets.
         private static func whole(_ path: FilePath) -> FilePath {
             let parts = path.components.map(\.string)
             guard parts.count > 3, parts[..<3] == ["proc", "self", "fd"] else { return path }
@@ -177,7 +178,7 @@
 
         private static func note(_ line: String, _ file: CInt) {
             let bytes = Array(line.utf8)
-            // The run says how many there were by this file; a line that is lost makes no promise false.
+            // The run counts faults by this file; a lost line breaks no promise.
             _ = write(file, bytes, bytes.count)
         }
     }

@@ -2,31 +2,31 @@ import Glibc
 import InletCore
 package import SystemPackage
 
-/// A system call that failed: which one, on what, why, and what a person can do about it.
+/// A failed system call: which one, on what, why, and the remedy.
 package struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What was wrong where the kernel had no complaint of its own.
+    /// The fault where the kernel itself had no complaint.
     package enum Refusal: Sendable, Hashable {
         /// A symlink, FIFO, socket, device or folder where only a regular file is taken.
         case notRegular
         /// A file above the limit that the caller gave to `DurableFile.read`, in bytes.
         case tooLarge(limit: Int)
-        /// A symlink on the way to a file, where none is followed.
+        /// A symlink on the way to a file where none is followed.
         case linked
-        /// A folder of a file system of that name, whose files are the kernel's own answers.
+        /// A folder of a file system of that name, whose files the kernel generates.
         case pseudo(String)
-        /// A file that its folder's `SourceRule` leaves out, in the place of the one that was looked at.
+        /// A file that its folder's `SourceRule` leaves out, where another was examined before.
         case ruledOut
     }
 
-    /// The call by its manual page's name, e.g. `open`.
+    /// The call by its manual page's name, such as `open`.
     package var call: String
-    /// The file it was made on, if there was one.
+    /// The file of the call, if there was one.
     package var path: FilePath?
     /// The second file of `rename` and `link`.
     package var target: FilePath?
     package var code: Errno
-    /// Set where this module refused what the kernel would have allowed; `code` is then `EINVAL`, `EFBIG`, `ELOOP`,
-    /// `EOPNOTSUPP` or `EPERM`.
+    /// Set where this module refused a call that the kernel would have allowed; `code` is then `EINVAL`, `EFBIG`,
+    /// `ELOOP`, `EOPNOTSUPP` or `EPERM`.
     package var refusal: Refusal?
 
     package init(
@@ -39,7 +39,7 @@ package struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
         self.refusal = refusal
     }
 
-    /// The error of the call that returned just now on this thread.
+    /// The error of the call that has just returned on this thread.
     static func last(_ call: String, _ path: FilePath? = nil, target: FilePath? = nil) -> SystemError {
         SystemError(call: call, path: path, target: target, code: Errno(rawValue: errno))
     }
@@ -58,16 +58,16 @@ package struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
         switch refusal {
         case .notRegular: "not a regular file"
         case .tooLarge(let limit): "larger than \(limit) bytes"
-        case .linked: "a symlink is on the way there, and it is not followed"
-        case .pseudo(let kind): "on \(kind), whose files are answers of the kernel"
-        case .ruledOut: "it got another owner, or another name, since it was looked at"
+        case .linked: "a symlink is on the way, and Inlet does not follow it"
+        case .pseudo(let kind): "on \(kind), whose files the kernel makes up"
+        case .ruledOut: "its owner or its number of names has changed since it was checked"
         case nil: code.description
         }
     }
 }
 
 extension SystemError {
-    /// Nothing is at that path (`ENOENT`, `ENOTDIR`), or nothing that may be called so: what a symlink leads to is elsewhere.
+    /// Nothing is at that path (`ENOENT`, `ENOTDIR`), or only through a symlink, which does not count.
     package var isMissing: Bool { code == .noSuchFileOrDirectory || code == .notDirectory || isLinked }
 
     /// A symlink is on the way, and is not followed.
@@ -76,7 +76,8 @@ extension SystemError {
     /// A folder of the kernel's own file systems.
     package var isPseudo: Bool { if case .pseudo? = refusal { true } else { false } }
 
-    /// Nothing can have such a name there (`ENAMETOOLONG` of a name, not of a path): it is longer than those of its file system.
+    /// No file can have such a name there (`ENAMETOOLONG` for a name, not a path): it is longer than the file system
+    /// allows.
     package var isUnnameable: Bool {
         guard code == .fileNameTooLong, let path else { return false }
         return path.lastComponent.map { $0.bytes.count > FilePath.Component.longest } ?? false
@@ -107,13 +108,13 @@ extension SystemError {
 }
 
 extension SystemError {
-    /// What a person can do, without a full stop; nil where the cause says it all.
+    /// The remedy, without a full stop; nil where the cause says it all.
     package var remedy: String? {
         switch refusal {
-        case .notRegular: "only regular files are taken; remove it or name it in 'ignore'"
+        case .notRegular: "remove it or add it to 'ignore': Inlet delivers regular files only"
         case .tooLarge: "check that this is the right file"
-        case .linked: "put a folder in its place"
-        case .ruledOut: "give it the owner and the one name that 'owners' and 'hard_links' ask for"
+        case .linked: "replace the symlink by a folder"
+        case .ruledOut: "give it the owner and the single name that 'owners' and 'hard_links' require"
         case .pseudo: "unmount it there, or watch another folder"
         case nil: hostRemedy ?? watchRemedy ?? spaceRemedy ?? accessRemedy ?? otherRemedy
         }
@@ -122,8 +123,8 @@ extension SystemError {
     private var hostRemedy: String? {
         guard call == ProcessHost.call else { return nil }
         return code == .notPermitted
-            ? "that is no program of the configuration that the agent was started with"
-            : "the process that starts programs for the agent has ended; restart the agent"
+            ? "restart the agent: its configuration did not name this program when it started"
+            : "restart the agent: its helper that starts programs has ended"
     }
 
     private var watchRemedy: String? {
@@ -166,7 +167,7 @@ extension SystemError {
         }
     }
 
-    /// Whether it is we who gave it up: access(2) says what would be allowed otherwise.
+    /// Whether we gave up the right ourselves: access(2) tells what would be allowed otherwise.
     private var isOfConfinement: Bool {
         guard isOfLandlock, ProcessHost.current != nil, let path else { return false }
         func may(_ path: FilePath, _ mode: CInt) -> Bool { path.withPlatformString { access($0, mode) } == 0 }
@@ -174,8 +175,8 @@ extension SystemError {
         return may(DurableFile.parent(of: path), W_OK | X_OK)
     }
 
-    /// landlock(7): its rules are of opening, making, moving and removing. Who may look at a file, or watch a folder, is
-    /// told by nothing but their modes.
+    /// Landlock's rules cover opening, creating, moving and removing (landlock(7)). Looking at a file, and watching a
+    /// folder, depend only on their modes.
     var isOfLandlock: Bool {
         switch call {
         case "open", "opendir", "create", "mkdir", "rename", "link", "symlink", "unlink", "truncate": true
@@ -186,8 +187,8 @@ extension SystemError {
     private var accessRemedy: String? {
         switch code {
         case .permissionDenied where isOfConfinement:
-            "the agent keeps only what its configuration named at its start (landlock:); restart it if this was named, made "
-                + "or mounted since"
+            "restart the agent if this was added, created or mounted since its start, when it gave up all other access "
+                + "(landlock:)"
         case .permissionDenied: "check that user \(getuid()) may \(deed)"
         case .notPermitted: "check the owner and the attributes (lsattr) of the file and its folder"
         case .readOnlyFileSystem: "mount the file system for writing, or choose another folder"
@@ -197,12 +198,12 @@ extension SystemError {
 
     private var otherRemedy: String? {
         switch code {
-        case .ioError: "the device reports errors: look at dmesg and at the disk's health"
+        case .ioError: "check dmesg and the disk's health: the device reports errors"
         case .fileNameTooLong: "shorten the name; most file systems take 255 bytes"
         case .improperLink: "the two folders are on different file systems"
-        case .tooManySymbolicLinkLevels: "it is a symlink, and symlinks are not followed"
-        case .staleNFSFileHandle: "the file is gone from the server, or the share must be mounted again"
-        case .fileExists where call == "rename": "nothing was overwritten; remove or rename the one that is there"
+        case .tooManySymbolicLinkLevels: "use its target instead: Inlet does not follow symlinks"
+        case .staleNFSFileHandle: "mount the share again, unless the file was deleted on the server"
+        case .fileExists where call == "rename": "remove or rename the file that is there; nothing was overwritten"
         default: nil
         }
     }

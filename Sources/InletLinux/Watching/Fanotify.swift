@@ -3,29 +3,29 @@ import Glibc
 package import InletCore
 package import SystemPackage
 
-/// The kernel's news about whole file systems: an owner of one fanotify descriptor. One mark stands for every folder there
-/// is and will be, so that a tree of millions costs no watches; it also tells of what nobody asked for. For one thread at a
-/// time. Linux 5.9, with `CAP_SYS_ADMIN` and, for the names of folders, `CAP_DAC_READ_SEARCH`.
+/// Events of whole file systems: the owner of one fanotify descriptor. One mark covers every folder, now and later, so
+/// a tree of millions costs no watches; it also reports unwanted events. For one thread at a time. Needs Linux 5.9,
+/// `CAP_SYS_ADMIN` and, for the names of folders, `CAP_DAC_READ_SEARCH`.
 package struct Fanotify: ~Copyable, Sendable {
     private let descriptor: Descriptor
 
-    /// The queue has the kernel's limit (`fs.fanotify.max_queued_events`): whoever may write to the file system could fill the
-    /// memory otherwise, while nobody reads. Throws `EPERM`, `ENOSYS`, `EINVAL` (before Linux 5.9) or `EMFILE`, with what can be
-    /// done about it.
+    /// The queue has the kernel's limit (`fs.fanotify.max_queued_events`): otherwise anyone who may write to the file
+    /// system could fill the memory while nobody reads. Throws `EPERM`, `ENOSYS`, `EINVAL` (before Linux 5.9) or
+    /// `EMFILE`, with the remedy.
     package init() throws(SystemError) {
         descriptor = Descriptor(owning: try SystemCall.result("fanotify_init") { inlet_fanotify_init() })
     }
 
-    /// Has everything reported that happens in the file system of `directory`, by whatever mount; the mark ends when it is
-    /// unmounted, and does not stand in the way of that. Marking it again is no error.
+    /// Reports everything that happens in the file system of `directory`, through any mount. The mark ends when it is
+    /// unmounted, and does not prevent that. Marking it again is not an error.
     ///
-    /// Throws `EPERM`, `EXDEV` (a btrfs subvolume), `ENODEV`, `EOPNOTSUPP` (no numbers or handles that stay), and `isMissing`
-    /// for a path that is no folder.
+    /// Throws `EPERM`, `EXDEV` (a btrfs subvolume), `ENODEV`, `EOPNOTSUPP` (no stable numbers or handles), and
+    /// `isMissing` for a path that is not a folder.
     package func mark(_ directory: FilePath) throws(SystemError) {
         do throws(SystemError) {
             try mark(directory, Self.basic | Self.rename)
         } catch {
-            // Before Linux 5.17 the two halves of a rename come by themselves.
+            // Before Linux 5.17 the two halves of a rename arrive separately.
             guard error.code == .invalidArgument else { throw error }
             try mark(directory, Self.basic | UInt64(InotifyRecord.Mask([.movedFrom, .movedTo]).rawValue))
         }
@@ -37,32 +37,32 @@ package struct Fanotify: ~Copyable, Sendable {
         }
     }
 
-    /// What inotify is asked for too; folders included.
+    /// The same events as with inotify; folders included.
     private static let basic = UInt64(
         InotifyRecord.Mask([.attributes, .closedAfterWriting, .created, .deleted, .isDirectory]).rawValue)
     /// `FAN_RENAME`
     private static let rename: UInt64 = 0x1000_0000
 
-    /// The records that wait, up to 64 KiB of them; empty when there are none. Does not block.
+    /// The waiting records, up to 64 KiB of them; empty when there are none. Does not block.
     package func read() throws(SystemError) -> [FanotifyRecord] {
         try descriptor.readRecords(Self.parse)
     }
 
-    /// Whether all records have been read that the kernel has queued until now.
+    /// Whether all records queued until now have been read.
     package var isDrained: Bool {
         get throws(SystemError) { try !Poll.wait([descriptor.number], until: .now)[0] }
     }
 
-    /// The descriptor, which can be read when records come.
+    /// The descriptor, readable when records come.
     package var number: CInt { descriptor.number }
 }
 
-/// What the kernel calls a folder that it does not name by path (`struct file_handle`, open_by_handle_at(2)): stays the same
-/// while the folder is renamed, and does not come again once it is gone.
+/// The kernel's handle for a folder (`struct file_handle`, open_by_handle_at(2)). It stays the same while the folder is
+/// renamed, and is not reused once the folder is gone.
 package struct FileHandle: Sendable, Hashable {
-    /// The file system's `f_fsid`, as statfs(2) has it.
+    /// The file system's `f_fsid` (statfs(2)).
     package var fileSystem: UInt64
-    /// Which form the bytes have; each file system has its own.
+    /// The format of the bytes; each file system has its own.
     package var type: Int32
     package var bytes: [UInt8]
 
@@ -79,18 +79,18 @@ package struct FanotifyRecord: Sendable, Hashable {
         package var name: [UInt8]
     }
 
-    /// The `FAN_*` bits that inotify has too, under the same values. Those of several records about one name may come as one,
-    /// in which the order of what happened is lost.
+    /// The `FAN_*` bits that inotify shares, with the same values. Several records about one name may arrive as one,
+    /// without the order of events.
     package var mask: InotifyRecord.Mask
-    /// nil: the name that the record is about could not be read, so that it stands for anything.
+    /// nil: the record's name was unreadable, so it may concern any.
     package var place: Place?
-    /// Where a renamed file or folder went from `place`.
+    /// The new place of a renamed file or folder.
     package var target: Place?
 
-    /// The record says that others were lost.
+    /// Whether other records were lost.
     package var isOverflow: Bool { mask.contains(.overflow) }
 
-    /// What inotify would have said: a rename is two records, with a `cookie` that they share.
+    /// The equivalent inotify records: a rename is two, with a shared `cookie`.
     package func parts(cookie: UInt32) -> [(place: Place, record: InotifyRecord)] {
         guard let place else { return [] }
         guard let target else { return [(place, InotifyRecord(watch: -1, mask: mask, name: place.name))] }
@@ -103,8 +103,8 @@ package struct FanotifyRecord: Sendable, Hashable {
 }
 
 extension Fanotify {
-    /// Reads `struct fanotify_event_metadata` records with their `fanotify_event_info_fid`. Total on any bytes: a record that
-    /// is cut short, or of another version, ends the list; what a record adds that is not known here is passed over.
+    /// Reads `struct fanotify_event_metadata` records with their `fanotify_event_info_fid`. Accepts any bytes: a record
+    /// that is cut short, or of another version, ends the list; unknown additions to a record are skipped.
     package static func parse(_ bytes: UnsafeRawBufferPointer) -> [FanotifyRecord] {
         var records: [FanotifyRecord] = []
         var rest = bytes[...]
@@ -164,11 +164,11 @@ extension UnsafeRawBufferPointer {
     }
 }
 
-/// Finds where the folders of a mount are that the kernel names by handle. Holds the mount open, which then cannot be
-/// unmounted: to be dropped soon. Blocks on the disk.
+/// Finds the folders of a mount that the kernel names by handle. Holds the mount open, which then cannot be unmounted:
+/// drop it soon. Blocks on the disk.
 package struct HandleReader: ~Copyable {
-    /// A folder, and where the kernel says that it is: an absolute path without symlinks. Of a folder beyond what the mount
-    /// shows, or one that is gone, it may name another: compare the identity of what is there.
+    /// A folder, and its path according to the kernel: absolute, without symlinks. For a folder outside the mount's
+    /// view, or one that is gone, it may name another: compare the identity of the folder there.
     package typealias Found = (path: FilePath, identity: FileIdentity)
 
     private let mount: Descriptor
@@ -178,10 +178,10 @@ package struct HandleReader: ~Copyable {
         mount = try Descriptor(readingQuietly: directory, O_DIRECTORY | O_NOFOLLOW)
     }
 
-    /// Where the folder is that was opened.
+    /// The place of the opened folder.
     package func own() throws(SystemError) -> Found { try Self.found(mount) }
 
-    /// Its handle; `fileSystem` is that of `f_fsid`. Throws `EOPNOTSUPP` where a file system has none.
+    /// Its handle; `fileSystem` is its `f_fsid`. Throws `EOPNOTSUPP` where a file system has none.
     package func ownHandle() throws(SystemError) -> FileHandle {
         var status = statfs()
         _ = try SystemCall.result("fstatfs") { fstatfs(mount.number, &status) }
@@ -197,7 +197,7 @@ package struct HandleReader: ~Copyable {
             fileSystem: fileSystem, type: type, bytes: Array(room.dropFirst(8).prefix(Int(length))))
     }
 
-    /// Where the folder with that handle is; nil when it is gone. Throws `EPERM` without `CAP_DAC_READ_SEARCH`.
+    /// The place of the folder with that handle; nil when it is gone. Throws `EPERM` without `CAP_DAC_READ_SEARCH`.
     package func find(_ handle: FileHandle) throws(SystemError) -> Found? {
         do throws(SystemError) {
             return try Self.found(try open(handle))
@@ -207,9 +207,9 @@ package struct HandleReader: ~Copyable {
         }
     }
 
-    /// `path` below `root`, both as the kernel says them; nil when it is not.
+    /// `path` below `root`, both in the kernel's spelling; nil when it is not.
     package static func path(of path: FilePath, below root: FilePath) -> FilePath? {
-        // Asked for each folder of a busy file system: the kernel's own spelling need not be taken apart.
+        // Called for each folder of a busy file system: the kernel's own spelling need not be parsed.
         path.withPlatformString { path in
             root.withPlatformString { root in
                 let length = strlen(root)
@@ -243,8 +243,8 @@ package struct HandleReader: ~Copyable {
 }
 
 extension MountTable {
-    /// The number of the mount that a path is on, in `/proc/self/mountinfo` (`STATX_MNT_ID`, Linux 5.8), or 0; two mounts of
-    /// one file system have two. It may come again once the mount is gone. Symlinks are not followed.
+    /// The number of a path's mount in `/proc/self/mountinfo` (`STATX_MNT_ID`, Linux 5.8), or 0; two mounts of one file
+    /// system have two. It may be reused once the mount is gone. Does not follow symlinks.
     package static func number(of path: FilePath) throws(SystemError) -> UInt64 {
         var number: UInt64 = 0
         _ = try SystemCall.result("statx", path) {

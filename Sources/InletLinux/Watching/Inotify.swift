@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 package import SystemPackage
 
-/// The kernel's news about watched folders: an owner of one inotify descriptor. For one thread at a time.
+/// Events of watched folders: the owner of one inotify descriptor. For one thread at a time.
 package struct Inotify: ~Copyable, Sendable {
     private let descriptor: Descriptor
     /// It reports nothing.
@@ -19,8 +19,8 @@ package struct Inotify: ~Copyable, Sendable {
         (isSilent, refusal) = (false, nil)
     }
 
-    /// One that reports nothing, for a tree that is polled: it takes none of the user's instances, and every `add` throws
-    /// `isWatchLimit`.
+    /// An instance without events, for a tree that is polled: it takes none of the user's instances, and every `add`
+    /// throws `isWatchLimit`.
     package init(silentFor refusal: SystemError? = nil) throws(SystemError) {
         descriptor = Descriptor(
             owning: try SystemCall.result("eventfd") { eventfd(0, CInt(EFD_NONBLOCK | EFD_CLOEXEC)) })
@@ -28,7 +28,7 @@ package struct Inotify: ~Copyable, Sendable {
         self.refusal = refusal
     }
 
-    /// A silent one where this user has no instances left.
+    /// An instance without events where this user has no instances left.
     package static func orSilent() throws(SystemError) -> Inotify {
         do throws(SystemError) {
             return try Inotify()
@@ -37,11 +37,11 @@ package struct Inotify: ~Copyable, Sendable {
         }
     }
 
-    /// Watches a folder (not what is below it) and returns the watch's number; a folder that is watched already, under
-    /// whatever name, gives the same number again. Symlinks are not followed. Throws `isWatchLimit` when the user has no
-    /// watches left, `isMissing` for a path that is no folder.
+    /// Watches a folder (not its sub-folders) and returns the watch's number. A folder that is already watched, under
+    /// any name, gives the same number. Follows no symlinks. Throws `isWatchLimit` when the user has no watches left,
+    /// `isMissing` for a path that is not a folder.
     ///
-    /// - Parameter onlyItself: what becomes of the folder is told, what happens in it is not.
+    /// - Parameter onlyItself: reports changes of the folder itself, not of its content.
     package func add(_ directory: FilePath, onlyItself: Bool = false) throws(SystemError) -> Int32 {
         if isSilent { throw SystemError(call: "inotify_add_watch", path: directory, code: .noSpace) }
         let mask: InotifyRecord.Mask = onlyItself ? [.itself, .manners] : [.watched, .manners]
@@ -50,7 +50,7 @@ package struct Inotify: ~Copyable, Sendable {
         }
     }
 
-    /// The same of an open folder: what is watched is what is read through it.
+    /// The same for an open folder: the watch covers exactly the folder that is read.
     package func add(_ folder: Folder, onlyItself: Bool = false) throws(SystemError) -> Int32 {
         do throws(SystemError) {
             return try folder.itself { (path) throws(SystemError) in try add(path, onlyItself: onlyItself) }
@@ -59,8 +59,8 @@ package struct Inotify: ~Copyable, Sendable {
         }
     }
 
-    /// Watches one file for a change of its owner or of the number of its names, wherever these are: the folder of a name
-    /// is not told that another one has gone.
+    /// Watches one file for a change of its owner or of its number of names, wherever these are: the folder of one name
+    /// gets no event when another name goes.
     package func add(file name: FilePath.Component, in folder: Folder) throws(SystemError) -> Int32 {
         let path = folder.path.appending(name)
         if isSilent { throw SystemError(call: "inotify_add_watch", path: path, code: .noSpace) }
@@ -73,23 +73,23 @@ package struct Inotify: ~Copyable, Sendable {
         }
     }
 
-    /// Ends a watch; one that the kernel ended already is no error. Records that wait may still name it.
+    /// Ends a watch; a watch that the kernel has ended is not an error. Waiting records may still name it.
     package func remove(_ watch: Int32) { inotify_rm_watch(descriptor.number, watch) }
 
-    /// The records that wait, up to 64 KiB of them; empty when there are none. Does not block.
+    /// The waiting records, up to 64 KiB of them; empty when there are none. Does not block.
     package func read() throws(SystemError) -> [InotifyRecord] {
         try descriptor.readRecords(Self.parse)
     }
 
-    /// Whether all records have been read that the kernel has queued until now.
+    /// Whether all records queued until now have been read.
     package var isDrained: Bool {
         get throws(SystemError) { try !Poll.wait([descriptor.number], until: .now)[0] }
     }
 
-    /// Blocks until records wait, `waker` is woken or `deadline` has passed (nil: no deadline). A wake-up is taken: the
+    /// Blocks until records wait, `waker` is woken or `deadline` has passed (nil: no deadline). Consumes a wake-up: the
     /// next wait blocks again.
     ///
-    /// - Parameter other: the descriptor of something else that ends the wait when it can be read.
+    /// - Parameter other: another descriptor that ends the wait when it is readable.
     /// - Returns: why it ended; neither is set when the deadline passed.
     package func wait(
         until deadline: ContinuousClock.Instant?, waker: Waker, other: CInt? = nil
@@ -102,7 +102,7 @@ package struct Inotify: ~Copyable, Sendable {
 
 /// One record that the kernel wrote to an inotify descriptor (inotify(7)).
 package struct InotifyRecord: Sendable, Hashable {
-    /// What happened, and how a watch is set: the `IN_*` bits.
+    /// The event, and the options of a watch: the `IN_*` bits.
     package struct Mask: OptionSet, Sendable, Hashable {
         package let rawValue: UInt32
         package init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -115,22 +115,22 @@ package struct InotifyRecord: Sendable, Hashable {
         package static let deleted = Mask(rawValue: 0x200)
         /// The watched folder itself is gone.
         package static let selfDeleted = Mask(rawValue: 0x400)
-        /// The watched folder itself has another name now.
+        /// The watched folder itself was renamed.
         package static let selfMoved = Mask(rawValue: 0x800)
         /// The watched folder's file system was unmounted.
         package static let unmounted = Mask(rawValue: 0x2000)
-        /// Records were lost: everything must be looked at again. Comes with watch -1.
+        /// Records were lost: list everything again. Comes with watch -1.
         package static let overflow = Mask(rawValue: 0x4000)
-        /// The watch is gone; its number will not come again in this process's life-time of the descriptor.
+        /// The watch is gone; its number is not reused during the descriptor's life.
         package static let watchRemoved = Mask(rawValue: 0x8000)
         /// The name is a folder's.
         package static let isDirectory = Mask(rawValue: 0x4000_0000)
 
-        /// What a watched folder reports. `IN_MODIFY` is left out: it comes once per write, and quiet is judged by a stat.
+        /// The events of a watched folder. `IN_MODIFY` is left out: it comes once per write, and a stat judges quiet.
         static let watched: Mask = [
             .attributes, .closedAfterWriting, .movedFrom, .movedTo, .created, .deleted, .selfDeleted, .selfMoved,
         ]
-        /// What becomes of a watched folder itself; its unmounting is always reported.
+        /// Changes of a watched folder itself; its unmounting is always reported.
         static let itself: Mask = [.selfDeleted, .selfMoved]
         /// `IN_DONT_FOLLOW`.
         static let notFollowed = Mask(rawValue: 0x0200_0000)
@@ -144,13 +144,13 @@ package struct InotifyRecord: Sendable, Hashable {
     /// Equal in the two halves of a rename, else 0.
     package var cookie: UInt32
     /// The name within the watched folder; empty for records about the folder itself. Shares its storage with the other
-    /// records of one reading: no memory is taken for each of thousands, most of which are looked at and dropped.
+    /// records of one reading, so thousands of records, most of them dropped at once, take no memory each.
     package var nameBytes: ArraySlice<UInt8>
 
-    /// `nameBytes` with storage of its own.
+    /// `nameBytes` with its own storage.
     package var name: [UInt8] { Array(nameBytes) }
 
-    /// The record says that others were lost.
+    /// Whether other records were lost.
     package var isOverflow: Bool { mask.contains(.overflow) }
 }
 
@@ -161,17 +161,17 @@ extension InotifyRecord {
 }
 
 extension Inotify {
-    /// As many as one reading of short names has.
+    /// As many as one reading of short names returns.
     private static let usualRecords = 2048
 
-    /// Reads `struct inotify_event` records: `wd`, `mask`, `cookie` and `len` of four bytes each, then `len` bytes of name
-    /// padded with NUL. Total on any bytes: a record that is cut short ends the list, a foreign length reads nothing
-    /// beyond `bytes`.
+    /// Reads `struct inotify_event` records: `wd`, `mask`, `cookie` and `len` of four bytes each, then `len` bytes of
+    /// name padded with NUL. Accepts any bytes: a record that is cut short ends the list, and a wrong length reads
+    /// nothing beyond `bytes`.
     package static func parse(_ bytes: UnsafeRawBufferPointer) -> [InotifyRecord] {
         let header = 16
         var records: [InotifyRecord] = []
         var offset = 0
-        // One copy of all names, so that records can outlive the buffer they were read into.
+        // One copy of all names, so that records can outlive their buffer.
         let copy = Array(bytes)
         records.reserveCapacity(min(bytes.count / (2 * header), Self.usualRecords))
         while bytes.count - offset >= header {
@@ -190,8 +190,8 @@ extension Inotify {
 }
 
 extension Descriptor {
-    /// The records that wait in the queue of inotify(7) or fanotify(7), as `parse` understands them: whole ones, as many as fit in
-    /// 64 KiB; empty when there are none. Does not block.
+    /// The complete records that wait in the queue of inotify(7) or fanotify(7), read by `parse`; as many as fit in 64
+    /// KiB, empty when there are none. Does not block.
     func readRecords<Record>(_ parse: (UnsafeRawBufferPointer) -> [Record]) throws(SystemError) -> [Record] {
         let number = number
         return try withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 8) { (buffer) throws(SystemError) in

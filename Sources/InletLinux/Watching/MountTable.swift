@@ -6,11 +6,11 @@ package import SystemPackage
 package struct MountTable: Sendable, Hashable {
     package struct Mount: Sendable, Hashable {
         package var id: Int
-        /// The mount that this one is in; its own number, or one that is not listed, at the top of the tree.
+        /// The parent mount; its own number, or one that is not listed, at the top of the tree.
         package var parent: Int
         package var major: UInt32
         package var minor: UInt32
-        /// The folder of the file system that is seen at `point`.
+        /// The folder of the file system that appears at `point`.
         package var root: FilePath
         package var point: FilePath
         /// `ext4`, `nfs4`, `fuse.sshfs`…
@@ -29,7 +29,7 @@ package struct MountTable: Sendable, Hashable {
     /// Positions in `mounts` by the parent's number; the tops of the tree under nil.
     private let children: [Int?: [Int]]
 
-    /// Total on any bytes: a line that is not understood is left out.
+    /// Accepts any bytes: unreadable lines are skipped.
     package init(parsing bytes: [UInt8]) {
         self.init(bytes.split(separator: UInt8(ascii: "\n")).compactMap(Self.parse))
     }
@@ -48,11 +48,11 @@ package struct MountTable: Sendable, Hashable {
         MountTable(parsing: try DurableFile.read("/proc/self/mountinfo", limit: 64 << 20))
     }
 
-    /// The mount that an absolute path without symlinks is on, by the kernel's way: from mount to mount, the one on top
-    /// where several are at one place.
+    /// The mount of an absolute path without symlinks, found as the kernel does: from mount to mount, taking the top
+    /// one where several share a place.
     package func mount(of path: FilePath) -> Mount? {
         var found: Mount?
-        // A table that names a mount as its own ancestor must not be walked for ever.
+        // A table that names a mount as its own ancestor must not cause an endless walk.
         for _ in 0...mounts.count {
             guard let next = step(from: found, to: path) else { return found }
             found = next
@@ -60,7 +60,7 @@ package struct MountTable: Sendable, Hashable {
         return found
     }
 
-    /// The mounts that are strictly below `path`, and not hidden by another one.
+    /// The mounts strictly below `path` that no other mount hides.
     package func below(_ path: FilePath) -> [Mount] {
         mounts.filter { $0.point != path && $0.point.isWithin(path) && mount(of: $0.point)?.id == $0.id }
     }
@@ -114,8 +114,8 @@ extension MountTable {
 }
 
 extension [UInt8] {
-    /// Puts a byte in the place of each `sign`, which begins with a backslash, and so many digits behind it; what is no such
-    /// thing stays.
+    /// Replaces each `sign`, which begins with a backslash, and the given number of digits after it by a byte; anything
+    /// else stays.
     init(escaped bytes: ArraySlice<UInt8>, by sign: String, digits: Int, radix: Int) {
         self = []
         var rest = bytes.contains(UInt8(ascii: "\\")) ? bytes : []
@@ -136,7 +136,7 @@ extension [UInt8] {
 }
 
 extension FilePath {
-    /// The path without symlinks, by which mounts are listed; itself where it cannot be resolved.
+    /// The path without symlinks, by which mounts are listed; unchanged where it cannot be resolved.
     package var resolved: FilePath { realPath ?? self }
 
     /// The path without symlinks (realpath(3)); nil where nothing is, or it may not be seen. Blocks.
@@ -148,13 +148,13 @@ extension FilePath {
 }
 
 extension MountTable {
-    /// Where this machine's fstab(5) has something mounted, at the start or when it is asked for; none where it cannot be read.
-    /// `/` is not among them. Blocks.
+    /// The mount points of this machine's fstab(5), mounted at start or on demand; none where it cannot be read.
+    /// Without `/`. Blocks.
     package static func plannedPoints() -> [FilePath] {
         DurableFile.readIfPossible("/etc/fstab", limit: 1 << 20).map(plannedPoints) ?? []
     }
 
-    /// Total on any bytes: what is no line of it is left out.
+    /// Accepts any bytes: other lines are skipped.
     package static func plannedPoints(in bytes: [UInt8]) -> [FilePath] {
         bytes.split(separator: UInt8(ascii: "\n")).compactMap { line in
             let fields = line.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
@@ -166,10 +166,10 @@ extension MountTable {
 }
 
 extension MountTable {
-    /// Where another machine's folders are mounted strictly below `folder`: while that machine does not answer, neither does a call
-    /// that so much as looks at one. Blocks on `folder` alone.
+    /// Where other machines' folders are mounted strictly below `folder`. While such a machine does not answer, even
+    /// looking at its folder hangs. Blocks on `folder` alone.
     ///
-    /// - Returns: their paths below `folder` as it is named here, which may lead through symlinks.
+    /// - Returns: their paths below `folder` as spelled here, which may lead through symlinks.
     package func servers(below folder: FilePath) -> Set<FilePath> {
         let real = folder.resolved
         let points = below(real).filter { Self.servers.contains($0.type) }.compactMap { mount -> FilePath? in
@@ -180,7 +180,7 @@ extension MountTable {
         return Set(points)
     }
 
-    /// Not those that the host of a virtual machine lends: it shares its disks' fate.
+    /// Not those of a virtual machine's host, which shares its disks' fate.
     private static let servers: Set<String> = [
         "nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "afs", "coda", "lustre", "gpfs", "beegfs", "fhgfs", "glusterfs",
         "orangefs", "pvfs2", "davfs", "fuse.sshfs", "fuse.rclone", "fuse.s3fs", "fuse.ceph", "fuse.glusterfs",
@@ -188,8 +188,8 @@ extension MountTable {
     ]
 }
 
-/// Tells when something is mounted or unmounted, or when a folder comes or goes in one of some folders. For one thread at a
-/// time.
+/// Reports when something is mounted or unmounted, or when a folder comes or goes in one of some folders. For one
+/// thread at a time.
 ///
 /// The kernel marks `/proc/self/mountinfo` with `POLLPRI` at each change (proc_pid_mountinfo(5)): nothing is polled.
 package struct MountWatch: ~Copyable, Sendable {
@@ -197,10 +197,10 @@ package struct MountWatch: ~Copyable, Sendable {
     private let inotify: Inotify
     private var watched: [FilePath: Int32] = [:]
 
-    /// Whether nothing tells of folders, because this user has no inotify instances left; mounts are told all the same.
+    /// Whether folders are not watched, because this user has no inotify instances left; mounts are still reported.
     package var isBlind: Bool { inotify.refusal != nil }
 
-    /// - Parameter onlyMounts: no folders will be watched: none of the user's inotify instances is taken.
+    /// - Parameter onlyMounts: no folders will be watched, so none of the user's inotify instances is taken.
     package init(onlyMounts: Bool = false) throws(SystemError) {
         let mounts = try Descriptor(opening: "/proc/self/mountinfo", O_RDONLY)
         let inotify = onlyMounts ? try Inotify(silentFor: nil) : try Inotify.orSilent()
@@ -208,20 +208,22 @@ package struct MountWatch: ~Copyable, Sendable {
         self.inotify = inotify
     }
 
-    /// Watches these folders, and no longer those of before. One that cannot be watched is left out: what happens in it is
-    /// seen at the next change elsewhere.
+    /// Watches these folders instead of the earlier ones. A folder that cannot be watched is skipped: its changes are
+    /// noticed with the next change elsewhere.
     package mutating func watch(_ folders: Set<FilePath>) {
         for (folder, watch) in watched where !folders.contains(folder) {
             inotify.remove(watch)
             watched[folder] = nil
         }
-        // Each of them again: what is mounted there now may be another. One that cannot be watched is seen at the next change.
+        // Watches each again: another mount may be there now. One that cannot be watched is noticed with the next
+        // change.
         for folder in folders { watched[folder] = try? inotify.add(folder) }
     }
 
-    /// Blocks until there is such a change, `waker` is woken or `deadline` has passed (nil: no deadline). The wake-up is taken.
+    /// Blocks until there is such a change, `waker` is woken or `deadline` has passed (nil: no deadline). Consumes the
+    /// wake-up.
     ///
-    /// - Returns: whether there was a change; files that come and go are none.
+    /// - Returns: whether there was a change; files that come and go do not count.
     package func wait(until deadline: ContinuousClock.Instant?, waker: Waker) throws(SystemError) -> Bool {
         var requests = [
             pollfd(fd: mounts.number, events: Int16(POLLPRI), revents: 0),
@@ -234,7 +236,7 @@ package struct MountWatch: ~Copyable, Sendable {
         return try hasFolders() || requests[0].revents != 0
     }
 
-    /// Reads what inotify has. - Returns: whether any of it is about a folder.
+    /// Reads inotify's records. - Returns: whether any concerns a folder.
     private func hasFolders() throws(SystemError) -> Bool {
         var hasAny = false
         while true {

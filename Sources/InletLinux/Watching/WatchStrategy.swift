@@ -1,15 +1,15 @@
 package import InletCore
 package import SystemPackage
 
-/// How changes on one mount are noticed, and why so.
+/// How changes on one mount are noticed, and why.
 package struct WatchStrategy: Sendable, Hashable {
-    /// Whether folders are looked at again and again; otherwise the kernel tells.
+    /// Whether folders are polled; otherwise the kernel reports changes.
     package var isPolled: Bool
     /// For people.
     package var reason: String
-    /// Whether other machines may write there, whose clocks are not this one's.
+    /// Whether other machines, with other clocks, may write there.
     package var isForeign = false
-    /// Whether a folder's own time says that nothing was added to it.
+    /// Whether a folder's own time proves that nothing was added to it.
     package var times: PollState.Times
 
     package init(isPolled: Bool, reason: String, times: PollState.Times = .whenSeen) {
@@ -20,7 +20,7 @@ package struct WatchStrategy: Sendable, Hashable {
 
     /// The decision for a mount of `table`.
     ///
-    /// - Parameter kind: what statfs(2) says of the mount; asked for types that are not known by name.
+    /// - Parameter kind: the answer of statfs(2) for the mount; called for types of unknown name.
     package static func decide(
         _ mount: MountTable.Mount, in table: MountTable, mode: WatchSettings.Mode, kind: () -> FileSystemKind?
     ) -> WatchStrategy {
@@ -44,9 +44,9 @@ package struct WatchStrategy: Sendable, Hashable {
         isForeign = hidden != nil
     }
 
-    /// Why changes on the mount may come without events; nil = they do not.
+    /// Why changes on the mount may raise no events; nil = they always do.
     ///
-    /// - Parameter depth: how many overlays lie above it.
+    /// - Parameter depth: the number of overlays above it.
     private static func hiding(
         _ mount: MountTable.Mount, in table: MountTable, kind: () -> FileSystemKind?, depth: Int = 0
     ) -> String? {
@@ -59,8 +59,8 @@ package struct WatchStrategy: Sendable, Hashable {
         return nil
     }
 
-    /// An overlay tells of what is done through it. Without a layer of its own to write to, all changes are made behind it; a
-    /// layer that another machine writes to changes behind it too.
+    /// An overlay reports only changes made through it. Without its own writable layer, all changes happen behind it; a
+    /// layer that another machine writes to also changes behind it.
     private static func hidingLayer(of overlay: MountTable.Mount, in table: MountTable, depth: Int) -> String? {
         guard overlay.options.contains(where: { $0.name == "upperdir" && !$0.value.isEmpty }) else {
             return "overlay without a writable layer: changes of its layers raise no events"
@@ -74,7 +74,7 @@ package struct WatchStrategy: Sendable, Hashable {
         return nil
     }
 
-    /// Those that are named by absolute paths; a colon in a name is escaped.
+    /// Layers named by absolute paths; a colon in a name is escaped.
     private static func layers(of overlay: MountTable.Mount) -> [FilePath] {
         let names = ["lowerdir", "lowerdir+", "upperdir"]
         return overlay.options.filter { names.contains($0.name) }.flatMap { option -> [FilePath] in
@@ -103,17 +103,17 @@ package struct WatchStrategy: Sendable, Hashable {
         return local.contains(type) || type.hasPrefix("nfs") ? .always : .whenSeen
     }
 
-    /// FAT's top folder has no time, whichever program drives the disk; an overlay shows that of its upper layer only.
+    /// FAT's top folder has no time, whichever program drives the disk; an overlay shows only its upper layer's.
     private static let timeless: Set<String> = ["vfat", "msdos", "exfat", "fuseblk", "overlay"]
 
-    /// Everything is written through this machine's kernel. `fuseblk` is a disk in the hands of one program (ntfs-3g).
+    /// All writes go through this machine's kernel. `fuseblk` is a disk driven by one program (ntfs-3g).
     private static let local: Set<String> = [
         "ext2", "ext3", "ext4", "xfs", "btrfs", "bcachefs", "zfs", "f2fs", "jfs", "reiserfs", "nilfs2", "tmpfs",
         "ramfs", "vfat", "msdos", "exfat", "ntfs", "ntfs3", "fuseblk", "hfs", "hfsplus", "iso9660", "udf", "squashfs",
         "ecryptfs",
     ]
 
-    /// Other machines, or the host of this one, write to them too.
+    /// Other machines, or this one's host, write to them too.
     fileprivate static let distributed: Set<String> = [
         "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "ceph", "afs", "coda", "gfs2", "ocfs2", "lustre",
         "gpfs", "beegfs", "fhgfs", "glusterfs", "orangefs", "pvfs2", "davfs", "vboxsf", "vmhgfs", "prl_fs", "drvfs",
@@ -122,8 +122,8 @@ package struct WatchStrategy: Sendable, Hashable {
 }
 
 extension MountTable.Mount {
-    /// Whether such file systems are often taken away and put back while a machine runs: those of servers, those that are
-    /// mounted when they are asked for, and those of cards and sticks.
+    /// Whether such file systems often come and go while a machine runs: those of servers, those mounted on demand, and
+    /// those of cards and sticks.
     package var comesAndGoes: Bool {
         WatchStrategy.distributed.contains(type) || Self.portable.contains(type) || type == "autofs" || type == "fuse"
             || type.hasPrefix("fuse.")
@@ -134,16 +134,16 @@ extension MountTable.Mount {
     ]
 }
 
-/// How each mount of one watched folder is watched: the one that the folder is on, and those below it.
+/// How each mount of one watched folder is watched: the folder's own, and those below it.
 package struct WatchModes: Sendable, Hashable {
-    /// By the folder that a mount is at, relative to the root; the empty path is the root itself.
+    /// By the mount's folder, relative to the root; the empty path is the root itself.
     package private(set) var places: [FilePath: WatchStrategy]
-    /// Which mount is at each place; empty where that cannot be known.
+    /// The mount at each place; empty where that is unknown.
     private var mounts: [FilePath: MountTable.Mount] = [:]
 
     package init(_ places: [FilePath: WatchStrategy]) { self.places = places }
 
-    /// Decides for the mounts that are there now. Blocks while a network server does not answer for a mount whose type has an
+    /// Decides for the current mounts. Blocks while a network server does not answer for a mount whose type has an
     /// unknown name.
     package init(of watch: WatchSettings) {
         let root = watch.path.resolved
@@ -151,7 +151,7 @@ package struct WatchModes: Sendable, Hashable {
         do throws(SystemError) {
             table = try MountTable.current()
         } catch {
-            // Polling sees what a mount that could not be listed would hide from events.
+            // Polling sees changes that a mount missing from the list would hide from events.
             let isSeen = error.isMissing || watch.mode == .inotify
             self.init([
                 "": isSeen
@@ -167,7 +167,7 @@ package struct WatchModes: Sendable, Hashable {
         self.init(table, mount, root, watch, kind: Self.kind)
     }
 
-    /// nil where nothing is; what does not answer counts as a file system of other machines.
+    /// nil where nothing is; a file system that does not answer counts as another machine's.
     private static func kind(of path: FilePath) -> FileSystemKind? {
         do throws(SystemError) {
             return try FileSystemKind.of(path)
@@ -177,9 +177,9 @@ package struct WatchModes: Sendable, Hashable {
     }
 
     /// - Parameters:
-    ///   - mount: the one that `root` is on.
+    ///   - mount: the mount of `root`.
     ///   - root: without symlinks.
-    ///   - kind: what statfs(2) says of a path; asked for types that are not known by name.
+    ///   - kind: the answer of statfs(2) for a path; called for types of unknown name.
     package init(
         _ table: MountTable, _ mount: MountTable.Mount, _ root: FilePath, _ watch: WatchSettings,
         kind: (FilePath) -> FileSystemKind?
@@ -196,14 +196,14 @@ package struct WatchModes: Sendable, Hashable {
         }
     }
 
-    /// What tells one mount at a place from the next one there: its number, device, folder and source.
+    /// Distinguishes one mount at a place from the next one there: its number, device, folder and source.
     private static func sign(of mount: MountTable.Mount) -> MountTable.Mount {
         var sign = mount
         (sign.parent, sign.point, sign.type, sign.options) = (0, "", "", [])
         return sign
     }
 
-    /// How `directory` is watched, and the place whose mount it is on.
+    /// How `directory` is watched, and the place of its mount.
     package func way(for directory: FilePath) -> (place: FilePath, way: WatchStrategy) {
         var place = directory
         if places.count > 1 {
@@ -230,7 +230,7 @@ package struct WatchModes: Sendable, Hashable {
         places.contains { !$0.value.isPolled && $0.key != folder && $0.key.isWithin(folder) }
     }
 
-    /// The places where another mount is now, where one has come or gone, or that are watched in another way.
+    /// Places where a mount has changed, come or gone, or is watched in another way.
     package func changes(since last: WatchModes) -> [FilePath] {
         Set(places.keys).union(last.places.keys)
             .filter { places[$0] != last.places[$0] || mounts[$0] != last.mounts[$0] }
