@@ -2,33 +2,33 @@ package import InletCore
 internal import InletTransfer
 package import SystemPackage
 
-/// One kind of destination, as everything else sees it. All that is particular to a kind is in its folder; what others need of
-/// it they ask here, of the pipeline, or of the `Destination` that it makes. `InletPipelines.docc/NewDestination.md` adds one step by step.
+/// One kind of destination, as everything else sees it. Everything particular to a kind is in its folder; others ask
+/// the kind here, its pipeline, or the `Destination` that it makes. `InletPipelines.docc/NewDestination.md` adds one
+/// step by step.
 ///
-/// The keys of its destinations are its own members.
+/// Its members are the keys of its destinations.
 package protocol DestinationKind: KeyTable {
-    /// The word after `type:`, the keys and the fields: for the reader, the schema and the manual.
+    /// The word after `type:`, the keys and the fields, for the reader, the schema and the manual.
     var type: DestinationType { get }
 
-    /// What delivers there. By it others know what can be asked of such destinations: whether they can be listed, fetched from.
+    /// The pipeline's type. Others learn from it what these destinations support: listing, fetching.
     var pipeline: any Pipeline.Type { get }
 
-    /// What `inlet init` asks and writes.
+    /// The questions of `inlet init`, and the lines it writes.
     var setup: DestinationSetup { get }
 
-    /// Makes a destination with what all share: connections, limits, threads. Sends nothing.
+    /// Makes a destination with the shared connections, limits and threads. Sends nothing.
     ///
     /// - Throws: `SettingFault` naming the key whose value cannot be used.
     func make(_ destination: DestinationSettings, _ factory: PipelineFactory) throws(SettingFault) -> Destination
 
-    /// What `inlet check` says of its settings, and of the routes that lead to it, without asking it.
+    /// The findings of `inlet check` on its settings, and on the routes that lead to it, without contacting it.
     func remarks(on destination: DestinationSettings, _ routes: [Route]) -> [SettingFinding]
 
-    /// A note of a delivery without what only we may know, for the journal; nil for one that holds no secrets, or is another
-    /// kind's.
+    /// A delivery's note with its secrets sealed, for the journal; nil for a note without secrets, or of another kind.
     func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]?
 
-    /// Files that it reads although no key names them, below the user's home.
+    /// Files below the user's home that it reads although no key names them.
     func usualFiles(home: FilePath) -> [FilePath]
 }
 
@@ -38,13 +38,14 @@ extension DestinationKind {
     package func usualFiles(home: FilePath) -> [FilePath] { [] }
 }
 
-/// What `inlet check` says of a destination's settings, and whether nothing need be done about it.
+/// A finding of `inlet check` on a destination's settings, and whether it is fine.
 package typealias SettingFinding = (isFine: Bool, text: String)
 
-/// A value that its reader let through but its destination cannot use: of one of its keys, or of a field of a file's route.
+/// A value that the reader accepted but the destination cannot use: of one of its keys, or of a field of a file's
+/// route.
 package struct SettingFault: Error, Sendable, Equatable {
     package var key: String
-    /// Continues "`key` …".
+    /// Completes the sentence "`key` …".
     package var message: String
 
     package init(key: String, message: String) {
@@ -52,8 +53,8 @@ package struct SettingFault: Error, Sendable, Equatable {
         self.message = message
     }
 
-    /// An address that cannot be used. Without it: what stands in the wrong place may be a credential, and the configuration's
-    /// own line is shown beside the message.
+    /// An address that cannot be used. The text omits it: a misplaced value may be a credential, and the message shows
+    /// the configuration's own line anyway.
     init(_ key: String, _ error: TransferError) { self.init(key: key, message: Self.words(error)) }
 
     static func words(_ error: TransferError) -> String {
@@ -74,7 +75,7 @@ extension Section {
         return try HTTPURL(text, keyName(key), .configured(allowHTTP: allowHTTP))
     }
 
-    /// The same of a key that is needed.
+    /// The same for a required key.
     func neededAddress(_ key: KeyPath<Table, Key<String?>>, allowHTTP: Bool) throws(SettingFault) -> HTTPURL {
         guard let url = try address(key, allowHTTP: allowHTTP) else { throw fault(key, "is missing") }
         return url
@@ -82,7 +83,7 @@ extension Section {
 }
 
 extension HTTPURL {
-    /// The address `text`, which stands at `key`.
+    /// The address `text` of `key`.
     init(_ text: String, _ key: String, _ rules: URLRules) throws(SettingFault) {
         do { self = try HTTPURL(text, rules: rules) } catch { throw SettingFault(key, error) }
     }
@@ -102,9 +103,9 @@ package enum DestinationKinds {
 
     package static func named(_ type: String) -> (any DestinationKind)? { all.first { $0.type.name == type } }
 
-    /// For sentences: those whose objects can be listed.
+    /// For sentences: the kinds whose objects can be listed.
     package static let listable = names { $0.pipeline is any ObjectListing.Type }
-    /// For sentences: those whose objects can be fetched by their keys.
+    /// For sentences: the kinds whose objects can be fetched by key.
     package static let readable = names { $0.pipeline is any ObjectReading.Type }
 
     private static func names(where isMeant: (any DestinationKind) -> Bool) -> String {
@@ -112,37 +113,37 @@ package enum DestinationKinds {
     }
 }
 
-/// What `inlet init` asks for a destination of one kind, and what it writes for files that go there.
+/// The questions of `inlet init` for a destination of one kind, and the lines that it writes for its files.
 package struct DestinationSetup: Sendable {
-    /// One key of the destination that is asked for.
+    /// A question about one key of the destination.
     package struct Input: Sendable {
         package enum Kind: Sendable {
             case text
             case path
-            /// With the environment variable that is proposed.
+            /// With the proposed environment variable.
             case secret(variable: String)
         }
 
-        /// Whether there must be an answer.
+        /// Whether an answer is required.
         package enum Need: Sendable {
             case always
             case never
-            /// Where the question with this key has none.
+            /// Required where the question with this key has no answer.
             case unless(String)
-            /// The same, and it is not asked where that one has an answer.
+            /// The same; not asked where that question has an answer.
             case insteadOf(String)
         }
 
         /// As in the configuration.
         package let key: String
         package let words: String
-        /// What the option for it is for, on the command line; secrets have none of their own.
+        /// The help of its command-line option; secrets have no option.
         package let help: String
         package let kind: Kind
-        /// A value that the reader takes, for checks of the others while this is not known yet.
+        /// A value that the reader accepts, to check the others before this one is known.
         package let example: String
         package let need: Need
-        /// The section of the destination that the key is in.
+        /// The key's section within the destination.
         package let section: String?
 
         package init(
@@ -169,23 +170,23 @@ package struct DestinationSetup: Sendable {
 
     package var name: String
     package var questions: [Input]
-    /// Keys of the destination that one may want next, as lines of YAML without their `#`.
+    /// Keys of the destination that a person may want next, as lines of YAML without their `#`.
     package var hints: [String] = []
-    /// Lines of the route, without its name, `to` and what becomes of the file.
+    /// Lines of the route, without its name, `to` and the disposal of files.
     package var route: [String] = []
     /// Answers as options, for the help.
     package var example: String?
 
-    /// For a route whose files have the same folders there as here.
+    /// For a route whose files keep their folders at the destination.
     static let mirrored = ["key: \"{dir}/{name}\"              # the same folders there as here"]
 
-    /// Asked only of a destination that stores files for another one.
+    /// Asked only of a destination that stores files for another.
     package static let publicURL = Input(
         "public_url", "Where can its objects be read without a login (their public address)?",
         help: "where objects can be read", example: "https://cdn.example.com")
 }
 
-/// What a destination may say of its server's certificate, where all requests go to one server.
+/// A destination's settings about its server's certificate, where all requests go to one server.
 struct TrustKeys: KeyTable {
     let pin = Key(
         "pin", .string,
@@ -197,7 +198,7 @@ struct TrustKeys: KeyTable {
 }
 
 extension Trust {
-    /// - Throws: `SettingFault` where the pin is none.
+    /// - Throws: `SettingFault` for an invalid pin.
     init(_ values: Section<TrustKeys>) throws(SettingFault) {
         self.init(caFile: values.caFile)
         guard let text = values.pin else { return }
@@ -209,7 +210,7 @@ extension Trust {
 }
 
 extension HTTPClient {
-    /// The pin of the key that a server has now, as `pin:` takes it; nil without TLS.
+    /// The pin of the server's current key, as `pin:` takes it; nil without TLS.
     func serverPin(of url: HTTPURL) async throws(DeliveryError) -> String? {
         try await DeliveryError.onTransfer(await pin(of: url))?.text
     }

@@ -4,29 +4,29 @@ package import InletCore
 package import InletLinux
 package import SystemPackage
 
-/// Seals with AES-GCM, by a key of this machine beside the journal that no backup of it takes along.
+/// Seals with AES-GCM, by a key of this machine. It lies beside the journal, and no backup contains it.
 package struct JournalSeal: Sealing {
     private let key: [UInt8]
 
     private static let size = 32
 
-    /// Takes the key that is in the state directory, or makes one; the caller holds its lock. What was sealed with a key that
-    /// is lost is unknown from then on: uploads are begun anew, and what a token would delete only the server's admin can.
-    /// Where no key can be kept, one serves until the process ends. Blocks.
+    /// Reads the key in the state directory, or makes one; the caller holds the directory's lock. Everything sealed
+    /// with a lost key is unknown from then on: uploads begin anew, and an object that a token would delete needs the
+    /// server's admin. Where no key can be stored, one serves until the process ends. Blocks.
     ///
-    /// - Throws: where a key is that cannot be read now; it is not replaced.
+    /// - Throws: when a key exists but cannot be read now; it is not replaced.
     package init(keptIn directory: FilePath) throws(SystemError) {
         let path = directory.appending(Self.fileName)
         if let bytes = try Self.kept(at: path) {
             key = bytes
         } else {
             key = .unforeseeable(Self.size)
-            // What it seals is good for as long as this process runs.
+            // Seals for as long as this process runs.
             try? DurableFile.write(key, to: path, mode: 0o600, asFolderOwner: true)
         }
     }
 
-    /// nil where there is none, or one that is damaged.
+    /// nil where the key is missing or damaged.
     private static func kept(at path: FilePath) throws(SystemError) -> [UInt8]? {
         do throws(SystemError) {
             let bytes = try DurableFile.read(path, limit: 64)
@@ -40,10 +40,10 @@ package struct JournalSeal: Sealing {
 
     // MARK: - Notes
 
-    /// Before the name of a note: the same with what was taken out of it.
+    /// The prefix of the name of a sealed part of a note.
     private static let prefix = "sealed:"
 
-    /// What is left of a note without what only we may know; nil for one without secrets.
+    /// A note with its secrets removed; nil for one without secrets.
     private static func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]? {
         if name == UploadRecord.openingName, let plain = UploadRecord.stripped(note) { return plain }
         return DestinationKinds.all.lazy.compactMap { $0.withoutSecrets(name, note) }.first
@@ -64,7 +64,7 @@ package struct JournalSeal: Sealing {
     package func opened(_ notes: [String: [UInt8]]) -> [String: [UInt8]] {
         var opened = notes.filter { !$0.key.hasPrefix(Self.prefix) }
         for (name, plain) in opened {
-            // One that was sealed for another note of that name opens nothing.
+            // A part sealed for another note of that name does not open.
             guard let sealed = notes[Self.prefix + name], let note = open(sealed, for: name, plain) else { continue }
             opened[name] = note
         }
@@ -96,10 +96,10 @@ package struct JournalSeal: Sealing {
 
     // MARK: - Sealing
 
-    /// Of AES-GCM; what is sealed stands between the two.
+    /// AES-GCM's nonce and tag; the sealed bytes stand between them.
     private static let (nonce, tag) = (Int(INLET_GCM_NONCE), Int(INLET_GCM_TAG))
 
-    /// - Parameter beside: what it is good with only.
+    /// - Parameter beside: the context that opening requires.
     private func seal(_ bytes: [UInt8], for name: String, _ beside: [UInt8] = []) -> [UInt8]? {
         let (nonce, context) = ([UInt8].unforeseeable(Self.nonce), Self.context(name, beside))
         var sealed = [UInt8](repeating: 0, count: bytes.count)
@@ -113,7 +113,7 @@ package struct JournalSeal: Sealing {
         let (nonce, tag) = (Array(bytes.prefix(Self.nonce)), Array(bytes.suffix(Self.tag)))
         let (sealed, context) = (Array(bytes.dropFirst(Self.nonce).dropLast(Self.tag)), Self.context(name, beside))
         var plain = [UInt8](repeating: 0, count: sealed.count)
-        // What does not open was sealed with another key, or changed: it is not known.
+        // Text that does not open was sealed with another key or changed, and is unknown.
         guard inlet_gcm_open(key, nonce, context, context.count, sealed, sealed.count, tag, &plain) else { return nil }
         return plain
     }

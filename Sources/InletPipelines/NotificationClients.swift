@@ -3,7 +3,7 @@ package import InletCore
 internal import InletLinux
 internal import InletTransfer
 
-/// The configured notification receivers that are reached over HTTP.
+/// The configured notification receivers that are reached by HTTP.
 package struct NotificationClients: Sendable {
     /// By receiver; the others are programs.
     package var webhooks: [String: Webhook] = [:]
@@ -30,10 +30,10 @@ extension PipelineFactory {
             timeout: settings.timeout)
     }
 
-    /// To another machine by https, unless somebody says otherwise: who reads the address can speak for this agent, and a ping
-    /// that tells of a failure says what is wrong.
+    /// Another machine needs https unless the configuration allows otherwise: whoever reads the address can speak for
+    /// this agent, and a failure's ping says what is wrong.
     ///
-    /// - Throws: `SettingFault` as `webhook` does.
+    /// - Throws: `SettingFault` as for `webhook`.
     package func ping(_ settings: PingSettings) throws(SettingFault) -> HealthPing {
         let url = try Self.url(
             settings.url, "ping_url", allowHTTP: settings.allowsHTTP, otherwise: "ping_allow_http: true")
@@ -56,15 +56,15 @@ extension PipelineFactory {
     }
 }
 
-/// Tells a monitoring service that we are well, or that we are not (healthchecks.io: "Pinging API"; others know only the plain
-/// address). A ping is worth something only now: it is never repeated or kept.
+/// Reports our health to a monitoring service (healthchecks.io: "Pinging API"; other services know only the plain
+/// address). A ping matters only now, so it is never repeated or stored.
 package struct HealthPing: Sendable {
     package enum Signal: Sendable, Equatable {
         case start
         case success
         case fail(String)
 
-        /// What goes below the address; nil for the plain one, which every service knows.
+        /// The path below the address; nil for the plain one, which every service knows.
         var suffix: String? {
             switch self {
             case .start: "start"
@@ -76,9 +76,9 @@ package struct HealthPing: Sendable {
 
     package enum Outcome: Sendable, Equatable {
         case taken
-        /// The service answers, but does not know this signal.
+        /// The service answers, but does not support this signal.
         case unknown
-        /// What went wrong; names the host only.
+        /// The fault; names only the host.
         case failed(String)
         case cancelled
     }
@@ -110,19 +110,19 @@ package struct HealthPing: Sendable {
     }
 }
 
-/// What became of a try to tell somebody something.
+/// The outcome of an attempt to notify a receiver.
 package enum NotificationOutcome: Sendable, Equatable {
     case taken
-    /// The receiver does not answer, or has no time: nothing else would get through either.
+    /// The receiver does not answer, or asks for time: no other notice would arrive either.
     case unanswered(after: Duration?, reason: String)
-    /// The receiver answers, but does not take this notice. At most `tries` in all, where that is not nil.
+    /// The receiver answers, but refuses this notice. At most `tries` in all, where that is not nil.
     case refused(reason: String, tries: Int?)
-    /// It must not be tried again.
+    /// Another attempt is useless.
     case gone(reason: String)
     case cancelled
 }
 
-/// Posts notices to one address. Reasons name its host only: the rest of the address may be a credential.
+/// Posts notices to one address. Reasons name only its host: the rest of the address may be a credential.
 package struct Webhook: Sendable {
     let url: HTTPURL
     let signature: WebhookSignature?
@@ -133,7 +133,7 @@ package struct Webhook: Sendable {
 
     /// Posts `body`, a JSON object, once.
     ///
-    /// - Parameter id: the same for every try, so that a receiver can tell a repetition (`webhook-id`).
+    /// - Parameter id: the same for every attempt, so that a receiver can recognise a repetition (`webhook-id`).
     package func post(_ body: [UInt8], id: String, at now: WallTime) async -> NotificationOutcome {
         let time = now.milliseconds / 1000
         var headers: HTTPFields = [
@@ -151,9 +151,9 @@ package struct Webhook: Sendable {
         }
     }
 
-    /// Only 2xx is success; a redirect is not followed: a signed notice goes to the address that was configured, or nowhere.
+    /// Only 2xx is success. Redirects are not followed: a signed notice goes to the configured address or nowhere.
     static func outcome(_ answer: HTTPResponse, from url: HTTPURL, now: WallTime) -> NotificationOutcome {
-        // Many servers quote the path of what they refuse.
+        // Many servers quote the path that they refuse.
         var answer = answer
         answer.body = url.hidingItself(in: Array(answer.body.prefix(16 << 10)))
         let said = DeliveryError.excerpt(answer)
@@ -172,25 +172,25 @@ extension HTTPURL {
     /// `text` without this address's path, where it quotes the address.
     func hidingPath(in text: String) -> String { text.replacing(redacted, with: "\(scheme)://\(authority)") }
 
-    /// `bytes` without this address's path and query, and without their parts, where they stand for themselves.
+    /// `bytes` without this address's path and query, and without their parts where these stand alone.
     func hidingItself(in bytes: [UInt8]) -> [UInt8] {
         Redactor(quotable.map { Secret($0) }).redacted(bytes)
     }
 
-    /// What may be a credential, as it is on the wire and as a server may have read it.
+    /// The parts that may be credentials, as sent and as a server may have decoded them.
     private var quotable: [String] {
         let query = text.firstIndex(of: "?").map { text[$0...].dropFirst() } ?? ""
-        // Shorter ones are no credentials, but pieces of words.
+        // Shorter parts are not credentials, but pieces of words.
         let parts = (path.split(separator: "/") + query.split { "&=;#".contains($0) }).filter { $0.utf8.count >= 6 }
         let whole = [path[...], query].filter { $0.utf8.count > 1 }
         return (whole + parts).flatMap { [String($0), Percent.decode($0)] }
     }
 }
 
-/// How a receiver knows that a notice is from us and whole: Standard Webhooks 1.0.0, and besides it GitHub's older
-/// `X-Hub-Signature-256`, which says nothing of the time.
+/// Proves to a receiver that a notice is ours and complete: Standard Webhooks 1.0.0, and also GitHub's older
+/// `X-Hub-Signature-256`, which does not cover the time.
 struct WebhookSignature: Sendable {
-    /// A secret that begins so is base64 of the key's bytes (Standard Webhooks 1.0.0, "Signature scheme").
+    /// A secret with this prefix is base64 of the key's bytes (Standard Webhooks 1.0.0, "Signature scheme").
     static let prefix = "whsec_"
 
     private let key: [UInt8]
@@ -211,8 +211,8 @@ struct WebhookSignature: Sendable {
     }
 
     /// - Parameters:
-    ///   - id: the same for every try of a notice.
-    ///   - time: of this try, in seconds since 1970: receivers refuse what is minutes old.
+    ///   - id: the same for every attempt of a notice.
+    ///   - time: of this attempt, in seconds since 1970; receivers refuse notices that are minutes old.
     func headers(id: String, time: Int64, body: [UInt8]) -> HTTPFields {
         let signed = Array("\(id).\(time).".utf8) + body
         let hub = MessageCode(key: text).code(of: body).hex

@@ -4,42 +4,43 @@ internal import InletTransfer
 internal import Synchronization
 package import SystemPackage
 
-/// Where files go: the one seam of Inlet with many implementations. This comment is the contract;
+/// Delivers to a destination: Inlet's one seam with many implementations. This comment is the contract;
 /// `PipelineContractTests` runs it over every implementation.
 ///
-/// `deliver` makes the bytes of `source` visible under `order.key`, whole or not at all, and returns only with a proof.
-/// * The key, the media type and the fields were frozen at admission: every attempt uses the same ones, and delivering
+/// `deliver` makes the bytes of `source` visible under `order.key`, completely or not at all, and returns only with a
+/// proof.
+/// * The key, the media type and the fields are frozen at admission: every attempt uses the same ones, and delivering
 ///   twice leaves one object.
 /// * The source is read through the given descriptor, by offset, and never held in memory.
-/// * Before anything becomes visible the source must still be what `order.source` says; otherwise `.sourceChanged` or
-///   `.sourceGone` is thrown, and then nothing is visible under the key.
-/// * What the next attempt needs is put in the checkpoint *before* the step that it remembers is relied upon.
-/// * Cancelling the task ends the attempt within 200 ms; within a second where a lock has to be given back. Its checkpoint
-///   stays; `abandon` removes what it left.
-/// * When `attempt.isStopping` turns true, no new step begins; running ones may end; then `.cancelled` is thrown.
-/// * A different file that is under the key already is never overwritten where the destination can tell.
+/// * Before anything becomes visible the source must still match `order.source`. Otherwise it throws `.sourceChanged`
+///   or `.sourceGone`, and nothing is visible under the key.
+/// * Whatever the next attempt needs is in the checkpoint *before* a step relies on it.
+/// * Cancelling the task ends the attempt within 200 ms, or within a second where a lock must be released. Its
+///   checkpoint stays; `abandon` removes its remains.
+/// * When `attempt.isStopping` becomes true, no new step begins, running ones may end, and then it throws `.cancelled`.
+/// * It never overwrites a different file under the key where the destination can tell.
 /// * Errors carry their verdict; an error without one is a defect.
 package protocol Pipeline: Sendable {
-    /// Delivers, or goes on with an earlier attempt at the same order.
+    /// Delivers, or continues an earlier attempt at the same order.
     func deliver(
         _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws(DeliveryError) -> DeliveryOutcome
 
-    /// Goes on without the source, which `path` does not name any more, where all its bytes have left; nil elsewhere.
-    /// What was sent whole is then delivered, rather than dropped with the only copy that may be left.
+    /// Continues without the source, which `path` no longer names, where all its bytes have been sent; nil elsewhere. A
+    /// complete upload is then delivered, rather than dropped with what may be the only copy left.
     func conclude(
         _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws(DeliveryError) -> DeliveryOutcome?
 
-    /// Removes what attempts at `order` left at the destination. Idempotent: nothing left is success.
+    /// Removes the remains of attempts at `order` from the destination. Idempotent: nothing left is success.
     func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError)
 
-    /// Of a checkpoint whose rest `abandon` has removed, the notes that are still good: a retry goes on with them. Nothing of
-    /// them may need removing.
+    /// The notes of a checkpoint that are still good after `abandon`: a retry continues with them. None of them may
+    /// need removing.
     func reusable(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]]
 
-    /// Whether the destination answers and takes our credentials; leaves nothing behind.
-    /// - Returns: what it said, in a few words.
+    /// Whether the destination answers and accepts our credentials; leaves nothing behind.
+    /// - Returns: its answer, in a few words.
     func probe() async throws(DeliveryError) -> String
 }
 
@@ -51,65 +52,65 @@ extension Pipeline {
     package func reusable(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]] { [:] }
 }
 
-/// How an attempt ended without an error.
+/// The end of an attempt without an error.
 package enum DeliveryOutcome: Sendable, Equatable {
     case delivered(Proof)
-    /// The destination works on it; come back then. The worker is free meanwhile, and the delivery goes on in the light
-    /// lane: nothing of size is left to send.
+    /// The destination is working on it; come back then. The worker is free meanwhile, and the delivery continues in
+    /// the light lane: nothing sizeable is left to send.
     ///
-    /// `saying` is what the destination is doing ("generating pictures, 81 %"); it is shown as the delivery's reason.
+    /// `saying` describes the destination's work ("generating pictures, 81 %") and is shown as the delivery's reason.
     case waiting(until: WallTime, saying: String? = nil)
 }
 
-/// A configured destination: its pipeline, and how much of it may run at once.
+/// A configured destination: its pipeline, and its limits on parallel work.
 package struct Destination: Sendable {
     package var name: String
     package var type: String
     package var pipeline: any Pipeline
-    /// Files larger than this take a worker; others share `connections`.
+    /// Larger files take a worker; others share `connections`.
     package var smallLimit: Int64
     package var connections: Int
-    /// Big transfers to this destination at once; nil = as many as there are workers.
+    /// Big transfers to this destination at once; nil = the number of workers.
     package var maxInFlight: Int?
-    /// Where it is, as a short sum: what was proved at another address is not claimed for this one. nil = it has none to tell.
+    /// Its address as a short checksum: proofs from another address are not claimed for this one. nil = it has none.
     package var address: String?
-    /// The server that its requests go to; nil for destinations that need no network.
+    /// The server that receives its requests; nil for destinations without a network.
     var server: (url: HTTPURL, trust: Trust)?
-    /// The folder that its keys are paths below; nil for destinations that are none.
+    /// The folder that its keys are relative to; nil for other kinds.
     package var folder: FilePath?
-    /// Whether companions of a file can be stored beside it; the type's.
+    /// Whether it can store companions beside their file; a property of the type.
     package var takesSidecars = true
-    /// Templates for the destination's own fields, for files that no route gave them to.
+    /// Templates for the destination's own fields, for files whose route sets none.
     package var fields: [String: KeyTemplate] = [:]
-    /// The extension of a test object: one that the destination takes.
+    /// The extension of a test object: one that the destination accepts.
     package var testExtension = "txt"
-    /// Why nothing is sent there just to try it; nil where a test object may be.
+    /// Why it gets no test object; nil where it may get one.
     package var untried: String?
-    /// The folder for what it gives back of what it was sent; nil for destinations that give nothing.
+    /// The folder for the results of delivered files; nil for destinations without results.
     package var results: FilePath?
-    /// The pin of the server's public key, for destinations that can be told one; nil without TLS.
+    /// The pin of the server's public key, for destinations that accept one; nil without TLS.
     package var serverPin: (@Sendable () async throws(DeliveryError) -> String?)?
-    /// Deletes what a proof is about, and says so, where the destination lets us.
+    /// Deletes the object of a proof and reports it, where the destination allows that.
     package var undo: (@Sendable (Proof) async throws(DeliveryError) -> String)?
-    /// What a destination that only registers files needs of another one, which holds their bytes; nil for destinations that
-    /// take the bytes themselves. `isNeeded` tells whether the file at a path below its root, with its rendered fields, must be
-    /// there first; others are read by the registration itself.
+    /// For a destination that only registers files: its need of another destination that holds their bytes. nil for
+    /// destinations that take the bytes themselves. `isNeeded` tells whether the file at a path below its root, with
+    /// its rendered fields, must be there first; the registration itself reads other files.
     package var storage: (destination: String, isNeeded: @Sendable (FilePath, _ fields: [String: String]) -> Bool)?
-    /// What it takes the fields of the file at this path below its root to mean; nil for destinations that add nothing.
+    /// Its reading of the fields of the file at this path below its root; nil for destinations that add nothing.
     package var reading: (@Sendable (_ path: FilePath, _ fields: [String: String]) -> FieldReading)?
-    /// Whether it wants one more delivery for each unit, after those of all the unit's files to it have ended.
+    /// Whether it wants one more delivery for each unit, after the unit's last file there.
     package var closesBatches = false
-    /// Gives a token for requests to the destination; the command line asks the running agent for it, so that nobody else
-    /// refreshes what the agent uses. Given a token that the server has refused, another one.
+    /// Returns a token for requests to the destination. The command line asks the running agent for it, so that nobody
+    /// else refreshes the agent's token. Given a token that the server has refused, returns another.
     package var accessToken: (@Sendable (_ refused: Secret?) async throws(DeliveryError) -> Secret)?
-    /// Called once an hour, also while nothing is delivered: keeps credentials alive that end when they are not used.
+    /// Called once an hour, even while nothing is delivered: keeps credentials alive that end when unused.
     package var keepAlive: (@Sendable () async throws(DeliveryError) -> Void)?
-    /// What to say of such credentials, as `loginWarning` words it; nil while all is well.
+    /// A warning about such credentials, in the words of `loginWarning`; nil while they are fine.
     package var expiry: (@Sendable (_ now: WallTime) async -> String?)?
 
     /// - Parameters:
-    ///   - server: reached with or without TLS, it is the same one.
-    ///   - rest: what else tells one place there from another, such as a bucket.
+    ///   - server: the same with or without TLS.
+    ///   - rest: whatever else distinguishes places there, such as a bucket.
     mutating func setAddress(_ server: HTTPURL, _ rest: String = "") {
         let place = server.redacted.drop { $0 != ":" }.drop { ":/".contains($0) }
         setAddress("\(place)/\(rest)")
@@ -121,11 +122,11 @@ package struct Destination: Sendable {
         address = String(Checksum.sha256("\(type) \(place)".utf8).hex.prefix(Self.addressLength))
     }
 
-    /// A login that ends when it is not renewed: a person hears of it two days before, while there is time to do something.
+    /// A login that ends unless it is renewed: a person is warned two days before, with time to act.
     ///
     /// - Parameters:
-    ///   - time: when it was last renewed.
-    ///   - life: how long it lasts from then.
+    ///   - time: its last renewal.
+    ///   - life: its duration from then.
     package static func loginWarning(
         renewedAt time: WallTime, lasts life: Duration, remedy: String, now: WallTime
     ) -> String? {
@@ -137,26 +138,26 @@ package struct Destination: Sendable {
             + "see why it cannot be renewed, or \(remedy)"
     }
 
-    /// By their names, of those that have one.
+    /// By name, for those that have one.
     package static func addresses(_ destinations: [Destination]) -> [String: String] {
         destinations.reduce(into: [:]) { $0[$1.name] = $1.address }
     }
 
-    /// Each proof has it; two places of one destination are all that it must tell apart.
+    /// Every proof has it; it need only distinguish two places of one destination.
     private static let addressLength = 12
 }
 
-/// What a destination makes of a file's fields before anything is sent, for people who ask beforehand: what was decided where a
-/// field leaves it open, by the field's name, and why the file would be refused, and what to do about it.
+/// A destination's reading of a file's fields before anything is sent, for people who ask: the decision where a field
+/// leaves it open, by the field's name; and why the file would be refused, with the remedy.
 package typealias FieldReading = (decided: [String: String], objection: String?)
 
-/// What an attempt is given beside the file and the order.
+/// Everything an attempt gets besides the file and the order.
 package struct Attempt: Sendable {
     package internal(set) var checkpoint: CheckpointLog
-    /// Counts the bytes that went out, for progress.
+    /// Counts the bytes sent, for progress.
     let meter = TransferMeter()
     private let steps = StepMeter()
-    /// What of it waits for a limit.
+    /// The parts of it that wait for a limit.
     let note = ThrottleWaits()
     package let isStopping: @Sendable () -> Bool
 
@@ -165,19 +166,20 @@ package struct Attempt: Sendable {
         self.isStopping = isStopping
     }
 
-    /// Bytes that have left for the destination so far.
+    /// Bytes sent to the destination so far.
     package var bytesSent: Int64 { meter.bytesSent }
 
-    /// Says how far the delivery is, where bytes do not tell: shown by `status` and in progress lines, kept nowhere.
+    /// Reports the delivery's progress where bytes do not tell: shown by `status` and in progress lines, stored
+    /// nowhere.
     package func report(_ progress: StepProgress) { steps.set(progress) }
 
-    /// What was reported last; nil where bytes tell all.
+    /// The last report; nil where bytes tell everything.
     package var progress: StepProgress? { steps.last }
 
-    /// Whether it waits for bytes under a limit at this moment.
+    /// Whether it is waiting for bytes under a limit now.
     package var isHeld: Bool { note.isHeld }
 
-    /// Runs `body`, whose requests `isHeld` is about.
+    /// Runs `body`, whose requests `isHeld` describes.
     package func noting<Value: Sendable>(_ body: @Sendable () async -> Value) async -> Value {
         await ThrottleWaits.$current.withValue(note) { await body() }
     }
@@ -190,16 +192,16 @@ private final class StepMeter: Sendable {
     func set(_ progress: StepProgress) { self.progress.withLock { $0 = progress } }
 }
 
-/// The durable notes of one delivery, kept by the journal between attempts.
+/// The durable notes of one delivery, which the journal keeps between attempts.
 ///
-/// `CheckpointName.mayBeVisible` is the one name that the journal knows too: while it is there, the key is never given to
+/// `CheckpointName.mayBeVisible` is the one name that the journal knows too: while it exists, the key is never given to
 /// another file.
 package struct CheckpointLog: Sendable {
-    /// The notes as they were when the attempt began.
+    /// The notes at the start of the attempt.
     package let entries: [String: [UInt8]]
     /// Adds or replaces notes; durable when it returns.
     package let put: @Sendable ([String: [UInt8]]) async throws(DeliveryError) -> Void
-    /// Forgets all notes and remembers these, at once; durable when it returns.
+    /// Replaces all notes by these, in one step; durable when it returns.
     package let replace: @Sendable ([String: [UInt8]]) async throws(DeliveryError) -> Void
 
     package init(
@@ -211,19 +213,19 @@ package struct CheckpointLog: Sendable {
         self.replace = replace
     }
 
-    /// The log as an attempt would find it after `replace(entries)`.
+    /// The checkpoint as an attempt would find it after `replace(entries)`.
     func replaced(with entries: [String: [UInt8]]) -> CheckpointLog {
         CheckpointLog(entries: entries, write: put, replace: replace)
     }
 
-    /// Adds notes of something that cannot be taken back, as soon as the journal can be written; gives up only when the task
-    /// is cancelled.
+    /// Adds notes of an irreversible step as soon as the journal can be written; gives up only when the task is
+    /// cancelled.
     package func putPersistently(_ entries: [String: [UInt8]]) async {
         while true {
             do throws(DeliveryError) {
                 return try await put(entries)
             } catch {
-                // What keeps the journal from being written is said by those who watch it.
+                // The journal's watchers report why it cannot be written.
                 if Task.isCancelled { return }
             }
             await Task.rest(for: .seconds(1))
@@ -232,10 +234,10 @@ package struct CheckpointLog: Sendable {
 }
 
 extension SourceFile {
-    /// Checks that it is still what was admitted.
+    /// Checks that it is still the admitted file.
     ///
-    /// - Throws: `.sourceGone` when the path names no file, `.sourceChanged` when it names another one or the content may
-    ///   differ, and an outage of this machine's when that cannot be known now.
+    /// - Throws: `.sourceGone` when the path names no file, `.sourceChanged` when it names another or the content may
+    ///   differ, and an outage of this machine when that is unknown now.
     func requireUnchanged(since order: DeliveryOrder) throws(DeliveryError) {
         let (naming, now) = try DeliveryError.onReading((self.naming(), self.identity()))
         switch naming {
@@ -256,7 +258,7 @@ extension SourceFile {
     }
 }
 
-/// Checksums of sources outside a delivery: for keys that contain one, and for files that were touched after theirs.
+/// Checksums of sources outside a delivery: for keys that contain one, and for files that were touched later.
 package enum SourceDigests {
     /// The SHA-256 of the whole file, read on `pool`.
     ///
@@ -278,7 +280,7 @@ package enum SourceDigests {
         return algorithms.compactMap { sums[$0] }
     }
 
-    /// Whether the file still has the content that was proved, computed in the way it was proved.
+    /// Whether the file still has the proved content, computed as in the proof.
     package static func matches(
         _ content: ContentHash, _ source: SourceFile, on pool: BlockingPool,
         progress: @escaping @Sendable () -> Void = {}

@@ -4,23 +4,23 @@ internal import InletTransfer
 internal import Synchronization
 package import SystemPackage
 
-/// Makes destinations from settings, with what all of them share: connections, limits and threads.
+/// Makes destinations from settings, with shared connections, limits and threads.
 package final class PipelineFactory: Sendable {
-    /// Where hashing happens; each folder has its own threads for copies.
+    /// Threads for hashing; each folder has its own for copies.
     let pool: BlockingPool
-    /// What the destinations' uploads are held to, each in the lane of its name.
+    /// The limits on uploads, in a lane of each destination's name.
     let throttle = Throttle()
     private let kinds: [any DestinationKind]
     private let userAgent: String
     private let longestStall: Duration?
-    /// What everything goes through that has no proxy of its own.
+    /// The proxy of everything without its own.
     private let proxies: ProxyRules
-    /// Where renewed logins are kept.
+    /// The folder of renewed logins.
     let tokens: FilePath?
     /// Reads `markers.yaml` and `session.yaml`.
     let readYAML: YAMLReading?
-    /// One client, and so one set of connections, for each set of trusted certificates and each number of connections. Those
-    /// that use it keep it: without a destination that still needs it, its threads and connections go.
+    /// One client, and so one set of connections, for each set of trusted certificates and each number of connections.
+    /// Its users keep it: its threads and connections go with the last destination that needs it.
     private let clients = Mutex<[Needs: Known]>([:])
 
     private struct Known {
@@ -34,12 +34,13 @@ package final class PipelineFactory: Sendable {
     }
 
     /// - Parameters:
-    ///   - tokens: the folder for logins that renew themselves (`state_dir/tokens`); nil leaves destinations that have such
+    ///   - tokens: the folder for logins that renew themselves (`state_dir/tokens`); nil leaves destinations that have
+    /// such
     ///     a login out.
-    ///   - readYAML: for destinations that take YAML files apart; nil where there is none.
-    ///   - proxy: `proxy:` of the whole configuration; nil = as the environment says.
-    ///   - longestStall: as `HTTPClient` has it.
-    ///   - kinds: those that it can make.
+    ///   - readYAML: for destinations that read YAML files; nil where there is no reader.
+    ///   - proxy: `proxy:` of the whole configuration; nil uses the environment.
+    ///   - longestStall: as for `HTTPClient`.
+    ///   - kinds: the kinds that it can make.
     package init(
         pool: BlockingPool, userAgent: String, tokens: FilePath? = nil, readYAML: YAMLReading? = nil,
         proxy: ProxySettings? = nil, longestStall: Duration? = nil,
@@ -65,7 +66,7 @@ package final class PipelineFactory: Sendable {
         return made
     }
 
-    /// How the destination is reached; nil for those that are not reached over the network.
+    /// How the destination is reached; nil for kinds without a network.
     ///
     /// - Throws: `SettingFault` for a proxy that cannot be used.
     package func proxyUse(of made: Destination, _ destination: DestinationSettings) throws(SettingFault) -> ProxyUse? {
@@ -73,21 +74,21 @@ package final class PipelineFactory: Sendable {
         return ProxyUse(url, try client(trust, of: destination))
     }
 
-    /// Sets the rates of everything that the factory's pipelines send.
+    /// Sets the rates of everything that its pipelines send.
     package var valve: BandwidthValve {
         { [throttle] rate, destination in throttle.set(rate, for: destination) }
     }
 
     // MARK: - Connections
 
-    /// The client for what a destination is sent, held to its limits.
+    /// The client for uploads to a destination, within its limits.
     func client(
         for destination: DestinationSettings, _ trust: Trust, connections: Int = 32
     ) throws(SettingFault) -> HTTPClient {
         try client(trust, connections: connections, of: destination).limited(by: throttle.lane(destination.name))
     }
 
-    /// The client for what is not a destination's upload, or no destination's at all.
+    /// The client for other requests.
     func client(
         _ trust: Trust, connections: Int = 32, of destination: DestinationSettings? = nil
     ) throws(SettingFault) -> HTTPClient {
@@ -113,20 +114,20 @@ package final class PipelineFactory: Sendable {
         }
     }
 
-    /// Ends every connection; transfers that still run fail as cancelled.
+    /// Closes every connection; running transfers fail as cancelled.
     package func shutdown() {
         for client in clients.withLock({ $0.values.compactMap(\.client) }) { client.shutdown() }
     }
 }
 
 extension ProxyRules {
-    /// By the configuration, or else by this process's environment.
+    /// From the configuration, otherwise from this process's environment.
     init(_ settings: ProxySettings?) {
         self = settings.map { ProxyRules($0, isOwn: false) } ?? ProxyRules(environment: ProcessSetup.environment)
     }
 }
 
-/// How a destination is reached, for people who ask.
+/// How a destination is reached, in words.
 package struct ProxyUse: Sendable {
     package var choice: ProxyChoice
     private let url: HTTPURL
@@ -140,9 +141,9 @@ package struct ProxyUse: Sendable {
 
     package var proxy: String? { choice.server?.description }
 
-    /// Makes a connection to the destination through the proxy and sends it nothing; without TLS to the proxy alone.
+    /// Connects to the destination through the proxy and sends it nothing; without TLS it connects to the proxy only.
     ///
-    /// - Throws: what is wrong, naming the proxy where it is to blame.
+    /// - Throws: the fault, naming the proxy where it is to blame.
     package func connect() async throws(DeliveryError) {
         try await DeliveryError.onTransfer(await client.connect(to: url))
     }

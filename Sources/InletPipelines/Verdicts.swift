@@ -3,23 +3,23 @@ package import InletLinux
 internal import InletTransfer
 internal import SystemPackage
 
-/// Turns errors of the network and the disk into delivery errors, and answers where a service has no rules of its own. What they
-/// mean for the file, `FailureClassifier` decides.
+/// Turns network and disk errors into delivery errors, and answers where a service has no rules of its own.
+/// `FailureClassifier` decides what they mean for the file.
 extension DeliveryError {
-    /// A request that got no usable answer.
+    /// A request without a usable answer.
     init(_ error: TransferError) {
         let verdict: Verdict =
             switch error.code {
             case .cancelled: .cancelled
             case .sourceChanged: .sourceChanged
-            // A disk that cannot be read just now.
+            // A disk that cannot be read now.
             case .sourceUnreadable: .outage(after: nil)
             case .insecureURL, .forbiddenURL: .giveUp
             default: error.isOutage ? .outage(after: nil) : .retry(after: nil)
             }
         let heard: StepFailure? =
             switch error.code {
-            // A server's URL that is refused, or an address: the next file's would be too.
+            // A server's URL, or an address, that is refused: the next file's would be too.
             case .insecureURL, .forbiddenURL: StepFailure(200, .everybody)
             case .connectionLost, .timedOut, .stalled, .badAnswer, .answerTooLarge: error.isOutage ? nil : .broken
             default: nil
@@ -27,20 +27,20 @@ extension DeliveryError {
         self.init(verdict, error.code, error.reason, heard: heard)
     }
 
-    /// A success status whose content is not what the service answers there.
+    /// A success status with content that the service would not send.
     static func misunderstood(_ text: String, _ status: Int = 200) -> DeliveryError {
         DeliveryError(.retry(after: nil), .badAnswer, text, heard: StepFailure(status, .foreign))
     }
 
-    /// The same without the credentials that a server has put into a URL, which such errors quote.
+    /// The same without credentials that a server put into a URL, which such errors quote.
     func redacted(by redactor: Redactor) -> DeliveryError {
         var error = self
         error.reason = redactor.redacted(reason)
         return error
     }
 
-    /// A source that could not be opened or read. Only one that is not there is gone, and only what is no file is hopeless; all
-    /// else may pass, is this machine's fault, and costs the file no attempt.
+    /// A source that could not be opened or read. Only a missing one is gone, and only something that is not a file is
+    /// hopeless. Any other error may pass: it is this machine's fault, and costs the file no attempt.
     package init(reading error: SystemError) {
         if error.isMissing {
             self.init(.sourceGone, .sourceGone, "\(error)")
@@ -55,8 +55,8 @@ extension DeliveryError {
         }
     }
 
-    /// What writing at a destination that is a folder says, or fetching into one. A disk that is full or not writable is out of
-    /// order for every file: that is an outage, not an attempt.
+    /// An error of writing to a folder destination, or of fetching into a folder. A disk that is full or not writable
+    /// fails every file: an outage, not an attempt.
     init(writing error: SystemError) {
         if error.code == .canceled {
             self.init(.cancelled, .cancelled, "\(error)")
@@ -73,7 +73,7 @@ extension DeliveryError {
         }
     }
 
-    /// A download that failed, also for reasons of the disk that it is written to.
+    /// A failed download, including errors of the disk it is written to.
     init(local error: TransferError) {
         switch error.code {
         case .destinationFull, .destinationUnwritable: self.init(.outage(after: nil), error.code, error.reason)
@@ -82,24 +82,24 @@ extension DeliveryError {
         }
     }
 
-    /// What `call` returns; where it throws, in the agent's terms.
+    /// The result of `call`; translates its errors.
     static func onTransfer<Value>(
         _ call: @autoclosure () async throws(TransferError) -> Value
     ) async throws(DeliveryError) -> Value {
         do { return try await call() } catch { throw DeliveryError(error) }
     }
 
-    /// As `onTransfer`, of what reads a source.
+    /// As `onTransfer`, for reading a source.
     static func onReading<Value>(_ call: @autoclosure () throws(SystemError) -> Value) throws(DeliveryError) -> Value {
         do { return try call() } catch { throw DeliveryError(reading: error) }
     }
 
-    /// As `onTransfer`, of what writes at a destination that is a folder.
+    /// As `onTransfer`, for writing to a folder destination.
     static func onWriting<Value>(_ call: @autoclosure () throws(SystemError) -> Value) throws(DeliveryError) -> Value {
         do { return try call() } catch { throw DeliveryError(writing: error) }
     }
 
-    /// As `onTransfer`, of what reads the fields that a route gives to the file at `path`.
+    /// As `onTransfer`, for reading the fields that a route gives to the file at `path`.
     static func onFields<Value>(
         of path: FilePath, _ call: @autoclosure () throws(SettingFault) -> Value
     ) throws(DeliveryError) -> Value {
@@ -109,7 +109,7 @@ extension DeliveryError {
         }
     }
 
-    /// What `call` returns; nil where it throws one of `codes`, which mean that there is no such thing.
+    /// The result of `call`; nil where it throws one of `codes`, which mean that the thing does not exist.
     @discardableResult
     static func ignoring<Value>(
         _ codes: ErrorCode..., in call: @autoclosure () async throws(DeliveryError) -> Value
@@ -120,26 +120,26 @@ extension DeliveryError {
         }
     }
 
-    /// Waits; `what` says for what, where it is cancelled.
+    /// Waits; `what` names the reason in case it is cancelled.
     static func sleep(for time: Duration, _ what: String) async throws(DeliveryError) {
         guard await Task.rest(for: time) else {
             throw DeliveryError(.cancelled, .cancelled, "cancelled while \(what)")
         }
     }
 
-    /// An answer that is not a success.
+    /// An answer other than a success.
     ///
     /// - Parameters:
-    ///   - what: the step, e.g. `creating the upload at api.example`.
-    ///   - form: how the service says no.
-    ///   - secretsMatter: whether 401 and 403 are about our credentials, rather than about a presigned URL.
+    ///   - what: the step, such as `creating the upload at api.example`.
+    ///   - form: the service's form of refusals.
+    ///   - secretsMatter: whether 401 and 403 concern our credentials, rather than a presigned URL.
     init(_ response: HTTPResponse, _ what: String, in form: ErrorFormat, secretsMatter: Bool, now: WallTime) {
         let heard = form.heard(response, secretsMatter: secretsMatter)
         let text = Self.answered(what, response, Self.said(response))
         let check = heard.word == .credentials ? "; check this destination's credentials" : ""
         self.init(response, text + Self.remedy(heard, response) + check, secretsMatter, now)
         self.heard = heard
-        // A page does not say that an object is missing.
+        // A web page does not prove that an object is missing.
         if code == .notFound, response.isPage || response.isHostsOwn {
             (verdict, code) = (.outage(after: asked), .badAnswer)
         }
@@ -164,12 +164,12 @@ extension DeliveryError {
         }
     }
 
-    /// The sentence that every error of an answer begins with.
+    /// The common start of every error about an answer.
     static func answered(_ what: String, _ response: HTTPResponse, _ said: String) -> String {
         "\(what) was answered with \(response.status)" + (said.isEmpty ? "" : ": \(said)")
     }
 
-    /// The same error as a service's own rules have it: in whose words it was said, and what to do about it.
+    /// The same error by a service's own rules: whose words it quotes, and the remedy.
     func heard(_ heard: StepFailure, _ response: HTTPResponse, hasRemedy: Bool = true) -> DeliveryError {
         var error = self
         error.heard = heard
@@ -177,12 +177,12 @@ extension DeliveryError {
         return error
     }
 
-    /// Behind the reason of an answer that leads elsewhere; empty for every other.
+    /// Appended to the reason of a redirect; empty for other answers.
     static func redirect(_ code: ErrorCode) -> String {
         code == .redirected ? " (a redirect, which is never followed; correct the url)" : ""
     }
 
-    /// What to do about an answer, most of all one of something in the service's place; empty where nothing is known.
+    /// The remedy for an answer, most of all one from something in the service's place; empty where none is known.
     static func remedy(_ heard: StepFailure, _ response: HTTPResponse) -> String {
         let said = String(decoding: response.body.prefix(2000), as: UTF8.self).lowercased()
         if said.contains("entitytoosmall") { return "; the store wants larger parts: raise part_size" }
@@ -198,7 +198,7 @@ extension DeliveryError {
         }
     }
 
-    /// What nginx, Go and Apache say to plain HTTP at a port of TLS.
+    /// The words of nginx, Go and Apache for plain HTTP at a TLS port.
     private static let plainAtTLS = [
         "plain http request was sent to https port", "http request to an https server",
         "speaking plain http to an ssl-enabled server port",
@@ -207,7 +207,7 @@ extension DeliveryError {
     /// The agent is stopping, so no new step begins.
     static let stopping = DeliveryError(.cancelled, .cancelled, "the agent is stopping; this goes on at its next start")
 
-    /// What an answer says, without our own credentials: the Code and Message of a store, or the beginning of its text.
+    /// The answer's words, without our own credentials: a store's Code and Message, or the start of its text.
     static func said(_ response: HTTPResponse) -> String {
         guard let error = response.storeError else {
             return response.isPage ? excerpt(Array(response.plainText(16 << 10).utf8)) : excerpt(response)
@@ -216,12 +216,12 @@ extension DeliveryError {
         return excerpt(Array(words.joined(separator: ": ").utf8))
     }
 
-    /// The beginning of an answer's text, without our own credentials.
+    /// The start of an answer's text, without our own credentials.
     static func excerpt(_ response: HTTPResponse) -> String {
         excerpt(response.redactor.redacted(Array(response.body.prefix(16 << 10))))
     }
 
-    /// The beginning of an answer's text, made safe to print and without what may be a presigned URL or a piece of one.
+    /// The start of an answer's text, safe to print and without anything that may be part of a presigned URL.
     static func excerpt(_ body: [UInt8]) -> String {
         let text = DisplayText.escape(body.prefix(300))
         let words = text.split(separator: " ").map { isSecretive($0) ? "[URL]" : String($0) }
@@ -237,7 +237,7 @@ extension DeliveryError {
 }
 
 extension KeyedMutex {
-    /// - Throws: `.cancelled` when the task is cancelled before its turn; what `body` throws.
+    /// - Throws: `.cancelled` when the task is cancelled before its turn, and the errors of `body`.
     func alone<Value>(
         _ name: String, _ body: () async throws(DeliveryError) -> Value
     ) async throws(DeliveryError) -> Value {
@@ -246,7 +246,7 @@ extension KeyedMutex {
     }
 }
 
-/// Does what is good to do and need not succeed: the comment at each call says why nothing is lost where it fails.
+/// Does optional work: the comment at each call says why nothing is lost where it fails.
 func bestEffort(_ call: @autoclosure () async throws -> Void) async {
     do { try await call() } catch {}
 }
@@ -257,10 +257,10 @@ extension Result {
     }
 }
 
-/// How a service speaks when it refuses: what is said otherwise comes from something that stands before it, or in its place.
+/// The form of a service's refusals: any other words come from something in front of it, or in its place.
 enum ErrorFormat: Sendable {
     case json
-    /// JSON, or plain words; an answer without any is its framework's.
+    /// JSON or plain words; an answer without any comes from its framework.
     case words
     case xml
 
@@ -273,7 +273,7 @@ enum ErrorFormat: Sendable {
         }
     }
 
-    /// What an answer with this status says, where the service has no words of its own for it.
+    /// The meaning of an answer with this status where the service has no words of its own.
     func heard(_ response: HTTPResponse, secretsMatter: Bool = false) -> StepFailure {
         let isOwn = isOwn(response)
         if secretsMatter, isOwn, response.status == 401 || response.status == 403 {
@@ -284,15 +284,15 @@ enum ErrorFormat: Sendable {
 }
 
 extension HTTPResponse {
-    /// Whether it is, or calls itself, a web page.
+    /// Whether it is a web page, or claims to be.
     var isPage: Bool {
         if header("Content-Type")?.lowercased().contains("html") ?? false { return true }
         let head = String(decoding: body.prefix(200), as: UTF8.self).drop { $0.isWhitespace }.lowercased()
         return head.hasPrefix("<!doctype html") || head.hasPrefix("<html") || head.hasPrefix("<head")
     }
 
-    /// Whether a platform or a router has answered for the service behind it: Railway while there is none, Cloudflare in its own
-    /// JSON, Traefik and Envoy in plain words.
+    /// Whether a platform or router has answered for the service behind it: Railway while there is none, Cloudflare in
+    /// its own JSON, Traefik and Envoy in plain words.
     var isHostsOwn: Bool {
         if header("X-Railway-Fallback") != nil { return true }
         let head = String(decoding: body.prefix(40), as: UTF8.self)
@@ -300,10 +300,10 @@ extension HTTPResponse {
         return header("cf-ray") != nil && said?["cloudflare_error"]?.boolean == true
     }
 
-    /// A refusal as an S3 store has it; nil for every other.
+    /// A refusal in an S3 store's form; nil for other answers.
     var storeError: XMLElement? { xmlBody.flatMap { $0.name == "Error" ? $0 : nil } }
 
-    /// A refusal as JSON; nil for one that is longer than any is.
+    /// A refusal as JSON; nil for one longer than any real one.
     fileprivate var said: JSONValue? { body.count <= 1 << 20 ? jsonBody : nil }
 
     private static let routersWords = ["404 page not found", "no healthy upstream", "upstream connect error"]

@@ -4,15 +4,15 @@ internal import InletTransfer
 internal import Synchronization
 internal import SystemPackage
 
-/// A destination that can be asked whether it still has what it was given, for `inlet verify`.
+/// A destination that can be asked whether it still has a delivered object, for `inlet verify`.
 package protocol DeliveryVerifying: Sendable {
-    /// Compares what the destination has with the proof that the journal keeps. Changes nothing anywhere.
+    /// Compares the destination's object with the proof in the journal. Changes nothing.
     ///
-    /// - Throws: where the destination cannot be asked now; what it says of the object itself is a `Verification`.
+    /// - Throws: when the destination cannot be asked now; its answer about the object is a `Verification`.
     func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification
 
-    /// Whether it finds things by the key alone, whoever has sent them. A service that finds them by numbers of its own
-    /// can tell nothing of what another program sent.
+    /// Whether it finds objects by key alone, whoever sent them. A service that finds them by its own numbers knows
+    /// nothing of other programs' uploads.
     var findsByKey: Bool { get }
 }
 
@@ -22,9 +22,9 @@ extension DeliveryVerifying {
 
 package struct VerifyOrder: Sendable {
     package var proof: Proof
-    /// Checksums of the whole content, where any were computed besides the proof's.
+    /// Checksums of the whole content that were computed besides the proof's.
     package var digests: [Digest]
-    /// Whether every byte is read; otherwise the destination's word is taken.
+    /// Whether to read every byte; otherwise the destination's word counts.
     package var readsBytes: Bool
 
     package init(proof: Proof, digests: [Digest] = [], readsBytes: Bool = false) {
@@ -33,23 +33,23 @@ package struct VerifyOrder: Sendable {
         self.readsBytes = readsBytes
     }
 
-    /// Whether reading tells more than looking: there is a checksum to compare with.
+    /// Whether reading proves more than looking: there is a checksum to compare with.
     var comparesBytes: Bool { readsBytes && (proof.content != nil || !digests.isEmpty) }
 
     /// The verdict on a length and a tag, without reading the object.
     ///
-    /// - Parameter etag: as the destination gives it now; nil where it gives none.
+    /// - Parameter etag: the destination's current tag; nil where it has none.
     func compare(size: Int64, etag: String?) -> Verification {
         guard size == proof.size else { return .differs("it has \(size) bytes, not \(proof.size)") }
         guard let was = proof.etag.map({ ETagVerifier.bare($0) }), !was.isEmpty,
             let now = etag.map({ ETagVerifier.bare($0) }), !now.isEmpty
         else { return .same("length") }
         if was == now { return .same("length, tag") }
-        // One that says another tag when it composes may keep the one of S3 all the same.
+        // A store whose tag differs at composition may still keep S3's afterwards.
         if let content = proof.content, content.partSize != nil, now.hasPrefix(content.digest.hex + "-") {
             return .same("length, tag")
         }
-        // Some stores, such as rclone's, give what they composed of parts a tag of another kind once they have it.
+        // Some stores, such as rclone's, later give a composed object a tag of another kind.
         if was.contains("-"), !now.contains("-") {
             return .cannotTell(
                 "this store changed its tag, from \(was) to \(DisplayText.escape(now)); --read compares its bytes")
@@ -59,26 +59,26 @@ package struct VerifyOrder: Sendable {
     }
 }
 
-/// What became of something that was delivered.
+/// The present state of a delivered object.
 package enum Verification: Sendable, Equatable {
-    /// It is there; the text says what was compared.
+    /// It is there; the text names the comparison.
     case same(String)
     /// Something else is there, or not all of it.
     case differs(String)
     case missing(String)
-    /// This destination has no way to tell.
+    /// This destination cannot tell.
     case cannotTell(String)
 
-    /// What an error says that came with one file, while the folder itself is there: nothing about the other files.
+    /// An error for one file while the folder itself is there: it says nothing about the other files.
     init(_ error: SystemError) throws(DeliveryError) {
-        // A bad sector loses what is on it, and no more.
+        // A bad sector loses only the data on it.
         if error.isDeviceFault {
             self = .differs("cannot be read: \(error)")
         } else if error.isPermission || error.isLinked {
-            // What a symlink leads to is not what was delivered, nor does it say that this is gone.
+            // A symlink's target was not delivered, nor does it prove that the file is gone.
             self = .cannotTell("\(error)")
         } else if error.isMissing {
-            // It went between the look and the read.
+            // It vanished between the look and the read.
             self = .missing("\(error)")
         } else if error.isNotRegular {
             self = .differs("\(error)")
@@ -90,7 +90,7 @@ package enum Verification: Sendable, Equatable {
     }
 }
 
-/// Compares the bytes of an object, as they come, with what is known of them: length, checksums of the whole, and the checksum
+/// Compares an object's bytes, as they arrive, with the known facts: length, checksums of the whole, and the checksum
 /// over parts that a multipart upload has.
 struct ContentCheck {
     private let size: Int64
@@ -116,7 +116,7 @@ struct ContentCheck {
         SliceHasher(composite.map { [$0.digest.algorithm] } ?? [])
     }
 
-    /// Whether more has come than belongs there.
+    /// Whether more bytes arrived than belong there.
     var isTooLong: Bool { count > size }
 
     mutating func update(_ bytes: UnsafeRawBufferPointer) {
@@ -141,7 +141,7 @@ struct ContentCheck {
         part = Self.hasher(composite)
     }
 
-    /// What they are, once all have come.
+    /// The verdict, once all bytes have arrived.
     mutating func finish() -> Verification {
         guard count == size else { return .differs("it has \(count) bytes, not \(size)") }
         let sums = whole.finish()
@@ -164,8 +164,8 @@ struct ContentCheck {
     }
 }
 
-/// Checks an answer's body while it comes. It hashes on the transfer's thread, which pieces of this size take a fraction of
-/// a millisecond each: a verification has its connections to itself.
+/// Checks an answer's body as it arrives. It hashes on the transfer's thread, where pieces of this size take a fraction
+/// of a millisecond each: a verification has its own connections.
 final class CheckingSink: ResponseSink {
     private let state: Mutex<ContentCheck>
 
@@ -178,23 +178,23 @@ final class CheckingSink: ResponseSink {
             state.update(piece)
             return state.isTooLong
         }
-        // What else comes can change nothing, and may have no end.
+        // The rest cannot change the verdict, and may be endless.
         if isTooLong { throw TransferError(.answerTooLarge, "more came than belongs there", isOutage: false) }
     }
 
-    /// Whether it has ended the answer because there was more of it than belongs there.
+    /// Whether it cut the answer short because it was too long.
     var isTooLong: Bool { state.withLock { $0.isTooLong } }
 
     func finish() -> Verification { state.withLock { $0.finish() } }
 }
 
 extension HTTPClient {
-    /// Reads all that `request`, a GET, answers with, and compares it; nil where the answer is none of an object.
+    /// Reads the whole answer to `request`, a GET, and compares it; nil where the answer is not an object's.
     func check(
         _ request: HTTPRequest, _ order: VerifyOrder
     ) async throws(DeliveryError) -> (verification: Verification?, answer: HTTPResponse) {
         var request = request
-        // As long as bytes come, and no more of them than are expected.
+        // As long as bytes arrive, and no more than expected.
         request.answerDeadline = .seconds(365 * 86_400)
         let sink = CheckingSink(order)
         do {

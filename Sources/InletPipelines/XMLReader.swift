@@ -6,9 +6,9 @@ struct XMLElement: Sendable, Equatable {
     var text = ""
     var children: [XMLElement] = []
 
-    /// The root of `bytes`; nil for what is no XML as `XMLReader` reads it, where it does not matter why.
+    /// The root of `bytes`; nil for text that `XMLReader` cannot read, where the reason does not matter.
     init?(_ bytes: [UInt8], most: Int = XMLReader.elementLimit) {
-        // Whoever reports it shows the text itself.
+        // Callers that report it show the text itself.
         guard let root = try? XMLReader.read(bytes, most: most) else { return nil }
         self = root
     }
@@ -22,7 +22,7 @@ struct XMLElement: Sendable, Equatable {
     func integer(_ name: String) -> Int64? { text(of: name).flatMap { Int64($0) } }
 }
 
-/// Reads the XML that S3 stores answer with: elements, text, the five entities and character references.
+/// Reads the XML of S3 stores' answers: elements, text, the five entities and character references.
 ///
 /// Document types are refused, so nothing can expand; attributes are skipped; depth and number of elements are bounded.
 struct XMLReader {
@@ -42,7 +42,7 @@ struct XMLReader {
     private var elements = 0
     private let most: Int
 
-    /// The root element of `bytes`, which has at most `most` elements below it.
+    /// The root element of `bytes`, with at most `most` elements below it.
     static func read(_ bytes: [UInt8], most: Int = elementLimit) throws(Fault) -> XMLElement {
         var reader = XMLReader(bytes: bytes, most: most)
         let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
@@ -50,7 +50,7 @@ struct XMLReader {
         return try reader.document()
     }
 
-    /// Elements that are open, outermost first; the root ends the loop.
+    /// Open elements, outermost first; the root ends the loop.
     private mutating func document() throws(Fault) -> XMLElement {
         var open: [(element: XMLElement, text: [UInt8])] = []
         while position < bytes.count {
@@ -83,7 +83,7 @@ struct XMLReader {
         throw .malformed
     }
 
-    /// Text between tags. Outside the root only white space may stand.
+    /// Text between tags. Only white space may stand outside the root.
     private mutating func characters(_ open: inout [(element: XMLElement, text: [UInt8])]) throws(Fault) {
         while position < bytes.count, bytes[position] != UInt8(ascii: "<") {
             let byte = bytes[position]
@@ -118,7 +118,7 @@ struct XMLReader {
         return Array(String(Character(scalar)).utf8)
     }
 
-    /// A start tag: its name without prefix, and whether it ends itself. Attributes are skipped.
+    /// A start tag: its name without prefix, and whether it closes itself. Attributes are skipped.
     private mutating func start(depth: Int) throws(Fault) -> (name: String, isEmpty: Bool) {
         elements += 1
         guard elements <= most else { throw .tooMany }
@@ -164,7 +164,7 @@ struct XMLReader {
         return String(decoding: name, as: UTF8.self)
     }
 
-    /// `element`, if nothing but space and comments follows it.
+    /// `element`, if only space and comments follow it.
     private mutating func alone(_ element: XMLElement) throws(Fault) -> XMLElement {
         while position < bytes.count {
             if Self.isSpace(bytes[position]) {
@@ -180,7 +180,7 @@ struct XMLReader {
 
     private func follows(_ text: String) -> Bool { bytes[position...].starts(with: text.utf8) }
 
-    /// Steps over `start … end`, if it is there whole.
+    /// Skips `start … end`, if it is complete.
     private mutating func skips(_ start: String, to end: String) -> Bool {
         guard follows(start),
             let range = bytes[(position + start.utf8.count)...].firstRange(of: Array(end.utf8))
@@ -189,7 +189,7 @@ struct XMLReader {
         return true
     }
 
-    /// What stands between here and `end`, stepping over both.
+    /// The text up to `end`; skips both.
     private mutating func rest(after count: Int, to end: String) throws(Fault) -> ArraySlice<UInt8> {
         let body = bytes[(position + count)...]
         guard let range = body.firstRange(of: Array(end.utf8)) else { throw .malformed }

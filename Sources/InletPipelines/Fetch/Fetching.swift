@@ -4,7 +4,7 @@ package import InletTransfer
 internal import Synchronization
 package import SystemPackage
 
-/// A destination whose objects can be fetched by their keys, for `inlet fetch`.
+/// A destination whose objects can be fetched by key, for `inlet fetch`.
 package protocol ObjectReading: Sendable {
     /// Fetches the object under `key`, or the rest of it.
     ///
@@ -16,7 +16,7 @@ package struct ListedObject: Sendable, Equatable {
     package var key: String
     /// Bytes.
     package var size: Int64
-    /// RFC 3339, as the store gives it.
+    /// RFC 3339, from the store.
     package var modified: String
     /// Without quotes.
     package var etag: String
@@ -24,56 +24,56 @@ package struct ListedObject: Sendable, Equatable {
 
 /// A destination whose objects can be listed and removed, for `inlet storage list` and `inlet check --upload`.
 package protocol ObjectListing: Sendable {
-    /// Gives every object whose key begins with `prefix` to `each`, in the store's order, a page at a time.
+    /// Passes every object whose key begins with `prefix` to `each`, in the store's order, a page at a time.
     func list(prefix: String, each: @Sendable ([ListedObject]) throws -> Void) async throws
 
     /// The same destination, sending every file in parts, however small.
     var composing: any Pipeline { get }
 
-    /// Whether a second object under `key`, which has one, is refused, as `if_exists` needs it, when it comes in one request and
-    /// when it is composed of parts; nil where the settings do not need it.
+    /// Whether a second object under a used `key` is refused, as `if_exists` requires: once for a single request, once
+    /// for an object composed of parts. nil where the settings do not need it.
     func refusesSecond(_ key: String) async throws(DeliveryError) -> (whole: Bool, composed: Bool)?
 
-    /// Removes one object; only what Inlet itself put there to try.
+    /// Removes one object; only test objects of Inlet's own.
     func remove(_ key: String) async throws(DeliveryError)
 }
 
-/// What is fetched, and as what; and how far it is, for whoever shows it while it runs.
+/// The object to fetch, the file it becomes, and its progress for display.
 package final class FetchOrder: Sendable {
     private let wanted: Download
     private let state = Mutex<(received: Int64, total: Int64?, resumed: Int64, hasAsked: Bool)>((0, nil, 0, false))
 
     /// - Parameters:
-    ///   - file: what it becomes; its folder must exist.
-    ///   - sha256: what its content must have.
-    ///   - isReplacing: whether a file that is there goes.
+    ///   - file: the result; its folder must exist.
+    ///   - sha256: the required checksum of its content.
+    ///   - isReplacing: whether to replace an existing file.
     package init(file: FilePath, sha256: Digest? = nil, replaces isReplacing: Bool = false) {
         wanted = Download(target: file, digest: sha256, replaces: isReplacing)
     }
 
-    /// Notes here what it has got.
+    /// The bytes received are recorded here.
     var download: Download {
         var download = wanted
         download.progress = { self.note(done: $0, of: $1) }
         return download
     }
 
-    /// Bytes that are here, those of an earlier fetch included.
+    /// Bytes received, including those of an earlier fetch.
     package var received: Int64 { state.withLock { $0.received } }
-    /// All bytes, once the server has said so.
+    /// The total, once the server has told it.
     package var total: Int64? { state.withLock { $0.total } }
-    /// Bytes that an earlier fetch had got, and that were gone on with.
+    /// Bytes of an earlier fetch that this one continued.
     package var resumed: Int64 { state.withLock { $0.resumed } }
 
     private func note(done: Int64, of total: Int64?) {
         state.withLock { state in
             (state.received, state.total) = (done, total)
-            // A server that begins anew sends what was here already.
+            // A server that begins anew sends again what was received.
             if done <= state.resumed { state.resumed = 0 }
         }
     }
 
-    /// The fields of a request: the first one's range begins behind what an earlier fetch has left.
+    /// The fields of a request: the first one's range begins after the bytes of an earlier fetch.
     func note(asking headers: HTTPFields) {
         let range = headers.first { $0.name.lowercased() == "range" }?.value
         let from = range.flatMap { Int64($0.drop { !$0.isNumber }.prefix { $0.isNumber }) } ?? 0
@@ -84,10 +84,10 @@ package final class FetchOrder: Sendable {
     }
 }
 
-/// Fetches one file with several requests where one is not enough: each goes on where the last one broke off.
+/// Fetches one file with as many requests as it needs: each continues where the last one broke off.
 package struct Fetching: Sendable {
-    /// What the next request has to carry: `Range` and `If-Range`, or nothing, to be signed where fields are; and the status
-    /// that the last one was refused with: a presigned URL is to be asked for anew.
+    /// The fields of the next request: `Range` and `If-Range`, or none, to be signed where fields are. And the status
+    /// of the last refusal: a presigned URL must then be renewed.
     package typealias Try = (headers: HTTPFields, refusal: Int?)
 
     private let client: HTTPClient
@@ -100,12 +100,12 @@ package struct Fetching: Sendable {
         downloader = Downloader(client: client, pool: pool)
     }
 
-    /// Tries that bring fewer new bytes count as failed: a server must not keep us asking for ever, one byte at a time.
+    /// Attempts with fewer new bytes count as failed: a server must not keep us asking for ever, one byte at a time.
     private static let leastProgress: Int64 = 16 << 10
-    /// What the same request again cannot get over.
+    /// Errors that repeating the request cannot cure.
     private static let isFinal: Set<ErrorCode> = [.notFound, .destinationFull, .destinationUnwritable]
 
-    /// Fetches `download`, or the rest of what an earlier call or process has left of it.
+    /// Fetches `download`, or the rest that an earlier call or process left.
     ///
     /// - Parameter request: makes each request: a GET with `Try.headers` among its fields.
     /// - Throws: what `request` throws; `.notFound`, `.unauthorized` … for answers; `.corrupted`, `.answerTooLarge`,
@@ -127,7 +127,7 @@ package struct Fetching: Sendable {
     ) async throws(DeliveryError) -> Downloaded {
         var (failed, mismatches, refusal): (Int, Int, Int?) = (0, 0, nil)
         var hasAll = false
-        // A server that takes back what it sent brings nothing new by sending it again.
+        // A server that takes back bytes it sent brings nothing new by sending them again.
         var most = open.position
         while true {
             if isStopping() { throw .stopping }
@@ -144,7 +144,7 @@ package struct Fetching: Sendable {
                 let hasProgressed = open.position >= most + Self.leastProgress
                 failed = hasProgressed ? 1 : failed + 1
                 if hasProgressed { most = open.position }
-                // All of it came, twice: it is what the server has.
+                // All of it came, twice: this is the server's content.
                 if error.code == .corrupted || hasAll && error.code == .badAnswer { mismatches += 1 }
                 hasAll = false
                 if mismatches == 2 { throw error }

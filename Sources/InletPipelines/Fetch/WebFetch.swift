@@ -3,28 +3,28 @@ package import InletCore
 internal import InletLinux
 package import InletTransfer
 
-/// Fetches files from addresses that a person named; nothing secret is sent, so redirects may be followed.
+/// Fetches files from addresses that a person named. It sends no secrets, so redirects may be followed.
 package final class WebFetch: Sendable {
     private let client: HTTPClient
     private let pool = BlockingPool(name: "fetch", threads: 1)
 
-    /// Redirects of one address.
+    /// The most redirects of one address.
     private static let mostHops = 5
 
-    /// - Parameter proxy: `proxy:` of the configuration, where there is one; nil = as the environment says.
+    /// - Parameter proxy: `proxy:` of the configuration, where there is one; nil uses the environment.
     package init(userAgent: String, proxy: ProxySettings? = nil) {
         client = HTTPClient(threads: 1, userAgent: userAgent, proxies: ProxyRules(proxy))
     }
 
-    /// - Throws: `.forbiddenURL` and `.insecureURL` for an address, or one that it leads to, that is neither https nor on
-    ///   this machine; `.redirected` for too many of them; otherwise as `Fetching`.
+    /// - Throws: `.forbiddenURL` and `.insecureURL` for an address, or one that it redirects to, that is neither https
+    ///   nor on this machine; `.redirected` for too many redirects; otherwise as `Fetching`.
     package func fetch(_ address: String, _ order: FetchOrder) async throws(DeliveryError) -> Downloaded {
         let named: HTTPURL
         do throws(TransferError) {
             named = try HTTPURL(address, rules: .configured(allowHTTP: false))
         } catch {
             guard error.code == .insecureURL else { throw DeliveryError(error) }
-            // Only to show it.
+            // For display only.
             let shown = (try? HTTPURL(address, rules: .configured(allowHTTP: true)))?.redacted ?? "the address"
             throw DeliveryError(
                 .giveUp, error.code, "\(shown) is not encrypted; only https is fetched, except from this machine")
@@ -35,11 +35,11 @@ package final class WebFetch: Sendable {
         }
     }
 
-    /// Where redirects lead. What does not answer to HEAD, as presigned addresses do not, is asked by GET alone.
+    /// Follows redirects. An address that does not answer HEAD, as presigned ones do not, gets only the GET.
     private func destination(of named: HTTPURL) async throws(DeliveryError) -> HTTPURL {
         var url = named
         for _ in 0..<Self.mostHops {
-            // The GET says what is wrong.
+            // The GET reports the fault.
             guard let response = try? await client.send(HTTPRequest("HEAD", url)),
                 (300..<400).contains(response.status),
                 let location = response.header("Location")

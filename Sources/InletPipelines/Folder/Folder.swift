@@ -2,16 +2,16 @@ package import InletCore
 internal import InletLinux
 package import SystemPackage
 
-/// What a `type: folder` destination is told: a local or mounted folder.
+/// The settings of a `type: folder` destination: a local or mounted folder.
 package struct FolderSettings: Sendable {
     package enum Verify: String, Sendable, CaseIterable {
-        /// The copy is read back from the disk and its SHA-256 compared with the source's.
+        /// Reads the copy back from the disk and compares its SHA-256 with the source's.
         case readBack = "read-back"
-        /// Only the length is compared.
+        /// Compares only the length.
         case size
     }
 
-    /// Must exist: a missing folder is an unmounted disk, not one to be made.
+    /// Must exist: a missing folder means an unmounted disk, so Inlet does not create it.
     package var path: FilePath
     package var verify: Verify
     /// Bytes that must stay free on its file system.

@@ -3,26 +3,26 @@ package import InletLinux
 internal import InletTransfer
 internal import SystemPackage
 
-/// Copies into another folder: temporary name, fsync, read back from the disk, rename that never overwrites, fsync of the
-/// folder. Everything runs on the destination's own pool, because every call to a mounted folder may block.
+/// Copies into another folder: temporary name, fsync, read back from the disk, rename that never overwrites, fsync of
+/// the folder. Everything runs on the destination's own pool, because any call to a mounted folder may block.
 package struct FolderPipeline: Pipeline {
     let settings: FolderSettings
-    /// Its own: where the folder does not answer, all of them may hang.
+    /// Its own threads: where the folder does not answer, all of them may hang.
     let pool: BlockingPool
     /// For reading sources.
     private let hashing: BlockingPool
     /// Set while a copy may have left a temporary file behind.
     private static let copyingNote = "copying"
-    /// More files of one spelling are no collection of cards.
+    /// More files of one spelling are not a collection of cards.
     private static let mostTwins = 1000
 
     package init(settings: FolderSettings, pool: BlockingPool, hashing: BlockingPool? = nil) {
         (self.settings, self.pool, self.hashing) = (settings, pool, hashing ?? pool)
     }
 
-    /// Delivers under the order's key; where the folder shows another file under that, whose name is spelled otherwise, under
-    /// `key_2`, `key_3`…, which the proof says: exFAT, FAT, NTFS and SMB do not tell `IMG.JPG` from `img.jpg`, HFS+ not one normal
-    /// form from another. Every attempt goes through the same names.
+    /// Delivers under the order's key. Where the folder shows another file under it, whose name is spelled differently,
+    /// it delivers under `key_2`, `key_3`…, as the proof says: exFAT, FAT, NTFS and SMB do not distinguish `IMG.JPG`
+    /// from `img.jpg`, nor HFS+ normal forms. Every attempt tries the same names.
     package func deliver(
         _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws(DeliveryError) -> DeliveryOutcome {
@@ -46,7 +46,7 @@ package struct FolderPipeline: Pipeline {
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
         guard checkpoint[Self.copyingNote] != nil else { return }
         try await withTaskExecutorPreference(pool) { () async throws(DeliveryError) in
-            // What lies on an unmounted disk is still there.
+            // Files on an unmounted disk are still there.
             _ = try requireFolder()
             let (target, name) = try place(order.key, order)
             if let folder = try find(target.removingLastComponent()) {
@@ -55,7 +55,7 @@ package struct FolderPipeline: Pipeline {
         }
     }
 
-    /// Makes and removes a file in the folder.
+    /// Creates and removes a file in the folder.
     package func probe() async throws(DeliveryError) -> String {
         try await withTaskExecutorPreference(pool) { () async throws(DeliveryError) in
             let folder = try requireFolder()
@@ -72,9 +72,9 @@ package struct FolderPipeline: Pipeline {
 
     // MARK: - Steps
 
-    /// The copy cannot be gone on with after a restart, so from its first byte to its final name it is one step.
+    /// A copy cannot continue after a restart, so it is one step from its first byte to its final name.
     ///
-    /// - Parameter key: the order's, or one of those that it has where others are spelled alike.
+    /// - Parameter key: the order's key, or one of its variants where others have the same spelling.
     private func copyIn(
         _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt, key: String
     ) async throws(DeliveryError) -> Proof {
@@ -84,7 +84,7 @@ package struct FolderPipeline: Pipeline {
         let name = try place(order.key, order).name
         let directory = target.removingLastComponent()
         try requireNames(key, in: try requireFolder())
-        // First, because they take the space that is asked for next.
+        // First, because they take the space that is measured next.
         if let folder = try find(directory) {
             if attempt.checkpoint.entries[Self.copyingNote] != nil {
                 FileCopy.removeLeftovers(of: name, in: folder)
@@ -92,7 +92,7 @@ package struct FolderPipeline: Pipeline {
             if let proof = try await existing(target, in: folder, source, order, key) { return proof }
         }
         try requireSpace(for: order.source.size)
-        // From here on it is this one, whatever is put in its place.
+        // From here on this folder is used, even if it is replaced.
         let folder = try DeliveryError.onWriting(Folder.making(directory, mode: 0o755))
         let wanted = settings.verify == .readBack ? try await SourceDigests.sha256(of: source, on: hashing) : nil
         if attempt.isStopping() { throw .stopping }
@@ -101,9 +101,9 @@ package struct FolderPipeline: Pipeline {
         do {
             try await publish(temporary, as: target, in: folder, source, order, wanted)
         } catch {
-            // What stays is removed by the next attempt, or when the file is given up.
+            // The next attempt removes a leftover, or giving up the file does.
             await bestEffort(try folder.remove(temporary))
-            // The answer to our own rename can be lost (NFS), and is then repeated as a refusal.
+            // The answer to our own rename can be lost (NFS); a repeated one is then refused.
             if error.code == .destinationExists,
                 let proof = try await existing(target, in: folder, source, order, key)
             {
@@ -124,7 +124,7 @@ package struct FolderPipeline: Pipeline {
         return (settings.path.pushing(key), name)
     }
 
-    /// The configured folder, which may be a symlink that an administrator has made.
+    /// The configured folder, which may be an administrator's symlink.
     func requireFolder() throws(DeliveryError) -> Folder {
         do {
             return try Folder(settings.path)
@@ -138,8 +138,8 @@ package struct FolderPipeline: Pipeline {
         }
     }
 
-    /// A folder at or below it; nil where that is not there. One behind somebody else's symlink is in nobody's way for long:
-    /// what goes there is tried again, and then a person is asked.
+    /// A folder at or below it; nil where it is missing. A folder behind a stranger's symlink fails the file after its
+    /// attempts, and a person decides.
     private func find(_ directory: FilePath) throws(DeliveryError) -> Folder? {
         do {
             return try Folder(directory)
@@ -159,8 +159,8 @@ package struct FolderPipeline: Pipeline {
         }
     }
 
-    /// A proof when the target holds these very bytes already (the answer of an earlier attempt was lost). Lengths alone
-    /// would prove nothing here, so the bytes are compared whatever `verify` says.
+    /// A proof when the target already holds these bytes (an earlier attempt's answer was lost). Equal lengths prove
+    /// nothing here, so the bytes are compared whatever `verify` says.
     private func existing(
         _ target: FilePath, in folder: Folder, _ source: SourceFile, _ order: DeliveryOrder, _ key: String
     ) async throws(DeliveryError) -> Proof? {
@@ -187,8 +187,8 @@ package struct FolderPipeline: Pipeline {
             content: digest.map { ContentHash(digest: $0, partSize: nil) }, etag: nil, url: target.display)
     }
 
-    /// Before anything is made or copied: whether the file system can have each name of the key, which a template may make
-    /// longer than any file's. Trying again would not help.
+    /// Before anything is created or copied: whether the file system accepts each name of the key, which a template may
+    /// make longer than any file's. Another attempt would not help.
     private func requireNames(_ key: String, in top: Folder) throws(DeliveryError) {
         for name in FilePath(key).components {
             if try DeliveryError.onWriting(top.canHold(name)) { continue }
@@ -199,7 +199,7 @@ package struct FolderPipeline: Pipeline {
         }
     }
 
-    /// Whether what is at `path` has another name there.
+    /// Whether the file at `path` has another name there.
     private static func isSpelledOtherwise(_ path: FilePath) throws(DeliveryError) -> Bool {
         do throws(SystemError) {
             guard let name = path.lastComponent else { return false }
@@ -241,7 +241,7 @@ package struct FolderPipeline: Pipeline {
         }
     }
 
-    /// The copy must be what was read; then, and while the source is still what was admitted, it gets its name.
+    /// The copy gets its name only if it equals the bytes read, and while the source is still the admitted file.
     private func publish(
         _ copy: FilePath.Component, as target: FilePath, in folder: Folder, _ source: SourceFile,
         _ order: DeliveryOrder, _ wanted: Digest?
@@ -271,8 +271,8 @@ package struct FolderPipeline: Pipeline {
         }
     }
 
-    /// Whether the disk gives back what was `wanted` when the source was read. The source may have been written to between the
-    /// two readings: that is no fault of the disk, and is thrown.
+    /// Whether the disk returns the bytes `wanted` from the first reading of the source. Throws if the source was
+    /// written to between the two readings: that is not the disk's fault.
     private func holds(
         _ wanted: Digest, _ name: FilePath.Component, in folder: Folder, _ source: SourceFile, _ order: DeliveryOrder
     ) async throws(DeliveryError) -> Bool {

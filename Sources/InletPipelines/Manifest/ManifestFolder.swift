@@ -2,15 +2,15 @@ package import InletCore
 package import InletLinux
 package import SystemPackage
 
-/// Puts checksum lists into a folder. Nothing that somebody else wrote is replaced, and doing it again changes nothing.
-/// Every call blocks.
+/// Writes checksum lists into a folder. It replaces no file of anybody else, and repeating it changes nothing. Every
+/// call blocks.
 package struct ManifestFolder: Sendable {
-    /// `isNew`: whether it was written now; false when an earlier try had done it.
+    /// `isNew`: whether it was written now, rather than by an earlier attempt.
     package typealias Written = (path: FilePath, isNew: Bool)
 
     private let folder: FilePath
 
-    /// - Parameter folder: it must be there.
+    /// - Parameter folder: must exist.
     package init(_ folder: FilePath) { self.folder = folder }
 
     private static let listLimit = 256 << 20
@@ -18,7 +18,8 @@ package struct ManifestFolder: Sendable {
     private static let chainName: FilePath.Component = "ascmhl_chain.xml"
     private static let historyName: FilePath = "ascmhl"
 
-    /// Writes a list that stands alone as `STEM.mhl`, or `STEM_2.mhl`… where that is another's. nil: nothing to list.
+    /// Writes a list without a history as `STEM.mhl`, or `STEM_2.mhl`… where that belongs to another. nil: nothing to
+    /// list.
     package func writeList(
         _ content: ManifestContent, _ format: ManifestRule.Format, stem: String
     ) throws(SystemError) -> Written? {
@@ -41,10 +42,10 @@ package struct ManifestFolder: Sendable {
     /// Adds a generation to the folder's history, or begins one.
     ///
     /// - Parameters:
-    ///   - name: what the list is called after.
-    ///   - mayAppend: whether the unit has ended before, so that a history may hold a list of that end.
-    /// - Returns: nil where a list that stands alone must do: there is another's history, one that cannot be read, or one that
-    ///   knows another content of one of the files; or there is nothing to list.
+    ///   - name: the base of the list's file name.
+    ///   - mayAppend: whether the unit has ended before, so that the history may hold a list of that end.
+    /// - Returns: nil where only a list without a history is possible: the history is another's, unreadable, or records
+    ///   another content of one of the files. Also nil when there is nothing to list.
     package func writeGeneration(
         _ content: ManifestContent, name: String, mayAppend: Bool
     ) throws(SystemError) -> Written? {
@@ -70,7 +71,7 @@ package struct ManifestFolder: Sendable {
         }
         history.link(number, listName, try Self.read(listName, in: place))
         let chain = MediaHashList.chain(history.links)
-        // One that cannot be read is written anew, which says what is wrong.
+        // An unreadable list is written again, which reports the fault.
         if !Self.holds(chain, Self.chainName, in: place) {
             try place.write(chain, to: Self.chainName, mode: 0o644)
             written.isNew = true
@@ -78,28 +79,28 @@ package struct ManifestFolder: Sendable {
         return written
     }
 
-    /// The last generation where it says what is to be said now: a try of ours that may not have come to the chain. A unit may
-    /// end twice within the second that names have.
+    /// The last generation where it already has the content to write: an earlier attempt of ours may not have reached
+    /// the chain. A unit may end twice within the second that names have.
     private func earlierTry(
         _ content: ManifestContent, _ generations: [(number: Int, name: String)], _ ending: String, in place: Folder?
     ) throws(SystemError) -> (number: Int, name: String)? {
         guard let place, let last = generations.last, last.name.hasSuffix(ending) else { return nil }
         var said = ManifestHistory()
         let bytes = try Self.read(last.name, in: place)
-        // A list that does not parse is none that this one could repeat.
+        // This list cannot be a repetition of an unreadable one.
         let isRead = said.add(generation: bytes, called: last.name)
         let paths = Set(content.listed(.ascmhl).entries.map { Array($0.path.utf8) })
         return isRead && said.paths == paths && !said.contradicts(content) ? last : nil
     }
 
-    /// Under its own name only when it is whole. `isTaken` when something else has the name.
+    /// Gets its name only when complete. `isTaken` when the name exists.
     private func publish(_ document: [UInt8], as text: String, in folder: Folder) throws(SystemError) -> Written {
         let path = folder.path.appending(text)
         guard let name = FilePath.Component(text), let draft = FilePath.Component(".\(text).tmp") else {
             throw SystemError(call: "create", path: path, code: .invalidArgument)
         }
         if case .missing = try folder.look(name) {
-            // Of a try that was killed: verifiers would take it for a new file.
+            // Left by a killed attempt: verifiers would take it for a new file.
             FileCopy.removeLeftovers(of: draft, in: folder)
             try folder.write(document, to: draft, mode: 0o644)
             try folder.rename(draft, to: folder, name)
@@ -114,11 +115,11 @@ package struct ManifestFolder: Sendable {
 
     /// Whether the file has these bytes.
     private static func holds(_ bytes: [UInt8], _ name: FilePath.Component, in folder: Folder) -> Bool {
-        // What cannot be read is another file, or none.
+        // An unreadable file counts as another.
         (try? folder.read(name, limit: bytes.count)) == bytes
     }
 
-    /// The history's folder; nil where there is none. No symlink is followed to it.
+    /// The history's folder; nil where there is none. Follows no symlink.
     private static func history(in top: Folder) throws(SystemError) -> Folder? {
         do throws(SystemError) {
             return try top.folder(historyName)
@@ -146,7 +147,7 @@ package struct ManifestFolder: Sendable {
         return found.sorted { $0.number < $1.number }
     }
 
-    /// nil for what cannot be read as one.
+    /// nil for an unreadable history.
     private func history(
         _ generations: [(number: Int, name: String)], in place: Folder?
     ) throws(SystemError) -> ManifestHistory? {
@@ -154,7 +155,7 @@ package struct ManifestFolder: Sendable {
         guard let place else { return history }
         if try place.look(Self.chainName) != .missing {
             let bytes = try place.read(Self.chainName, limit: Self.listLimit)
-            // A history that does not parse is nothing to go on with.
+            // An unreadable history cannot be continued.
             guard history.add(chain: bytes) else { return nil }
         }
         for (number, name) in generations {
@@ -172,10 +173,10 @@ package struct ManifestFolder: Sendable {
     }
 }
 
-/// An ASC MHL history as it stands in a folder: what a further generation must go with.
+/// An ASC MHL history in a folder, which a further generation must continue.
 struct ManifestHistory: Sendable {
-    /// What earlier generations say of a file: its digests in hexadecimal, by the names of their algorithms; the first
-    /// of each counts, as for the reference tool.
+    /// Earlier generations' records of a file: its digests in hexadecimal, by algorithm; the first of each counts, as
+    /// for the reference tool.
     private(set) var files: [[UInt8]: [String: String]] = [:]
     private(set) var links: [MediaHashList.Link] = []
     /// The program that wrote a list, by the list's name.
@@ -186,8 +187,8 @@ struct ManifestHistory: Sendable {
 
     var paths: Set<[UInt8]> { Set(files.keys) }
 
-    /// The number that a list's name begins with, by the reference tool's rule: four digits or more, then `_` or the end.
-    /// nil for what is not a generation.
+    /// The number at the start of a list's name, by the reference tool's rule: four digits or more, then `_` or the
+    /// end. nil for other names.
     static func number(of name: String) -> Int? {
         guard name.hasSuffix(".mhl"), !name.hasPrefix("._"), !name.contains("/") else { return nil }
         let digits = name.dropLast(4).prefix { $0.isASCII && $0.isNumber }
@@ -195,7 +196,7 @@ struct ManifestHistory: Sendable {
         return digits.count >= 4 && (rest.isEmpty || rest.hasPrefix("_") && rest.count > 1) ? Int(digits) : nil
     }
 
-    /// Adds a generation, oldest first. - Returns: false for what is not a list.
+    /// Adds a generation, oldest first. - Returns: false for anything but a list.
     mutating func add(generation bytes: [UInt8], called name: String) -> Bool {
         guard let list = XMLElement(bytes, most: Self.mostElements), list.name == "hashlist" else { return false }
         tools[name] = list.children.first { $0.name == "creatorinfo" }?.text(of: "tool")
@@ -209,7 +210,7 @@ struct ManifestHistory: Sendable {
         return true
     }
 
-    /// Takes the chain file's entries. - Returns: false for what is not a chain.
+    /// Reads the chain file's entries. - Returns: false for anything but a chain.
     mutating func add(chain bytes: [UInt8]) -> Bool {
         guard let chain = XMLElement(bytes), chain.name == "ascmhldirectory" else { return false }
         for link in chain.all("hashlist") {
@@ -220,14 +221,14 @@ struct ManifestHistory: Sendable {
         return true
     }
 
-    /// Puts a list that is there in the chain, unless the chain has it.
+    /// Adds an existing list to the chain, unless the chain has it.
     mutating func link(_ number: Int, _ name: String, _ bytes: [UInt8]) {
         if links.contains(where: { $0.name == name }) { return }
         links.append((number, name, MediaHashList.c4(of: bytes)))
     }
 
-    /// Whether an earlier end of the same unit wrote one of its lists: called after `name`, and since the unit began. The
-    /// reference tool, too, calls its lists after the folder.
+    /// Whether an earlier end of the same unit wrote one of its lists: named after `name`, and since the unit began.
+    /// The reference tool also names its lists after the folder.
     func holdsList(of content: ManifestContent, name: String) -> Bool {
         let ours = "_\(name)_"
         let began = ManifestContent.stamp(content.startedAt)
@@ -239,7 +240,7 @@ struct ManifestHistory: Sendable {
         }
     }
 
-    /// Whether a file that it knows has another content now: the first record of a path stands for ever.
+    /// Whether a file in it has another content now: the first record of a path stands for ever.
     func contradicts(_ content: ManifestContent) -> Bool {
         content.entries.contains { entry in
             files[entry.path.bytes]?[entry.digest.algorithm.rawValue].map { $0 != entry.digest.hex } ?? false

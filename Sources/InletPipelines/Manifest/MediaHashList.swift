@@ -1,7 +1,7 @@
 package import InletCore
 package import SystemPackage
 
-/// What a checksum list says: the files of one unit as one reader finds them, below one folder.
+/// The content of a checksum list: one unit's files below one folder.
 package struct ManifestContent: Sendable, Equatable {
     package struct Entry: Sendable, Equatable {
         /// Below the list's folder.
@@ -23,17 +23,17 @@ package struct ManifestContent: Sendable, Equatable {
     }
 
     package var startedAt: WallTime
-    /// When the unit's last file was finished; the list's own date, so that writing it again gives the same bytes.
+    /// When the unit's last file was finished; also the list's own date, so that writing it again gives the same bytes.
     package var endedAt: WallTime
     package var host: String
     /// Inlet's.
     package var version: String
     package var entries: [Entry]
-    /// Files that lie below the folder too and are not listed, for lack of a checksum: not to be taken for foreign.
+    /// Files below the folder that the list omits for lack of a checksum: readers must not take them for foreign.
     package var unlisted: [FilePath] = []
-    /// What readers may look for in vain: a name each, and why it is not among the entries.
+    /// Files that readers may miss: a name each, and why it has no entry.
     package var absent: [String] = []
-    /// What else a reader should know, a sentence each.
+    /// Further notes for readers, a sentence each.
     package var notes: [String] = []
 
     package init(startedAt: WallTime, endedAt: WallTime, host: String, version: String, entries: [Entry]) {
@@ -53,8 +53,8 @@ package struct ManifestContent: Sendable, Equatable {
             .replacing(":", with: "") + "Z"
     }
 
-    /// The entries that `format` can hold, each with its path as text, by path; and the notes, the last of which names what
-    /// the list lacks.
+    /// The entries that `format` can hold, each with its path as text, by path; and the notes, whose last one names the
+    /// omitted files.
     func listed(_ format: ManifestRule.Format) -> (entries: [(path: String, entry: Entry)], notes: [String]) {
         var listed: [(path: String, entry: Entry)] = []
         var leftOut = absent
@@ -93,8 +93,8 @@ package enum MediaHashList {
     /// The document; nil when there is nothing to list, because the schema has no empty list.
     ///
     /// - Parameters:
-    ///   - known: the paths that earlier generations of its history have, as UTF-8: names that look alike are different files.
-    ///   - name: of a list by itself, the name that it has beside its files: readers are told to ignore that; nil for a
+    ///   - known: the paths in earlier generations of its history, as UTF-8: names that look alike are different files.
+    ///   - name: for a list without a history, its own file name, which readers must ignore; nil for a
     ///     generation of a history.
     package static func document(
         _ content: ManifestContent, known: Set<[UInt8]> = [], alone name: String? = nil
@@ -122,7 +122,7 @@ package enum MediaHashList {
         return Array((text + "  </hashes>\n</hashlist>\n").utf8)
     }
 
-    /// What the lists say that they are written by.
+    /// The program name in the lists.
     static let tool = "Inlet"
 
     private static let declaration = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
@@ -141,7 +141,7 @@ package enum MediaHashList {
         if let own { patterns.append(pattern(own)) }
         var text = "  <processinfo>\n" + XMLText.element(2, "process", own == nil ? "transfer" : "flatten")
         if !patterns.isEmpty {
-            // A list of its own takes the place of the format's defaults, so they are repeated.
+            // A list of patterns replaces the format's defaults, so they are repeated.
             text += "    <ignore>\n"
             for pattern in [".DS_Store", "ascmhl", "ascmhl/"] + patterns.sorted() {
                 text += XMLText.element(3, "pattern", pattern)
@@ -151,7 +151,7 @@ package enum MediaHashList {
         return text + "  </processinfo>\n"
     }
 
-    /// A file's path as a pattern of gitignore's rules. Not anchored: the reference tool compares whole paths from `/`.
+    /// A file's path as a gitignore pattern. Not anchored: the reference tool compares full paths from `/`.
     private static func pattern(_ path: String) -> String {
         var escaped = "**/"
         for character in path.unicodeScalars {
@@ -163,7 +163,7 @@ package enum MediaHashList {
 
     // MARK: - The chain
 
-    /// One generation as the chain file names it, with the list's name in `ascmhl/`.
+    /// One generation in the chain file, with the list's name in `ascmhl/`.
     package typealias Link = (number: Int, name: String, c4: String)
 
     /// `ascmhl_chain.xml`: every generation with the C4 id of its list's bytes, oldest first.
@@ -181,8 +181,8 @@ package enum MediaHashList {
 // MARK: - Older lists, and the names of lists
 
 extension MediaHashList {
-    /// The Media Hash List 1.1 of 2016 (MediaHashList_v1_1.xsd), one file beside what it lists, without a chain; nil when there
-    /// is nothing to list. Empty files are left out, and named: the schema has no size 0.
+    /// The Media Hash List 1.1 of 2016 (MediaHashList_v1_1.xsd): one file beside the files it lists, without a chain;
+    /// nil when there is nothing to list. Omits empty files and names them: the schema has no size 0.
     package static func classic(_ content: ManifestContent) -> [UInt8]? {
         let (entries, notes) = content.listed(.mhl)
         if entries.isEmpty { return nil }
@@ -204,15 +204,15 @@ extension MediaHashList {
     }
 
     private static func name(of algorithm: Digest.Algorithm) -> String {
-        // The format has two byte orders; the big-endian one is what everybody else calls XXH64.
+        // The format has two byte orders; the big-endian one is commonly called XXH64.
         algorithm == .xxh64 ? "xxhash64be" : algorithm.rawValue
     }
 
     private static let alphabet = Array("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz".utf8)
     private static let digits = 88
 
-    /// The C4 identifier (SMPTE ST 2114) that the chain file of a history names a list by: `c4` and 88 digits to base 58 of the
-    /// SHA-512 of `bytes`, taken as one big-endian number.
+    /// The C4 identifier (SMPTE ST 2114) by which a history's chain file names a list: `c4` and 88 digits to base 58 of
+    /// the SHA-512 of `bytes`, taken as one big-endian number.
     package static func c4(of bytes: [UInt8]) -> String {
         var number = bytes.sha512
         var text = [UInt8](repeating: alphabet[0], count: digits)

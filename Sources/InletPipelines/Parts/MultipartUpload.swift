@@ -3,7 +3,7 @@ internal import InletCore
 internal import InletLinux
 internal import InletTransfer
 
-/// One attempt at a multipart upload: open or go on, send what is missing in parallel, compose, prove.
+/// One attempt at a multipart upload: open or continue, send missing parts in parallel, compose, prove.
 struct MultipartUpload: Sendable {
     let store: any PartStore
     let sender: PartSender
@@ -27,18 +27,18 @@ struct MultipartUpload: Sendable {
         do throws(DeliveryError) {
             proof = try await complete(record)
         } catch {
-            // Another object has the key, and these parts will never be one.
+            // Another object has the key, so these parts will never become one.
             if error.code == .destinationExists { try await drop(record, keeping: [:]) }
             throw error
         }
         for (id, key) in UploadRecord.refusedUploads(record.lasting) {
-            // The last time: what the store keeps now, it keeps until its own expiry of uploads.
+            // The last attempt: an upload that the store keeps now stays until the store expires it.
             await bestEffort(try await store.abort(id: id, key: key))
         }
         return proof
     }
 
-    /// The journaled upload if it can go on, or a new one.
+    /// The journaled upload if it can continue, or a new one.
     private func open() async throws(DeliveryError) -> UploadRecord {
         var lasting = UploadRecord.lasting(attempt.checkpoint.entries)
         if let old = UploadRecord(attempt.checkpoint.entries, fileSize: order.source.size) {
@@ -47,7 +47,7 @@ struct MultipartUpload: Sendable {
                 attempt.meter.add(going.provedBytes)
                 return going
             }
-            // It expired while we were away: nobody's fault, so the attempt goes on with a new upload.
+            // It expired while we were away, which is nobody's fault: the attempt continues with a new upload.
             lasting.merge(try await dropExpired(old)) { $1 }
         }
         let limits = store.limits
@@ -58,21 +58,21 @@ struct MultipartUpload: Sendable {
         let upload = try await store.open(order, plan)
         let record = UploadRecord(upload: upload, plan: plan, lasting: lasting)
         do throws(DeliveryError) {
-            // At once, so that no crash forgets both.
+            // In one step, so that no crash forgets both.
             var notes = lasting
             notes[UploadRecord.openingName] = record.openingNote
             notes[UploadRecord.expiryName] = attempt.checkpoint.entries[UploadRecord.expiryName]
             try await attempt.checkpoint.replace(notes)
         } catch {
-            // Nobody would know of it any more.
+            // Otherwise nobody would know it any more.
             await bestEffort(try await store.abort(id: upload.id, key: upload.key))
             throw error
         }
         return record
     }
 
-    /// Its id must not be forgotten before the store has dropped it. A store that answers but does not drop it gets the new
-    /// upload all the same, and it is asked once more at the end.
+    /// Its id must be kept until the store has dropped the upload. A store that answers but does not drop it still gets
+    /// the new upload, and another request to drop the old one at the end.
     /// - Returns: the notes that keep it known.
     private func dropExpired(_ record: UploadRecord) async throws(DeliveryError) -> [String: [UInt8]] {
         do throws(DeliveryError) {
@@ -88,7 +88,8 @@ struct MultipartUpload: Sendable {
 
     private typealias PartResult = Result<(Int, UploadRecord.VerifiedPart), DeliveryError>
 
-    /// Sends the missing parts, at most `parallel_parts` at a time. The first failure lets no new part begin and ends the others.
+    /// Sends the missing parts, at most `parallel_parts` at a time. The first failure starts no new part and ends the
+    /// others.
     private func sendMissing(_ record: inout UploadRecord) async throws(DeliveryError) {
         if attempt.isStopping() { throw .stopping }
         var waiting = record.missing[...]
@@ -138,8 +139,8 @@ struct MultipartUpload: Sendable {
         }
     }
 
-    /// What a failed attempt means for the upload: it stays for the next attempt, unless its URLs or itself are gone.
-    /// A source that has gone may be on a card that comes back; if it does not, `abandon` drops the upload.
+    /// The effect of a failed attempt on the upload: it stays for the next attempt, unless it or its URLs are gone. A
+    /// vanished source may be on a card that returns; if it does not, `abandon` drops the upload.
     private func concluding(_ error: DeliveryError, _ record: UploadRecord) async throws(DeliveryError) -> DeliveryError
     {
         switch error.code {
@@ -160,7 +161,7 @@ struct MultipartUpload: Sendable {
         }
     }
 
-    /// Drops the upload at the store. When that cannot be done now (the task may be cancelled already), the notes stay,
+    /// Drops the upload at the store. If that is impossible now (the task may be cancelled already), the notes stay,
     /// marked, so that the next attempt or `abandon` does it.
     private func drop(_ record: UploadRecord, keeping notes: [String: [UInt8]]) async throws(DeliveryError) {
         try await attempt.checkpoint.put(notes.merging([UploadRecord.staleName: []]) { note, _ in note })
@@ -177,7 +178,7 @@ struct MultipartUpload: Sendable {
 
     private static let policy = RetryPolicy(attempts: 3, backoff: .milliseconds(300), maxBackoff: .seconds(5))
 
-    /// Asks the store to compose the object, and finds out what happened when the answer is lost.
+    /// Asks the store to compose the object, and finds out the result when the answer is lost.
     private func complete(_ record: UploadRecord) async throws(DeliveryError) -> Proof {
         var tried = 0
         while true {
@@ -197,15 +198,15 @@ struct MultipartUpload: Sendable {
                 case .badRequest, .uploadGone: return try await resolve(record, error)
                 case .cancelled, .destinationExists: throw error
                 case .notFound:
-                    // A bucket that is not there says nothing of the upload.
+                    // A missing bucket says nothing about the upload.
                     guard case .retry = error.verdict else { throw error }
                     return try await resolve(record, error)
-                // Our own earlier request, whose answer was lost, may still be at work.
+                // Our own earlier request, whose answer was lost, may still be running.
                 case .conflict: break
                 default: if error.verdict == .giveUp || error.verdict == .credentials { throw error }
                 }
                 if tried >= Self.policy.attempts { return try await resolve(record, Self.passing(error)) }
-                // The store has all bytes: it is asked again soon, whenever it wants to be asked.
+                // The store has all bytes: ask again soon, whatever it asks for.
                 let passing = DeliveryError(.retry(after: nil), error.code, error.reason)
                 try await Retrying.pause(
                     after: tried, passing, by: Self.policy, "completing the upload", isStopping: attempt.isStopping)
@@ -213,17 +214,17 @@ struct MultipartUpload: Sendable {
         }
     }
 
-    /// A conflict with ourselves passes.
+    /// A conflict with our own request passes.
     private static func passing(_ error: DeliveryError) -> DeliveryError {
         error.code == .conflict ? DeliveryError(.retry(after: nil), .conflict, error.reason) : error
     }
 
-    /// The store may have composed the object although we were not told: it is looked up before anything is sent again.
+    /// The store may have composed the object without our hearing of it: look it up before sending anything again.
     private func resolve(_ record: UploadRecord, _ error: DeliveryError) async throws(DeliveryError) -> Proof {
         if let proof = try await store.lookUp(record, sender) { return proof }
         guard error.code == .notFound || error.code == .uploadGone else { throw error }
         if error.code == .uploadGone {
-            // One that only misses a part is still there.
+            // An upload that only lacks a part is still there.
             await bestEffort(try await store.abort(id: record.upload.id, key: record.upload.key))
         }
         var notes = record.lasting
@@ -236,8 +237,9 @@ struct MultipartUpload: Sendable {
 }
 
 extension PartStore {
-    /// Holds the source against what was admitted.
-    /// - Returns: a proof where it is no longer that, but has arrived whole: the answer to the last complete may have been lost.
+    /// Compares the source with the admitted file.
+    /// - Returns: a proof where it has changed but the admitted content has arrived completely: the answer to the last
+    ///   complete may have been lost.
     func checkSource(_ sender: PartSender) async throws(DeliveryError) -> Proof? {
         do throws(DeliveryError) {
             try sender.source.requireUnchanged(since: sender.order)
@@ -248,8 +250,8 @@ extension PartStore {
         }
     }
 
-    /// The proof of an object whose composition was asked for by an earlier attempt; nil when there was none, or the
-    /// store does not have it.
+    /// The proof of an object that an earlier attempt asked to compose; nil when there was none, or the store does not
+    /// have it.
     func composedEarlier(
         _ order: DeliveryOrder, _ attempt: Attempt, _ sender: PartSender?
     ) async throws(DeliveryError) -> Proof? {
@@ -266,24 +268,24 @@ extension PartStore {
     fileprivate func proof(_ record: UploadRecord, _ composed: ComposedObject) -> Proof {
         Proof(
             key: record.upload.key, size: record.plan.fileSize, method: record.method, content: record.content,
-            // What the store calls it from now on: not every one computes the tag of S3.
+            // The store's tag from now on: not every store computes S3's.
             etag: composed.etag.flatMap { $0.isEmpty ? nil : $0 } ?? record.expectedETag,
             url: location(record.upload.key, answered: composed.url))
     }
 }
 
-/// Leaves the page cache as it was before a part of a large file was read: pages that only we have read are dropped, so that a
-/// night of uploads does not push out what others work with. Pages that were cached before stay: somebody has just written
-/// them, or reads them.
+/// Leaves the page cache as it was before a part of a large file was read. Pages that only we read are dropped, so that
+/// a night of uploads does not displace other programs' data. Pages that were cached before stay: somebody has just
+/// written them, or reads them.
 struct CacheVisit: Sendable {
-    /// Smaller files push nothing out.
+    /// Smaller files displace nothing.
     static let smallest: Int64 = 64 << 20
 
     private let source: SourceFile
     private let range: Range<Int64>
     private let wasCold: Bool
 
-    /// Looks, before `range` is read. Three system calls, for a file that is large enough to matter.
+    /// Looks before `range` is read. Three system calls, for a file large enough to matter.
     init(_ source: SourceFile, _ range: Range<Int64>) {
         self.source = source
         self.range = range
@@ -292,7 +294,7 @@ struct CacheVisit: Sendable {
             && source.isUncached(offset: range.lowerBound, length: range.upperBound - range.lowerBound)
     }
 
-    /// The bytes are proved at the destination; nobody here needs them again.
+    /// The bytes are proved at the destination; we do not need them again.
     func end() {
         if wasCold { source.dropCache(offset: range.lowerBound, length: range.upperBound - range.lowerBound) }
     }

@@ -2,22 +2,22 @@ internal import InletCore
 internal import InletLinux
 internal import InletTransfer
 
-/// Sends one slice of a file until the store has proved it, with five tries.
+/// Sends one slice of a file until the store has proved it, in up to five tries.
 struct PartSender: Sendable {
     let client: HTTPClient
     let source: SourceFile
     let order: DeliveryOrder
     let attempt: Attempt
-    /// Where checksums are computed, beside the socket's thread.
+    /// Threads for checksums, beside the socket's.
     let hashing: BlockingPool
-    /// What the destination's large bodies share.
+    /// Shared by the destination's large bodies.
     let lane: UploadLane
     let proof: SliceProof
 
     /// - Parameters:
-    ///   - what: names the slice in errors, e.g. `part 3 of 12`.
-    ///   - known: checksums of the slice that are known already; the MD5 is otherwise computed while sending.
-    ///   - content: the slice itself, where it has been read already.
+    ///   - what: the slice's name in errors, such as `part 3 of 12`.
+    ///   - known: checksums of the slice that are already known; otherwise the MD5 is computed while sending.
+    ///   - content: the slice itself, if it has already been read.
     func send(
         _ range: Range<Int64>, to target: any SliceTarget, what: @autoclosure () -> String, known: SliceSums? = nil,
         content: [UInt8]? = nil
@@ -33,9 +33,9 @@ struct PartSender: Sendable {
                 let judgement = judge.judge(claim.said, against: claim.wanted)
                 if judgement == .proved { return claim.part }
                 attempt.meter.add(range.lowerBound - range.upperBound)
-                // A file that is being written to explains other bytes better than damage does.
+                // Other bytes are more likely a write to the file than damage.
                 try source.requireUnchanged(since: order)
-                // Where one request makes the object, the next would take it for another's.
+                // Where one request makes the object, the next would mistake it for another's.
                 if judgement != .sendAgain || target.isOnce {
                     let mayBeForeign = judgement != .corrupted && claim.wanted?.algorithm == .md5
                     throw mayBeForeign ? Self.notMD5(what(), target) : Self.corrupted(what(), target)
@@ -50,13 +50,13 @@ struct PartSender: Sendable {
         }
     }
 
-    /// The checksums of a slice that its request must state, and the MD5 with them, where it costs no pass of its own.
+    /// The checksums that a slice's request must state, and the MD5 with them where it costs no extra pass.
     func sumsAhead(_ range: Range<Int64>) async throws(DeliveryError) -> SliceSums {
         if proof.ahead.isEmpty { return [:] }
         return try await sums(proof.kind == .md5 ? proof.ahead.union([.md5]) : proof.ahead, range)
     }
 
-    /// The file is read only where something is asked for.
+    /// Reads the file only where something is required.
     func sums(_ kinds: Set<Digest.Algorithm>, _ range: Range<Int64>) async throws(DeliveryError) -> SliceSums {
         if kinds.isEmpty { return [:] }
         return try await DeliveryError.onTransfer(
@@ -64,7 +64,7 @@ struct PartSender: Sendable {
                 kinds, of: source, offset: range.lowerBound, length: range.upperBound - range.lowerBound, on: hashing))
     }
 
-    /// What an answer says of the slice, and what it should say, which is nil where any word will do.
+    /// The checksum in an answer, and the expected one, which is nil where any will do.
     private typealias Claim = (said: String, wanted: Digest?, part: UploadRecord.VerifiedPart)
 
     private func slice(_ range: Range<Int64>) -> HTTPBody {
@@ -73,7 +73,7 @@ struct PartSender: Sendable {
         return .slice(source, offset: range.lowerBound, length: length)
     }
 
-    /// Sends the slice and, where that is still to be done, hashes it at the same time: the two readers share the page cache.
+    /// Sends the slice and, where needed, hashes it at the same time: the two readers share the page cache.
     private func put(
         _ body: HTTPBody, _ range: Range<Int64>, _ target: any SliceTarget, _ what: () -> String, _ sums: SliceSums
     ) async throws(DeliveryError) -> Claim {
@@ -83,13 +83,13 @@ struct PartSender: Sendable {
             let answer = try await client.exchange(request, meter: attempt.meter)
             return try await claim(answer, range, target, what, sums, nil)
         }
-        // A send that fails ends the scope, and with it the hashing.
+        // A failed send ends the scope, and with it the hashing.
         async let hashed = Result<_, DeliveryError>(of: try await self.sums([.md5], range))
         let answer = try await client.exchange(request, meter: attempt.meter)
         return try await claim(answer, range, target, what, sums, await hashed)
     }
 
-    /// What an answer says of the slice.
+    /// The verdict on a slice's answer.
     /// - Parameter hashed: the slice's own MD5, where it was computed meanwhile.
     private func claim(
         _ answer: HTTPResponse, _ range: Range<Int64>, _ target: any SliceTarget, _ what: () -> String,
@@ -111,13 +111,13 @@ struct PartSender: Sendable {
         if let hashed {
             md5 = try hashed.get()[.md5]
         } else {
-            // Of a store that confirms no other checksum its tag is asked.
+            // A store that confirms no other checksum is judged by its tag.
             md5 = sums[.md5] == nil && proof.kind == .checksum ? try await self.sums([.md5], range)[.md5] : sums[.md5]
         }
         return (etag, md5, UploadRecord.VerifiedPart(etag: etag, md5: md5?.hex))
     }
 
-    /// What the same request again cannot get over.
+    /// Errors that repeating the request cannot cure.
     private static let isFinal: Set<ErrorCode> = [
         .urlExpired, .uploadGone, .corrupted, .clockSkewed, .redirected, .destinationFull, .notFound,
     ]
@@ -139,12 +139,12 @@ struct PartSender: Sendable {
 
     /// Sends the whole file in one request that makes the object.
     ///
-    /// Hashes before it sends: the object is visible once the store has the last byte, and what changes between then and the
-    /// end of a later hashing would look like damage. A store that is told the MD5 refuses damage before that.
+    /// Hashes before it sends: the object is visible once the store has the last byte, and a change between then and a
+    /// later hash would look like damage. A store that knows the MD5 refuses damage before that.
     ///
     /// - Parameters:
     ///   - location: where people find the object.
-    ///   - target: asked for after the hashing and the waiting, so that a URL's life is spent on sending.
+    ///   - target: evaluated after hashing and waiting, so that a URL's life is spent on sending.
     func sendWhole(
         at location: String?, to target: () async throws(DeliveryError) -> any SliceTarget
     ) async throws(DeliveryError) -> Proof {
@@ -162,8 +162,8 @@ struct PartSender: Sendable {
                     content: content)
             }
         } catch {
-            // Its answer may be all that was lost; an empty body leaves no trace in the meter. What a crash hides is known by
-            // the interrupted attempt.
+            // Only its answer may be lost; an empty body leaves no trace in the meter. After a crash the interrupted
+            // attempt tells.
             let mayHaveArrived = attempt.meter.hasStarted || order.source.size == 0
             if mayHaveArrived, error.code != .destinationExists {
                 await attempt.checkpoint.putPersistently([CheckpointName.mayBeVisible: []])
@@ -171,7 +171,7 @@ struct PartSender: Sendable {
             throw error
         }
         let digest = part.md5.flatMap { Digest(.md5, hex: $0) } ?? part.checksum
-        // A CRC is too short to tell a touched file's content by.
+        // A CRC is too short to recognise a touched file's content.
         let hash = digest.flatMap { $0.algorithm == .crc32c ? nil : ContentHash(digest: $0, partSize: nil) }
         let method: Proof.Method = part.md5 != nil ? .md5Parts : part.checksum != nil ? .checksum : .size
         return Proof(
@@ -179,14 +179,14 @@ struct PartSender: Sendable {
             url: location)
     }
 
-    /// Files up to this size are read once, hashed and sent from memory: a few system calls instead of many.
+    /// Files up to this size are read once, then hashed and sent from memory: a few system calls instead of many.
     private static let smallest = 64 << 10
 
-    /// The whole file, as it was admitted; nil for one that is not small. Blocks for one read.
+    /// The whole admitted file; nil for one that is not small. Blocks for one read.
     private func smallContent() throws(DeliveryError) -> [UInt8]? {
         guard order.source.size <= Self.smallest else { return nil }
         let content = try DeliveryError.onReading(source.content(of: Int(order.source.size)))
-        // After the reading: what was read is what was admitted.
+        // After the reading: the bytes read are the admitted ones.
         try source.requireUnchanged(since: order)
         guard content.count == order.source.size else {
             throw DeliveryError(
@@ -196,10 +196,10 @@ struct PartSender: Sendable {
     }
 }
 
-/// Decides what a part's ETag says about the bytes that arrived.
+/// Judges the arrived bytes of a part by its ETag.
 ///
-/// A foreign value once may be damage on the way: the part is sent again. Another foreign value is damage for certain; the
-/// same one again means that this store's ETags are not MD5.
+/// One foreign value may be damage in transit: the part is sent again. A different foreign value is certainly damage;
+/// the same one again means that this store's ETags are not MD5.
 struct ETagVerifier: Sendable {
     enum Outcome: Sendable, Equatable {
         case proved
@@ -211,8 +211,8 @@ struct ETagVerifier: Sendable {
     private var foreign: String?
 
     /// - Parameters:
-    ///   - said: an ETag as received, or any other checksum in hexadecimal.
-    ///   - wanted: what the store has to say; nil accepts any tag (`verify: size`).
+    ///   - said: the ETag received, or any other checksum in hexadecimal.
+    ///   - wanted: the expected value; nil accepts any tag (`verify: size`).
     mutating func judge(_ said: String, against wanted: Digest?) -> Outcome {
         guard let wanted else { return .proved }
         let bare = Self.bare(said)
@@ -227,7 +227,7 @@ struct ETagVerifier: Sendable {
     /// The tag without quotes and weakness mark, its letters in lower case (RFC 9110 8.8.3).
     static func bare(_ etag: String) -> String {
         let strong = etag.utf8.dropFirst(etag.hasPrefix("W/") ? 2 : 0)
-        // Asked several times of every small file: one allocation.
+        // Called several times for every small file: one allocation.
         return String(unsafeUninitializedCapacity: strong.count) { room in
             var count = 0
             for byte in strong where byte != UInt8(ascii: "\"") {

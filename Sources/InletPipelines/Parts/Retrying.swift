@@ -5,14 +5,14 @@ enum Retrying {
     static let tries = 5
     private static let policy = RetryPolicy(
         attempts: tries, backoff: .milliseconds(200), maxBackoff: .seconds(5))
-    /// Where a server asks for a longer wait the attempt ends, and frees its worker; the next attempt comes back.
+    /// Where a server asks for a longer wait the attempt ends and frees its worker; the next attempt returns.
     private static let longestWait = Duration.seconds(10)
 
-    /// Waits before the next try, or throws what ends the attempt.
+    /// Waits before the next try, or throws the error that ends the attempt.
     ///
     /// - Parameters:
-    ///   - final: what the same request again cannot get over.
-    ///   - step: what a cancelled task was doing, for people: `waiting to send again`.
+    ///   - final: errors that repeating the request cannot cure.
+    ///   - step: the activity that a cancelled task names: `waiting to send again`.
     static func pause(
         after failed: Int, _ error: DeliveryError, by policy: RetryPolicy = policy, final: Set<ErrorCode> = [],
         _ step: String, isStopping: () -> Bool = { false }
@@ -25,15 +25,15 @@ enum Retrying {
         try await DeliveryError.sleep(for: wait, step)
     }
 
-    /// The same between two tries to send what is read from the source.
+    /// The same between two tries to send bytes of the source.
     ///
-    /// - Parameter check: throws when the source is not what it was.
+    /// - Parameter check: throws when the source has changed.
     static func pauseSending(
         after failed: Int, _ error: DeliveryError, _ attempt: Attempt, final: Set<ErrorCode>,
         check: () throws(DeliveryError) -> Void
     ) async throws(DeliveryError) {
         guard error.mayPass else {
-            // To the reader of an open file a removal looks like a change; the guard knows better.
+            // To a reader of the open file a removal looks like a change; the guard knows better.
             if error.verdict == .sourceChanged { try check() }
             throw error
         }

@@ -2,18 +2,19 @@ internal import InletCore
 internal import InletLinux
 internal import Synchronization
 
-/// Limits how many large bodies one destination is sent at once: as many as `UploadPace` finds that the line carries.
+/// Limits the number of large bodies sent to one destination at once to what `UploadPace` finds that the line carries.
 ///
-/// The delivery with the fewest bodies under way is next; among equal ones, the one that came first. So a file of one body does
-/// not wait for all the parts of larger ones, and the one that waits longest with none under way is always next.
+/// The delivery with the fewest bodies in transit is next; among equals, the one that came first. So a file of one body
+/// does not wait for all the parts of larger ones, and the longest waiting delivery with none in transit is always
+/// next.
 final class UploadLane: Sendable {
-    /// Smaller files pass by: their time is the store's answer, not the line's.
+    /// Smaller files bypass it: the store's answer, not the line, determines their time.
     static let smallest: Int64 = 4 << 20
 
     private struct State {
         var pace = UploadPace()
         var running = 0
-        /// Of these, the bodies of each delivery.
+        /// The bodies in transit of each delivery.
         var shares: [Int64: Int] = [:]
         var waiting: [(delivery: Int64, waiter: Waiter<UploadPace.Body>)] = []
 
@@ -31,7 +32,7 @@ final class UploadLane: Sendable {
             return pace.begin(at: now)
         }
 
-        /// - Returns: what lets those begin that may now, to be called once the lock is given back.
+        /// - Returns: the closure that lets waiting bodies begin, to be called once the lock is released.
         mutating func end(
             _ body: UploadPace.Body, of delivery: Int64, _ bytes: Int64?, at now: Duration
         ) -> [@Sendable () -> Void] {
@@ -47,7 +48,7 @@ final class UploadLane: Sendable {
             return begun
         }
 
-        /// Of equal ones `min` takes the first.
+        /// Among equals `min` takes the first.
         private var next: Int? {
             waiting.indices.min { share(of: waiting[$0].delivery) < share(of: waiting[$1].delivery) }
         }
@@ -58,14 +59,15 @@ final class UploadLane: Sendable {
     private let state = Mutex(State())
     private let start = ContinuousClock.now
 
-    /// Bodies that are under way, and those that wait for their turn.
+    /// Bodies in transit, and bodies that wait for their turn.
     var wanted: Int { state.withLock { $0.wanted } }
 
     private var now: Duration { start.duration(to: .now) }
 
     /// Runs `work`, which sends `bytes` of `delivery`, once it may begin.
     ///
-    /// - Throws: what `work` throws; `.cancelled` when the task is cancelled, or the agent begins to stop, while it waits.
+    /// - Throws: the errors of `work`; `.cancelled` when the task is cancelled, or the agent begins to stop, while it
+    ///   waits.
     func carry<Value: Sendable>(
         _ bytes: Int64, of delivery: Int64, isStopping: () -> Bool, _ work: () async throws(DeliveryError) -> Value
     ) async throws(DeliveryError) -> Value {
@@ -81,12 +83,12 @@ final class UploadLane: Sendable {
         }
     }
 
-    /// The store has answered a request that began at `began` with SlowDown or 429.
+    /// The store answered SlowDown or 429 to a request that began at `began`.
     func refused(since began: ContinuousClock.Instant) {
         state.withLock { $0.pace.refused(since: start.duration(to: began), at: now) }
     }
 
-    /// As `UploadPace.partSize`; a configured size is kept.
+    /// As `UploadPace.partSize`; a configured size stays.
     func partSize(_ limits: PartLimits, fileSize: Int64) -> Int64 {
         state.withLock {
             $0.pace.partSize(

@@ -1,26 +1,26 @@
 internal import InletCore
 internal import InletTransfer
 
-/// A multipart upload as the checkpoint remembers it: one note when it is opened, one for each part that is proved.
+/// A multipart upload in the checkpoint: one note when it is opened, one for each proved part.
 struct UploadRecord: Sendable {
     var upload: OpenUpload
     let plan: PartPlan
     /// ETags of the proved parts, by number.
     var parts: [Int: VerifiedPart] = [:]
-    /// Set before the store is asked to compose: from then on the object may exist.
+    /// Set before asking the store to compose: from then on the object may exist.
     var isCompleting = false
-    /// Set when the upload must not go on, and dropping it has not succeeded yet.
+    /// Set when the upload must not continue, and is not dropped yet.
     var isStale = false
-    /// Notes that outlive this upload: that something may be visible, the key that was chosen, and uploads that the store would
+    /// Notes that outlive this upload: that something may be visible, the chosen key, and uploads that the store would
     /// not drop.
     var lasting: [String: [UInt8]] = [:]
 
     struct VerifiedPart: Sendable, Equatable, Codable {
-        /// As received, quotes and all.
+        /// As received, with quotes.
         var etag: String
         /// Hexadecimal; nil where the MD5 was not compared.
         var md5: String?
-        /// What the store confirmed instead of the MD5.
+        /// The store's confirmation instead of the MD5.
         var checksum: Digest?
     }
 
@@ -32,17 +32,17 @@ struct UploadRecord: Sendable {
     static let openingName = "upload"
     static let completingName = CheckpointName.mayBeVisible
     static let staleName = "stale"
-    /// The key that was chosen instead of the frozen one.
+    /// The key chosen instead of the frozen one.
     static let chosenName = "key"
-    /// How many times in a row this delivery's URLs expired while they were in use.
+    /// How many times in a row this delivery's URLs expired while in use.
     static let expiryName = "expired"
 
-    /// Before the id of an upload that the store would not drop; the note is its key.
+    /// The prefix of an upload's id that the store would not drop; the note is its key.
     static let refusedName = "refused:"
 }
 
 extension UploadRecord {
-    /// The upload that `entries` speak of; nil when there is none, or it was for a file of another size.
+    /// The upload in `entries`; nil when there is none, or it was for a file of another size.
     init?(_ entries: [String: [UInt8]], fileSize: Int64) {
         guard let opening: Opening = JSON.note(entries[Self.openingName]), opening.plan.fileSize == fileSize,
             opening.upload.partURLs.isEmpty || opening.upload.partURLs.count == opening.plan.count
@@ -53,13 +53,13 @@ extension UploadRecord {
         isStale = entries[Self.staleName] != nil
     }
 
-    /// The upload id and key that `entries` speak of, whatever else is in them.
+    /// The upload id and key in `entries`, whatever else they contain.
     static func identity(_ entries: [String: [UInt8]]) -> (id: String, key: String)? {
         let opening: Opening? = JSON.note(entries[openingName])
         return opening.map { ($0.upload.id, $0.upload.key) }
     }
 
-    /// Those of `entries` that outlive every upload.
+    /// The `entries` that outlive every upload.
     static func lasting(_ entries: [String: [UInt8]]) -> [String: [UInt8]] {
         entries.filter { $0.key.hasPrefix(refusedName) || [completingName, chosenName].contains($0.key) }
     }
@@ -70,14 +70,14 @@ extension UploadRecord {
         }
     }
 
-    /// Every upload that `entries` speak of: the last one, and those that the store would not drop.
+    /// Every upload in `entries`: the last one, and those that the store would not drop.
     static func uploads(_ entries: [String: [UInt8]]) -> [(id: String, key: String)] {
         (identity(entries).map { [$0] } ?? []) + refusedUploads(entries)
     }
 
     var openingNote: [UInt8] { JSON.note(of: Opening(upload: upload, plan: plan)) }
 
-    /// The opening note without the URLs of the parts, where it has any: with it the upload can be dropped, not gone on with.
+    /// The opening note without the parts' URLs, where it has any: with it the upload can be dropped, not continued.
     static func stripped(_ note: [UInt8]) -> [UInt8]? {
         guard var opening: Opening = JSON.note(note), !opening.upload.partURLs.isEmpty else { return nil }
         opening.upload.partURLs = []
@@ -94,7 +94,7 @@ extension UploadRecord {
 
     var provedBytes: Int64 { parts.keys.reduce(0) { $0 + Int64(plan.range($1).count) } }
 
-    /// The MD5 over the parts' MD5s: what S3 makes the object's ETag of. nil unless every part's MD5 is known.
+    /// The MD5 over the parts' MD5s, from which S3 makes the object's ETag. nil unless every part's MD5 is known.
     var composite: Digest? { digests { $0.md5.flatMap { Digest(.md5, hex: $0) } }.map { Checksum.md5($0) } }
 
     /// The SHA-256 over the parts' SHA-256s; nil unless every part's is confirmed.
@@ -102,12 +102,12 @@ extension UploadRecord {
         digests { $0.checksum.flatMap { $0.algorithm == .sha256 ? $0 : nil } }.map { Checksum.sha256($0) }
     }
 
-    /// What the parts make of the content, to be recomputed from the file.
+    /// The parts' checksum of the content, which can be recomputed from the file.
     var content: ContentHash? {
         (composite ?? compositeSHA256).map { ContentHash(digest: $0, partSize: plan.partSize) }
     }
 
-    /// The weakest word that the store gave for a part.
+    /// The weakest proof of any part.
     var method: Proof.Method {
         if composite != nil { return .md5Parts }
         return parts.values.allSatisfy { $0.md5 != nil || $0.checksum != nil } ? .checksum : .size
@@ -123,7 +123,8 @@ extension UploadRecord {
     }
 }
 
-/// A part of an upload that its store has proved. What may be shown of a delivery's notes: never ids, keys or URLs.
+/// A part of an upload that its store has proved. The part of a delivery's notes that may be shown: never ids, keys or
+/// URLs.
 package struct StoredPart: Sendable, Equatable {
     /// From 1.
     package var number: Int
@@ -131,7 +132,7 @@ package struct StoredPart: Sendable, Equatable {
     /// Without quotes.
     package var etag: String
 
-    /// The parts that are there, in order; empty for notes of a pipeline that sends no parts.
+    /// The parts, in order; empty for notes of a pipeline that sends no parts.
     package static func all(in entries: [String: [UInt8]], fileSize: Int64) -> [StoredPart] {
         guard let record = UploadRecord(entries, fileSize: fileSize) else { return [] }
         return record.parts.sorted { $0.key < $1.key }.map { number, part in

@@ -2,9 +2,9 @@ package import InletCore
 package import InletLinux
 package import InletTransfer
 
-/// What a `type: r2` destination is told: the Spiral Storage multipart API in front of Cloudflare R2.
+/// The settings of a `type: r2` destination: the Spiral Storage multipart API in front of Cloudflare R2.
 package struct R2Settings: Sendable {
-    /// The API's generations on the wire.
+    /// The API's generations.
     package enum Dialect: String, Sendable, CaseIterable {
         /// `/r2/multipart/*`, `part_count`, no authentication.
         case seed
@@ -14,7 +14,7 @@ package struct R2Settings: Sendable {
         case v1
     }
 
-    /// How the destination's word is checked.
+    /// How arrived bytes are verified.
     package enum Verify: String, Sendable, CaseIterable {
         /// Every part's ETag must be the MD5 of what was read.
         case md5
@@ -25,12 +25,12 @@ package struct R2Settings: Sendable {
     package var api: HTTPURL
     package var dialect: Dialect
     package var apiKey: Secret?
-    /// Also the smallest, where the line decides.
+    /// The smallest parts where the line decides.
     package var partSize: Int64
-    /// Above `partSize` with `part_size: auto`.
+    /// Larger than `partSize` with `part_size: auto`.
     package var largestPart: Int64
     package var parallelParts: Int
-    /// Where objects can be read, without a signature; used to look up an object and in receipts.
+    /// Where objects can be read without a signature; used for look-ups and in receipts.
     package var publicURL: HTTPURL?
     package var verify: Verify
     package var allowHTTP: Bool
@@ -151,14 +151,14 @@ extension R2Pipeline: DeliveryVerifying {
 }
 
 extension R2Pipeline: ObjectReading {
-    /// Through a presigned URL, asked for anew before each request (dialect v1), or below `public_url`.
+    /// Through a presigned URL, renewed before each request (dialect v1), or below `public_url`.
     package func fetch(_ key: String, _ order: FetchOrder) async throws(DeliveryError) -> Downloaded {
         try await Fetching(client: api.client, pool: hashing).run(order) { attempt async throws(DeliveryError) in
             HTTPRequest("GET", try await location(of: key), headers: attempt.headers)
         }
     }
 
-    /// Where the object can be read. - Throws: `.notFound`; `.badRequest` where this destination has no such call.
+    /// The object's address for reading. - Throws: `.notFound`; `.badRequest` where this destination has no such call.
     func location(of key: String) async throws(DeliveryError) -> HTTPURL {
         if settings.dialect == .v1 {
             if let text = try await api.objectURL(key) { return try api.checked(text) }
@@ -180,19 +180,19 @@ extension R2Pipeline: ObjectReading {
 package struct R2Pipeline: PartPipeline {
     let settings: R2Settings
     let api: SpiralAPI
-    /// Sends what files hold, as fast as the destination's limit lets it.
+    /// Sends file contents, as fast as the destination's limit allows.
     private let client: HTTPClient
     let hashing: BlockingPool
     private let lane = UploadLane()
 
-    /// Files up to this many bytes go by single PUT in dialect v1, as its clients do.
+    /// Files up to this many bytes are sent by single PUT in dialect v1, as its clients do.
     static let singleLimit: Int64 = 5 << 20
 
     package init(settings: R2Settings, client: HTTPClient, hashing: BlockingPool) {
         self.settings = settings
         self.hashing = hashing
         self.client = client
-        // Its questions are small, and probes and aborts must have their answers also while nothing may be sent.
+        // Its requests are small. Probes and aborts must get their answers even while nothing may be sent.
         api = SpiralAPI(settings: settings, client: client.limited(by: nil))
     }
 
@@ -204,7 +204,7 @@ package struct R2Pipeline: PartPipeline {
             client: client, source: source, order: order, attempt: attempt, hashing: hashing,
             lane: lane, proof: settings.verify == .md5 ? .md5 : .size)
         if let proof = try await api.checkSource(sender) { return .delivered(proof) }
-        // An upload that another dialect has opened goes on: nothing else would drop it.
+        // An upload that another dialect opened continues: nothing else would drop it.
         if settings.dialect == .v1, order.source.size <= Self.singleLimit,
             UploadRecord.identity(attempt.checkpoint.entries) == nil
         {
@@ -220,8 +220,8 @@ package struct R2Pipeline: PartPipeline {
 
     func store(_ order: DeliveryOrder, _ notes: [String: [UInt8]]) -> any PartStore { api }
 
-    /// Asks for what is not there. Only where the answer may be that of any program, an upload of one part is opened, and
-    /// dropped again.
+    /// Asks for something that does not exist. Only where any program could give that answer, it opens an upload of one
+    /// part and drops it.
     package func probe() async throws(DeliveryError) -> String {
         let said = "\(settings.api.redacted) answers, dialect \(settings.dialect.rawValue)"
         if try await api.answers() { return said }

@@ -2,9 +2,9 @@ internal import InletCore
 internal import InletLinux
 internal import InletTransfer
 
-/// The control calls of the Spiral Storage API, in the configured dialect, and their answers, which are read leniently where
-/// the generations differ: `parts` or `part_urls`, `object_url` or `url`, a key or none. Every call is one request, never
-/// retried here.
+/// The control calls of the Spiral Storage API in the configured dialect. Their answers are read leniently where the
+/// generations differ: `parts` or `part_urls`, `object_url` or `url`, with or without a key. Every call is one request,
+/// never repeated here.
 struct SpiralAPI: Sendable {
     let settings: R2Settings
     let service: ServiceClient
@@ -34,7 +34,7 @@ struct SpiralAPI: Sendable {
         // No store has longer ones.
         let key = opened.key.flatMap { $0.utf8.count <= 1024 ? $0 : nil } ?? order.key
         guard parts.map({ Int($0.number) }) == Array(1...count), !opened.id.isEmpty else {
-            // What stays ends by itself at the store.
+            // A leftover ends by itself at the store.
             await bestEffort(try await abort(id: opened.id, key: key))
             throw DeliveryError(
                 .giveUp, .badPartList,
@@ -45,13 +45,13 @@ struct SpiralAPI: Sendable {
         return OpenUpload(id: opened.id, key: key, partURLs: parts.map(\.url))
     }
 
-    /// What opening an upload is answered with; nil where a member that is needed is missing, or one is of another kind: nothing
-    /// of such an answer is used.
+    /// The answer to opening an upload; nil where a required member is missing or of another kind: nothing of such an
+    /// answer is used.
     static func opened(_ body: [UInt8]) -> (id: String, key: String?, parts: [(number: Int64, url: String)])? {
         guard let said = JSON.value(body), let id = said["upload_id"]?.string, let key = said.text(at: "key") else {
             return nil
         }
-        // Beside `part_urls` a member called `parts` may be anything, their number for one.
+        // Beside `part_urls` a member called `parts` may be anything, such as their number.
         guard let list = said["part_urls"] ?? said["parts"] else { return (id, key, []) }
         let parts = list.array?.compactMap { part -> (Int64, String)? in
             guard let number = part["part_number"]?.integer, let url = part["url"]?.string else { return nil }
@@ -61,7 +61,7 @@ struct SpiralAPI: Sendable {
         return (id, key, parts)
     }
 
-    /// Composes the object. - Returns: where the store says it is, if it does.
+    /// Composes the object. - Returns: its place according to the store, if it names one.
     func complete(_ upload: OpenUpload, etags: [String]) async throws(DeliveryError) -> String? {
         let parts = etags.enumerated().map {
             JSONValue.object(["part_number": JSONValue($0.offset + 1), "etag": .string($0.element)])
@@ -77,7 +77,7 @@ struct SpiralAPI: Sendable {
         throw .misunderstood("\(what): the answer has neither a URL nor a key")
     }
 
-    /// Drops an upload and its parts. An upload that is not there counts as dropped.
+    /// Drops an upload and its parts. A missing upload counts as dropped.
     func abort(id: String, key: String) async throws(DeliveryError) {
         let what = "aborting an upload at \(settings.api.redacted)"
         try await DeliveryError.ignoring(.notFound, in: await post("\(base)/abort", Self.name(id, key), what))
@@ -94,14 +94,15 @@ struct SpiralAPI: Sendable {
     func objectURL(_ key: String) async throws(DeliveryError) -> String? {
         let what = "looking up an object at \(settings.api.redacted)"
         let response = try await service.answer(to: service.request("GET", "v1/objects/url/\(key)"))
-        // Only the API's own word says that there is none: a page of its host does not.
+        // Only the API itself can say that there is none: its host's page does not count.
         if response.status == 404, !response.isPage, !response.isHostsOwn { return nil }
         guard response.isSuccess else { throw Self.refusal(response, what) }
         return try location(response, what)
     }
 
-    /// Whether the API answers, and takes our key, by a question that leaves nothing: for the URL of an object (dialect v1), or
-    /// to drop an upload, neither of which is there. false for an answer that may be another program's, or about something else.
+    /// Whether the API answers and accepts our key, by a request that leaves nothing: the URL of an object (dialect
+    /// v1), or dropping an upload, neither of which exists. false for an answer that may come from another program, or
+    /// concern something else.
     func answers() async throws(DeliveryError) -> Bool {
         let (name, what) = (".inlet-check", "asking \(settings.api.redacted) whether it answers")
         let request =
@@ -113,10 +114,10 @@ struct SpiralAPI: Sendable {
         switch response.status {
         case 204: return true
         case 200: return response.jsonBody != nil
-        // There is none, as we knew, in whatever words but a page's or a host's, or none at all.
+        // There is none, as expected, in any words but a page's or a host's, or without words.
         case 400, 404, 409, 410, 422:
             return response.body.first { $0 > UInt8(ascii: " ") }.map { $0 != UInt8(ascii: "<") } ?? false
-        // Perhaps the store's word that there is none, passed on.
+        // Perhaps the store's own statement that there is none, passed on.
         case 500: return false
         default: throw Self.refusal(response, what)
         }
@@ -147,7 +148,7 @@ struct SpiralAPI: Sendable {
         .misunderstood("\(what): the answer is not the JSON it should be: \(DeliveryError.said(response))")
     }
 
-    /// Holds a URL that the server sent to the rules of URLs from servers.
+    /// Checks a URL from the server by the rules for such URLs.
     func checked(_ text: String) throws(DeliveryError) -> HTTPURL {
         do {
             return try HTTPURL(text, rules: .sentByServer(at: settings.api, allowHTTP: settings.allowHTTP))
@@ -158,12 +159,12 @@ struct SpiralAPI: Sendable {
 
     /// nil for one that the rules refuse.
     private func usable(_ text: String) -> HTTPURL? {
-        // Both callers go on without such a URL, and say what is missing then.
+        // Both callers continue without such a URL, and report what is missing then.
         try? checked(text)
     }
 
-    /// What the answer about an object at `url` is, and which length it names. What was presigned for GET (dialect v1) cannot
-    /// be sent as HEAD: it asks for one byte, and reads the length from Content-Range.
+    /// The answer about an object at `url`, and its length. A URL presigned for GET (dialect v1) cannot be sent as
+    /// HEAD: it asks for one byte, and reads the length from Content-Range.
     func look(at url: HTTPURL) async throws(DeliveryError) -> (answer: HTTPResponse, size: Int64?) {
         let request =
             settings.dialect == .v1
@@ -185,7 +186,7 @@ extension SpiralAPI: PartStore {
             parallel: settings.parallelParts, largestObject: Self.largestObject)
     }
 
-    /// As many parts as we ask for, each as long as R2 takes it ("Limits": 4.995 GiB).
+    /// As many parts as we ask for, each as long as R2 allows ("Limits": 4.995 GiB).
     static let largestObject = PartPlan.mostParts * ((5 << 30) - (5 << 20))
 
     func open(_ order: DeliveryOrder, _ plan: PartPlan) async throws(DeliveryError) -> OpenUpload {
@@ -193,19 +194,19 @@ extension SpiralAPI: PartStore {
         do throws(DeliveryError) {
             for url in upload.partURLs { _ = try checked(url) }
         } catch {
-            // What stays ends by itself at the store; the error at hand is the one that is told.
+            // A leftover ends by itself at the store; the present error is the one to report.
             await bestEffort(try await abort(id: upload.id, key: upload.key))
             throw error
         }
         return upload
     }
 
-    /// What is noted as proved is there as long as the upload is; only URLs that are still needed can have expired.
+    /// Parts noted as proved exist as long as the upload does; only URLs still needed can have expired.
     func resume(_ record: UploadRecord, _ sender: PartSender) async throws(DeliveryError) -> UploadRecord? {
         guard record.upload.partURLs.count == record.plan.count else { return nil }
         try await DeliveryError.onTransfer(await client.acquaint(with: settings.api))
         let hasExpired = record.missing.contains { number in
-            // One that is refused now is asked for anew.
+            // A refused URL is renewed.
             guard let url = usable(record.upload.partURLs[number - 1]) else { return true }
             return url.hasExpired(now: .now) ?? false
         }
@@ -227,12 +228,12 @@ extension SpiralAPI: PartStore {
         }
     }
 
-    /// Whether the object is there, after an answer was lost: by `objects/url` (dialect v1), or the configured `public_url`; nil
-    /// also where this destination offers no way to tell.
+    /// Whether the object is there after an answer was lost, by `objects/url` (dialect v1) or the configured
+    /// `public_url`; nil also where this destination cannot tell.
     func composed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> ComposedObject? {
         var url = settings.publicURL?.appending(path: record.upload.key)
         if settings.dialect == .v1 {
-            // An address that may not be asked tells nothing.
+            // An address that the rules forbid tells nothing.
             url = try await objectURL(record.upload.key).flatMap(usable)
         }
         guard let url else { return nil }
@@ -251,7 +252,7 @@ extension SpiralAPI: PartStore {
         return etag == expected
     }
 
-    /// Below `public_url`, or where the store said, without any signature.
+    /// Below `public_url`, or the store's own place, without any signature.
     func location(_ key: String, answered: String?) -> String? {
         if let base = settings.publicURL { return base.appending(path: key).text }
         return answered.map { String($0.prefix { $0 != "?" && $0 != "#" }) }
@@ -260,7 +261,7 @@ extension SpiralAPI: PartStore {
 
 struct PresignedTarget: SliceTarget {
     let url: HTTPURL
-    /// Those that the URL was signed for.
+    /// The fields that the URL was signed for.
     let headers: HTTPFields
 
     var address: String { url.redacted }
@@ -269,12 +270,12 @@ struct PresignedTarget: SliceTarget {
         HTTPRequest("PUT", url, headers: headers, body: body, answerDeadline: .seconds(120))
     }
 
-    /// A 403 of a presigned URL is about the URL: expired by its answer or by its own account, which is taken as a yes when
-    /// it gives none, or refused.
+    /// A 403 for a presigned URL concerns the URL: expired by the answer or by its own fields (assumed when these do
+    /// not say), or refused.
     func refusal(_ answer: HTTPResponse, _ what: String) -> DeliveryError {
         let said = String(decoding: answer.body.prefix(2000), as: UTF8.self).lowercased()
         let isPage = answer.isPage || answer.isHostsOwn
-        // What the store says, and what of it may be everybody's: keys that were withdrawn refuse every URL.
+        // The store's own words, and whether they concern every URL: withdrawn keys refuse all.
         let heard = StepFailure(answer.status, isPage ? .foreign : .refusal)
         let isExpired = url.hasExpired(now: .now)
         if answer.status == 403, isExpired ?? !isPage || said.contains("expired") {
@@ -293,8 +294,8 @@ struct PresignedTarget: SliceTarget {
 }
 
 extension HTTPURL {
-    /// Whether a presigned URL has expired by our clock, by its own account (AWS Signature Version 4, query parameters); nil when
-    /// it does not say.
+    /// Whether a presigned URL has expired by our clock, by its own fields (AWS Signature Version 4, query parameters);
+    /// nil when it does not say.
     func hasExpired(now: WallTime) -> Bool? {
         guard let life = queryItem("X-Amz-Expires").flatMap(Int64.init),
             let signed = queryItem("X-Amz-Date").flatMap({ WallTime(signingTime: $0) })

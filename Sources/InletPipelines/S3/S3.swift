@@ -3,9 +3,10 @@ internal import InletLinux
 package import InletTransfer
 package import SystemPackage
 
-/// What a `type: s3` destination is told: a bucket of AWS S3, Cloudflare R2, MinIO, Ceph, or another store that speaks S3.
+/// The settings of a `type: s3` destination: a bucket of AWS S3, Cloudflare R2, MinIO, Ceph, or another store that
+/// speaks S3.
 package struct S3Settings: Sendable {
-    /// How the destination's word is checked.
+    /// How arrived bytes are verified.
     package enum Verify: String, Sendable, CaseIterable {
         /// ETags must be the MD5 of what was read.
         case md5
@@ -15,7 +16,7 @@ package struct S3Settings: Sendable {
         /// An ETag must be there; only lengths are compared.
         case size
 
-        /// The checksum that goes before the body.
+        /// The checksum sent before the body.
         var algorithm: Digest.Algorithm? {
             switch self {
             case .crc32c: .crc32c
@@ -28,7 +29,7 @@ package struct S3Settings: Sendable {
     /// What to do when another object has the key.
     package enum IfExists: String, Sendable, CaseIterable {
         case overwrite
-        /// Not sent when the object there has the same content.
+        /// Nothing is sent when the object there has the same content.
         case skipSame = "skip-same"
         /// Stored beside it, as `name_2.ext`.
         case version
@@ -38,14 +39,14 @@ package struct S3Settings: Sendable {
         var keepsOthers: Bool { self == .version || self == .fail }
     }
 
-    /// Address of the bucket: what keys are appended to.
+    /// The bucket's address, to which keys are appended.
     package var base: HTTPURL
     package var bucket: String
     package var endpoint: HTTPURL
     package var region: String
-    /// Also the smallest, where the line decides.
+    /// The smallest parts where the line decides.
     package var partSize: Int64
-    /// Above `partSize` with `part_size: auto`.
+    /// Larger than `partSize` with `part_size: auto`.
     package var largestPart: Int64
     package var multipartThreshold: Int64
     /// Longer files are refused before anything is sent.
@@ -64,7 +65,7 @@ package struct S3Settings: Sendable {
     /// Limits of the store (AWS, "Amazon S3 multipart upload limits"): one PUT takes up to 5 GiB.
     static let largestPut: Int64 = 5 << 30
     static let mostParts: Int64 = 10_000
-    /// As many parts as there may be, each as long as a PUT may be.
+    /// The largest number of parts, each as long as a PUT may be.
     static let largestComposed = mostParts * largestPut
 
     package init(_ values: ConfigSection) throws(SettingFault) {
@@ -228,7 +229,7 @@ package struct S3Kind: DestinationKind {
 // MARK: - Looking at what was delivered
 
 extension S3Pipeline: DeliveryVerifying {
-    /// HeadObject; GetObject where bytes are to be read.
+    /// HeadObject; GetObject where bytes must be read.
     package func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
         let key = order.proof.key
         do throws(DeliveryError) {
@@ -249,7 +250,7 @@ extension S3Pipeline: DeliveryVerifying {
 }
 
 extension S3Pipeline: ObjectReading {
-    /// GetObject; every request is signed anew, its range with it.
+    /// GetObject; every request is signed again, with its range.
     package func fetch(_ key: String, _ order: FetchOrder) async throws(DeliveryError) -> Downloaded {
         try await Fetching(client: api.client, pool: hashing).run(order) { attempt async throws(DeliveryError) in
             if let status = attempt.refusal, status == 401 || status == 403 {
@@ -263,7 +264,7 @@ extension S3Pipeline: ObjectReading {
     }
 }
 
-/// Where a bucket is: endpoint, style and region (AWS, "Virtual hosting of buckets").
+/// The place of a bucket: endpoint, style and region (AWS, "Virtual hosting of buckets").
 extension S3Settings {
     enum Style: String, Sendable, CaseIterable {
         case auto
@@ -273,7 +274,7 @@ extension S3Settings {
         case virtual
     }
 
-    /// A name that can stand in a path; stores differ in what else they take.
+    /// A name that can stand in a path; stores differ in what else they accept.
     static func isBucket(_ name: String) -> Bool {
         !name.isEmpty && name.utf8.count <= 255 && name != "." && name != ".."
             && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"/?#%\\@:".utf8.contains($0) }
@@ -307,7 +308,7 @@ extension S3Settings {
         return try HTTPURL("\(prefix)\(bucket).\(endpoint.redacted.dropFirst(prefix.count))", "bucket", rules)
     }
 
-    /// The region that an endpoint's name speaks of: `s3.eu-west-1.amazonaws.com`, `s3.us-west-004.backblazeb2.com`.
+    /// The region in an endpoint's name: `s3.eu-west-1.amazonaws.com`, `s3.us-west-004.backblazeb2.com`.
     static func region(of endpoint: HTTPURL) -> String {
         let labels = endpoint.host.split(separator: ".").filter { $0 != "dualstack" }
         if endpoint.host.hasSuffix(".r2.cloudflarestorage.com") { return "auto" }

@@ -3,7 +3,7 @@ internal import InletCore
 internal import InletLinux
 internal import InletTransfer
 
-/// Signed requests to one bucket. Every call is one request, never retried here.
+/// Signed requests to one bucket. Every call is one request, never repeated here.
 struct S3API: Sendable {
     let settings: S3Settings
     let client: HTTPClient
@@ -12,7 +12,7 @@ struct S3API: Sendable {
 
     typealias Query = [(name: String, value: String)]
 
-    /// One call as a caller sees it, before it is signed.
+    /// One call before it is signed.
     struct Call {
         var method: String
         /// nil is the bucket itself.
@@ -20,9 +20,9 @@ struct S3API: Sendable {
         var query: Query = []
         var headers: HTTPFields = []
         var body: HTTPBody = .none
-        /// Whether the body is of a file, also of one that is in memory.
+        /// Whether the body is file content, even in memory.
         var isFile = false
-        /// Of such a body; needed over plain HTTP.
+        /// The SHA-256 of such a body; needed over plain HTTP.
         var sha256: Digest?
         var answerLimit = 1 << 20
         var answerDeadline = Duration.seconds(60)
@@ -38,7 +38,7 @@ struct S3API: Sendable {
     /// The address of an object or of the bucket, without query.
     func url(_ key: String?) -> HTTPURL { key.map { settings.base.appending(path: $0) } ?? settings.base }
 
-    /// The request, signed for this moment.
+    /// The request, signed now.
     func signed(_ call: Call, at time: WallTime = .now) throws(DeliveryError) -> HTTPRequest {
         var url = url(call.key)
         let signer = try keyring.signer(at: time, region: settings.region)
@@ -49,7 +49,7 @@ struct S3API: Sendable {
         headers.append(("x-amz-date", signer.scope.time))
         headers.append(("x-amz-content-sha256", payload))
         if let token = signer.credentials.sessionToken { headers.append(("x-amz-security-token", token.reveal())) }
-        // curl writes the host itself: its place is the signature's afterwards.
+        // curl writes the host field itself; the signature takes its place.
         headers.append(("host", authority))
         let authorization = SigV4(
             method: call.method, path: url.path, query: call.query, headers: headers, payload: payload,
@@ -60,12 +60,12 @@ struct S3API: Sendable {
         var signed = HTTPRequest(
             call.method, url, headers: headers, body: call.body, answerLimit: call.answerLimit,
             answerDeadline: call.answerDeadline)
-        // Stores compose large objects without a word.
+        // Stores compose large objects in silence.
         signed.silenceTimeout = call.answerDeadline
         return signed
     }
 
-    /// TLS covers the bytes of a file; without it the signature does.
+    /// TLS protects file content; without it the signature does.
     private func payload(_ call: Call) -> String {
         switch call.body {
         case .none: Self.emptyPayload
@@ -77,16 +77,16 @@ struct S3API: Sendable {
     private static let emptyPayload = Checksum.sha256([]).hex
 
     /// Sends a call and returns its success.
-    /// - Parameter what: the step, e.g. `creating the upload at https://s3.example/media/key`.
+    /// - Parameter what: the step, such as `creating the upload at https://s3.example/media/key`.
     func send(_ call: Call, _ what: @autoclosure () -> String) async throws(DeliveryError) -> HTTPResponse {
-        // A limit of 0 may hold for hours, and signatures for a quarter of one.
+        // A limit of 0 may last for hours, and signatures for a quarter of an hour.
         if call.body.length > 0 { await client.untilOpen() }
         let response = try await client.exchange(try signed(call))
         guard response.isSuccess else { throw refusal(response, what(), call.method) }
         return response
     }
 
-    /// What is not a success. Keys that are refused may have been renewed in their file.
+    /// The error for an answer other than a success. Refused keys may have been renewed in their file.
     func refusal(_ response: HTTPResponse, _ what: String, _ method: String = "") -> DeliveryError {
         let error = DeliveryError.ofS3(response, what, isWordless: method == "HEAD", now: .now)
         if error.verdict == .credentials { keyring.forget() }
@@ -96,7 +96,7 @@ struct S3API: Sendable {
     /// The XML of an answer, whose root must begin so; stores end it with `Result`, `Response` or nothing.
     func parse(_ response: HTTPResponse, root: String, _ what: String) throws(DeliveryError) -> XMLElement {
         guard let answer = response.xmlBody else { throw Self.badAnswer(response, what) }
-        // CompleteMultipartUpload begins to answer before it knows.
+        // CompleteMultipartUpload begins its answer before it knows the result.
         if answer.name == "Error" { throw refusal(response, what) }
         guard answer.name.hasPrefix(root) else { throw Self.badAnswer(response, what) }
         return answer
@@ -118,13 +118,13 @@ struct S3API: Sendable {
         return id
     }
 
-    /// The checksum where the store keeps one.
+    /// The checksum, where the store keeps one.
     typealias ListedPart = (size: Int64, etag: String, checksum: Digest?)
 
     /// ListParts, all pages of it.
     ///
-    /// The next page begins after the last part that was seen; stores differ in what they name as the next marker, and in
-    /// whether it is listed again.
+    /// The next page begins after the last part seen: stores differ in the next marker, and in whether it is listed
+    /// again.
     func parts(_ upload: OpenUpload) async throws(DeliveryError) -> [Int: ListedPart] {
         let what = "listing the parts at \(url(upload.key).redacted)"
         var parts: [Int: ListedPart] = [:]
@@ -142,9 +142,9 @@ struct S3API: Sendable {
         }
     }
 
-    /// One page of ListParts. Its length is always asked for: left to itself, MinIO answers with up to 10,000 parts,
-    /// more than one answer may hold here.
-    /// - Parameter last: the last part that was seen; 0 for the first page.
+    /// One page of ListParts. Always requests its length: on its own, MinIO answers with up to 10,000 parts, more than
+    /// one answer may hold here.
+    /// - Parameter last: the last part seen; 0 for the first page.
     static func listing(_ upload: OpenUpload, after last: Int) -> Call {
         let marker: Query = last > 0 ? [("part-number-marker", "\(last)")] : []
         return Call(
@@ -185,7 +185,7 @@ struct S3API: Sendable {
         return text + "</CompleteMultipartUpload>"
     }
 
-    /// AbortMultipartUpload. An upload that is not there counts as dropped.
+    /// AbortMultipartUpload. A missing upload counts as dropped.
     func abort(id: String, key: String) async throws(DeliveryError) {
         let call = Call(method: "DELETE", key: key, query: [("uploadId", id)])
         try await DeliveryError.ignoring(
@@ -200,7 +200,7 @@ struct S3API: Sendable {
         var modified: String?
     }
 
-    /// As `head`; also nil for keys that may only write, which see no object at all.
+    /// As `head`; also nil for keys that may only write, which see no objects.
     func look(_ key: String) async throws(DeliveryError) -> Found? {
         do throws(DeliveryError) {
             return try await head(key)
@@ -210,7 +210,7 @@ struct S3API: Sendable {
         }
     }
 
-    /// DeleteObject. An object that is not there counts as deleted.
+    /// DeleteObject. A missing object counts as deleted.
     func delete(_ key: String) async throws(DeliveryError) {
         _ = try await send(Call(method: "DELETE", key: key), "deleting \(url(key).redacted)")
     }
@@ -227,14 +227,14 @@ struct S3API: Sendable {
                 size: size, etag: ETagVerifier.bare(response.header("ETag") ?? ""),
                 modified: response.header("x-amz-meta-mtime"))
         } catch {
-            // Without a body nothing tells a missing bucket from a missing object.
+            // Without a body a missing bucket looks like a missing object.
             if error.code == .notFound { return nil }
             throw error.code == .badRequest ? await explained(error, key) : error
         }
     }
 
-    /// The answer to HEAD has no words. What it says with 400, such as an expired token or a wrong region, a listing
-    /// says with its name; where that has nothing to say of the destination, the error stays.
+    /// An answer to HEAD has no words. For a 400, such as an expired token or a wrong region, a listing names the
+    /// cause; if the listing has nothing to say about the destination, the error stays.
     private func explained(_ error: DeliveryError, _ key: String) async -> DeliveryError {
         do throws(DeliveryError) {
             _ = try await page(key, limit: 1)
@@ -248,7 +248,7 @@ struct S3API: Sendable {
         }
     }
 
-    /// ListObjectsV2, one page. Keys come percent-encoded, because XML cannot hold every byte.
+    /// ListObjectsV2, one page. Keys are percent-encoded, because XML cannot hold every byte.
     /// - Parameter last: the `next` of the page before; nil after the last one.
     func page(
         _ prefix: String, after last: String? = nil, limit: Int? = nil
@@ -276,6 +276,6 @@ struct S3API: Sendable {
 }
 
 extension DeliveryError {
-    /// Whether the keys are good, but may not do this.
+    /// Whether the keys are valid but lack this permission.
     var isDenied: Bool { code == .unauthorized && reason.contains(" AccessDenied") }
 }

@@ -4,23 +4,23 @@ internal import InletLinux
 internal import Synchronization
 internal import SystemPackage
 
-/// The keys that requests are signed with.
+/// The keys that sign requests.
 struct S3Credentials: Sendable, Hashable {
     var accessKey: Secret
     var secretKey: Secret
-    /// Of temporary keys (AWS STS); sent as `x-amz-security-token`.
+    /// For temporary keys (AWS STS); sent as `x-amz-security-token`.
     var sessionToken: Secret?
 }
 
-/// Where keys come from: the configuration, or else the environment, or else a profile of a credentials file.
+/// The source of the keys: the configuration, otherwise the environment, otherwise a profile of a credentials file.
 enum CredentialsSource: Sendable, Hashable {
     case fixed(S3Credentials)
     case file(FilePath, profile: String)
 
     /// - Parameters:
-    ///   - environment: gives the process's variables.
+    ///   - environment: returns the process's variables.
     ///   - home: the user's.
-    /// - Throws: `SettingFault` when only a part of the keys is configured, or nothing is found.
+    /// - Throws: `SettingFault` when only some of the keys are configured, or none is found.
     init(
         _ values: Section<S3Kind>, environment: (String) -> String?, home: FilePath?
     ) throws(SettingFault) {
@@ -57,11 +57,11 @@ enum CredentialsSource: Sendable, Hashable {
     static func usualFile(home: FilePath) -> FilePath { home.appending(".aws").appending("credentials") }
 
     private static func isReadable(_ file: FilePath) -> Bool {
-        // It is only asked whether it can be read.
+        // Checks only that it can be read.
         (try? DurableFile.read(file, limit: CredentialsFile.sizeLimit)) != nil
     }
 
-    /// The keys as they are now. Blocks for the reading of a small file.
+    /// The current keys. Blocks for reading a small file.
     /// - Throws: `.credentials`, naming the file and the profile.
     func read() throws(DeliveryError) -> S3Credentials {
         let (path, profile): (FilePath, String)
@@ -87,7 +87,7 @@ enum CredentialsSource: Sendable, Hashable {
     }
 }
 
-/// What the requests of one second are signed with.
+/// The signing values for the requests of one second.
 final class Signer: Sendable {
     let credentials: S3Credentials
     let scope: SigV4.Scope
@@ -100,15 +100,15 @@ final class Signer: Sendable {
     }
 }
 
-/// The keys in use, and what is made of them for a day. Safe from any thread.
+/// The keys in use, and the signing key derived for a day. Safe from any thread.
 final class SignerCache: Sendable {
     private let source: CredentialsSource
     private let state = Mutex<(credentials: S3Credentials?, signer: (second: Int64, Signer)?)>((nil, nil))
 
     init(_ source: CredentialsSource) { self.source = source }
 
-    /// What a request of this moment is signed with: thousands of small files a second share it. A file of keys is read once,
-    /// and again after `forget`; the key of a day and region is made once.
+    /// The signing values for a request now: thousands of small files a second share them. A key file is read once, and
+    /// again after `forget`; the signing key of a day and region is derived once.
     func signer(at time: WallTime, region: String) throws(DeliveryError) -> Signer {
         let second = time.milliseconds / 1000
         if let (last, signer) = state.withLock({ $0.signer }), last == second, signer.scope.region == region {
@@ -126,16 +126,16 @@ final class SignerCache: Sendable {
         return signer
     }
 
-    /// Has the file read again at the next request: its keys were refused, and may have been renewed.
+    /// Reads the file again at the next request: its keys were refused, and may have been renewed.
     func forget() { state.withLock { $0 = (nil, nil) } }
 }
 
-/// The file of the AWS tools that holds keys by profile ("Configuration and credential file settings", AWS CLI guide).
+/// The AWS tools' file with keys by profile ("Configuration and credential file settings", AWS CLI guide).
 ///
-/// `[name]` begins a profile, also `[profile name]`; `key = value` sets one; `#` and `;` begin a line of comment; what is
-/// indented belongs to the value above and is left out. The last of several values counts.
+/// `[name]` begins a profile, also `[profile name]`; `key = value` sets a value; `#` and `;` begin a comment line. An
+/// indented line belongs to the value above and is ignored. The last of several values counts.
 struct CredentialsFile: Sendable {
-    /// Larger is no credentials file.
+    /// A larger file is not a credentials file.
     static let sizeLimit = 1 << 20
 
     private var profiles: [String: [String: String]] = [:]
@@ -156,7 +156,7 @@ struct CredentialsFile: Sendable {
 
     var names: [String] { profiles.keys.sorted() }
 
-    /// The keys of a profile; nil when it is not there or lacks one.
+    /// The keys of a profile; nil when it is missing or incomplete.
     func credentials(_ profile: String) -> S3Credentials? {
         guard let values = profiles[profile], let access = values["aws_access_key_id"], !access.isEmpty,
             let secret = values["aws_secret_access_key"], !secret.isEmpty

@@ -45,7 +45,7 @@ package struct S3Pipeline: PartPipeline {
         return S3Store(api: api, order: order)
     }
 
-    /// Lists one key at most. Keys that may only write are not refused here.
+    /// Lists one key at most. Keys that may only write pass, too.
     package func probe() async throws(DeliveryError) -> String {
         api.keyring.forget()
         let place = "\(settings.base.redacted), region \(settings.region)"
@@ -58,8 +58,8 @@ package struct S3Pipeline: PartPipeline {
         }
     }
 
-    /// The pin of the key that the server has now, as `pin:` takes it; nil without TLS, and where the certificate is trusted
-    /// without one.
+    /// The pin of the server's current key, as `pin:` takes it; nil without TLS, and where the certificate is trusted
+    /// anyway.
     package func serverPin() async throws(DeliveryError) -> String? {
         if settings.trust.pin == nil {
             do throws(DeliveryError) {
@@ -80,9 +80,9 @@ package struct S3Pipeline: PartPipeline {
     }
 }
 
-/// The key that a delivery goes to, where `if_exists: version` may choose another one. Journaled before it is used.
+/// The key of a delivery where `if_exists: version` may choose another. Journaled before use.
 struct VersionedKey: Sendable, Equatable {
-    /// Beyond this something else than versions is going on.
+    /// Beyond this, the cause is something other than versions.
     static let mostVersions = 10_000
 
     /// As frozen at admission.
@@ -108,8 +108,8 @@ struct VersionedKey: Sendable, Equatable {
     var next: VersionedKey? { number < Self.mostVersions ? VersionedKey(original, number: number + 1) : nil }
 }
 
-/// One attempt to deliver under one key. A reference: copied into every step of the attempt, its many values would cost more
-/// than signing the request.
+/// One attempt to deliver under one key. A reference type: copying its many values into every step would cost more than
+/// signing the request.
 final class S3Delivery: Sendable {
     private let settings: S3Settings
     private let chosen: VersionedKey
@@ -133,7 +133,7 @@ final class S3Delivery: Sendable {
             lane: pipeline.lane, proof: settings.sliceProof)
     }
 
-    /// An upload that is open goes on as it was begun, also where the threshold was raised since: nothing else would drop it.
+    /// An open upload continues as it began, even where the threshold was raised since: nothing else would drop it.
     private var isSingle: Bool {
         order.source.size <= settings.multipartThreshold && UploadRecord.identity(attempt.checkpoint.entries) == nil
     }
@@ -146,14 +146,14 @@ final class S3Delivery: Sendable {
 
     private var comparison: S3ObjectMatch {
         var comparison = S3ObjectMatch(order: order, plan: plan, verify: settings.verify)
-        // Cut at another rate, or under another configuration.
+        // Cut for another rate, or under another configuration.
         comparison.plans = PartPlan.all(
             fileSize: order.source.size, from: PartPlan.defaultSize, to: PartPlan.largestAuto,
             mostParts: S3Settings.mostParts)
         return comparison
     }
 
-    /// - Throws: `.destinationExists` when another object has the key, or this one has from a request whose answer was lost.
+    /// - Throws: `.destinationExists` when another object has the key, or ours from a request whose answer was lost.
     func run() async throws(DeliveryError) -> Proof {
         if let proof = try await store.checkSource(sender) { return proof }
         if settings.ifExists == .skipSame, let proof = try await existing(),
@@ -165,7 +165,7 @@ final class S3Delivery: Sendable {
             try store.limits.check(order)
             return try await sender.sendWhole(at: store.location(order.key, answered: nil)) { store.wholeTarget }
         }
-        // The condition counts when the parts are composed; a key that is taken now need not be learnt after hours.
+        // The condition applies when the parts are composed; a taken key is reported now, not after hours.
         if settings.ifExists.keepsOthers, UploadRecord.identity(attempt.checkpoint.entries) == nil,
             try await store.api.look(order.key) != nil
         {
@@ -190,22 +190,22 @@ final class S3Delivery: Sendable {
             etag: found.etag, url: store.location(key, answered: nil))
     }
 
-    /// A proof when the object that stands in the way is this very file, from a request whose answer was lost.
+    /// A proof when the object in the way is this very file, from a request whose answer was lost.
     func ownObject() async throws(DeliveryError) -> Proof? {
         guard let proof = try await existing(), isCertain(proof) else { return nil }
         return proof
     }
 
-    /// Other takes can have the same length and time: with `verify: md5` only contents tell.
+    /// Other takes can have the same length and time: with `verify: md5` only the content tells.
     private func isCertain(_ proof: Proof) -> Bool { proof.content != nil || settings.verify != .md5 }
 
-    /// The next key that no object has, or that this very file has from an attempt whose notes are gone.
+    /// The next key without an object, or with this very file from an attempt whose notes are gone.
     func nextFree() async throws(DeliveryError) -> VersionedKey {
         var candidate = chosen
         while let next = candidate.next {
             if attempt.isStopping() { throw .stopping }
             guard let found = try await store.api.look(next.key) else { return next }
-            // The time goes first: the file is read only for what can be ours.
+            // The time is compared first: the file is read only for objects that can be ours.
             if comparison.byTime(found) == .same, let proof = try await proof(found, under: next.key), isCertain(proof)
             {
                 return next
@@ -249,7 +249,7 @@ extension S3Pipeline: ObjectListing {
             if isRefused { try await api.abort(id: upload.id, key: key) }
             return (whole, isRefused)
         } catch {
-            // Nobody would know of it any more. What keeps it from being dropped is what has just been thrown.
+            // Otherwise nobody would know it any more. The reason it could not be dropped has just been thrown.
             await bestEffort(try await api.abort(id: upload.id, key: key))
             throw error
         }

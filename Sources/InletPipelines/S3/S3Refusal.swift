@@ -2,12 +2,12 @@ internal import InletCore
 internal import InletLinux
 internal import InletTransfer
 
-/// What becomes of a code: the one table of the `s3` destination.
+/// The meaning of a code: the one table of the `s3` destination.
 struct S3Rule: Sendable {
-    /// Whom it is about.
+    /// The subject of the refusal.
     var word: StepFailure.Word
     var code: ErrorCode
-    /// What to do about it; empty where nothing can be done.
+    /// The remedy; empty where there is none.
     var advice: String
 
     private init(_ word: StepFailure.Word, _ code: ErrorCode, _ advice: String = "") {
@@ -16,7 +16,7 @@ struct S3Rule: Sendable {
         self.advice = advice
     }
 
-    /// What trying again can do.
+    /// The prospect of another attempt.
     func verdict(after: Duration?) -> DeliveryError.Verdict {
         switch word {
         case .passing: .retry(after: after)
@@ -26,8 +26,8 @@ struct S3Rule: Sendable {
         }
     }
 
-    /// Codes of AWS S3, and those that R2, MinIO and Ceph add. What concerns every file alike is an outage: it pauses the
-    /// destination and costs no attempts.
+    /// Codes of AWS S3, and those that R2, MinIO and Ceph add. A fault that concerns every file alike is an outage: it
+    /// pauses the destination and costs no attempts.
     fileprivate static let table: [String: S3Rule] = {
         var table: [String: S3Rule] = [:]
         func add(_ rule: S3Rule, _ codes: String...) { for code in codes { table[code] = rule } }
@@ -90,7 +90,7 @@ struct S3Rule: Sendable {
         }
     }
 
-    /// `NoSuchBucket`…; made from the status where the answer has no XML (HEAD, proxies).
+    /// `NoSuchBucket`…; derived from the status where the answer has no XML (HEAD, proxies).
     fileprivate static func code(_ response: HTTPResponse, _ said: XMLElement?) -> String {
         said?.text(of: "Code").map { String(response.redactor.redacted($0).prefix(80)) } ?? code(of: response.status)
     }
@@ -117,14 +117,14 @@ struct S3Rule: Sendable {
 }
 
 extension DeliveryError {
-    /// Beyond this the stores refuse signatures; AWS and rclone draw the line at 15 minutes.
+    /// Beyond this the stores refuse signatures; AWS and rclone set the limit at 15 minutes.
     private static let mostSkew = Duration.seconds(600)
 
-    /// What an S3 store says when it refuses: the `<Error>` of its answer ("Error responses", Amazon S3 API Reference). Its words
-    /// are bounded, and without our own credentials, which some stores name.
+    /// An S3 store's refusal: the `<Error>` of its answer ("Error responses", Amazon S3 API Reference). Its words are
+    /// bounded, and without our own credentials, which some stores name.
     ///
     /// - Parameters:
-    ///   - what: the step, e.g. `part 3 of 12 to https://s3.example/media/key`.
+    ///   - what: the step, such as `part 3 of 12 to https://s3.example/media/key`.
     ///   - isWordless: whether it answers a HEAD, which has no words.
     static func ofS3(
         _ response: HTTPResponse, _ what: String, isWordless: Bool = false, now: WallTime
@@ -133,16 +133,16 @@ extension DeliveryError {
         func text(_ name: String, _ limit: Int) -> String? {
             said?.text(of: name).map { DisplayText.escape(String(redactor.redacted($0).prefix(limit))) }
         }
-        // Frameworks call what has no content a page too.
+        // Frameworks also send pages for missing content.
         let isPage = response.isPage && !(isWordless && status == 404 && response.header("Content-Length") == "0")
-        // A store names what it does not find. Other words come from a proxy, and say nothing of objects.
+        // A store names the missing thing. Other words come from a proxy, and say nothing about objects.
         let isForeign = said == nil && status == 404 && (!response.body.isEmpty || isPage)
         let isOwn = said != nil || isWordless && !isPage
         let code = isForeign ? "ServiceUnavailable" : S3Rule.code(response, said)
         var rule = S3Rule.table[code] ?? S3Rule.unknown(status: status)
         let skew = response.date.map { now - $0 }
         let isSkewed = skew.map { $0 > mostSkew || $0 < .zero - mostSkew } ?? false
-        // Some stores refuse old signatures in the words they have for wrong ones.
+        // Some stores refuse old signatures with their words for wrong ones.
         if isSkewed, rule.word == .credentials, let clock = S3Rule.table["RequestTimeTooSkewed"] { rule = clock }
         let remedy = isOwn ? "" : Self.remedy(StepFailure(status, .foreign), response).dropFirst(2)
         let message = isForeign ? "not an answer of an S3 store" : text("Message", 200) ?? String(remedy)

@@ -2,10 +2,10 @@ internal import FoundationEssentials
 internal import InletCore
 internal import InletTransfer
 
-/// Objects of one delivery in an S3 bucket: how they are described, sent and looked up.
+/// Objects of one delivery in an S3 bucket: their description, sending and look-up.
 struct S3Store: PartStore {
     let api: S3API
-    /// The delivery, under the key that was chosen for it.
+    /// The delivery, under its chosen key.
     let order: DeliveryOrder
 
     private var settings: S3Settings { api.settings }
@@ -19,7 +19,7 @@ struct S3Store: PartStore {
 
     var objectHeaders: HTTPFields {
         var headers: HTTPFields = []
-        // Each file has such a list: room for what is still to come.
+        // Every file has such a list: it reserves room for later additions.
         headers.reserveCapacity(settings.objectHeaders.count + 3)
         headers.append(("Content-Type", order.mediaType))
         headers += settings.objectHeaders
@@ -27,7 +27,7 @@ struct S3Store: PartStore {
         return headers
     }
 
-    /// Only a new key is taken, where the settings want it so; the store decides, at the moment it makes the object.
+    /// Accepts only a new key, where the settings require it; the store decides, when it makes the object.
     var condition: HTTPFields { settings.ifExists.keepsOthers ? Self.onlyNew : [] }
 
     static let conditionName = "If-None-Match"
@@ -41,8 +41,9 @@ struct S3Store: PartStore {
         return OpenUpload(id: try await api.create(order.key, headers: headers), key: order.key)
     }
 
-    /// The store's list of parts decides: what is noted but gone is sent again, and what arrived before it could be noted
-    /// is not, if the file has the same bytes there; then it is noted at once, so that no later attempt reads it again.
+    /// The store's list of parts decides. Noted parts that are gone are sent again. Parts that arrived before they were
+    /// noted are not, if the file has the same bytes there; they are noted at once, so that no later attempt reads them
+    /// again.
     func resume(_ old: UploadRecord, _ sender: PartSender) async throws(DeliveryError) -> UploadRecord? {
         guard old.upload.key == order.key else { return nil }
         let listed: [Int: S3API.ListedPart]
@@ -71,7 +72,7 @@ struct S3Store: PartStore {
         return record
     }
 
-    /// A part that nobody noted counts if its checksum or its ETag is that of these bytes; other tags prove nothing.
+    /// An unnoted part counts if its checksum or its ETag is that of these bytes; other tags prove nothing.
     private func proved(
         _ part: S3API.ListedPart, _ range: Range<Int64>, _ sender: PartSender
     ) async throws(DeliveryError) -> UploadRecord.VerifiedPart? {
@@ -154,15 +155,15 @@ struct S3Target: SliceTarget {
 }
 
 extension Digest.Algorithm {
-    /// How S3 calls its additional checksums ("Checking object integrity", Amazon S3 User Guide).
+    /// S3's names for its additional checksums ("Checking object integrity", Amazon S3 User Guide).
     var nameInS3: String { self == .xxh64 ? "XXHASH64" : rawValue.uppercased() }
 
-    /// The field that such a checksum stands in.
+    /// The header field of such a checksum.
     var fieldInS3: String { "x-amz-checksum-" + nameInS3.lowercased() }
 }
 
 extension S3Settings {
-    /// How slices are proved: by what `verify` wants, and over plain HTTP with the SHA-256 that the signature covers.
+    /// How slices are proved: as `verify` asks, and over plain HTTP with the SHA-256 that the signature covers.
     var sliceProof: SliceProof {
         let signed: Set<Digest.Algorithm> = base.scheme == "http" ? [.sha256] : []
         switch verify {
@@ -177,27 +178,27 @@ extension S3Settings {
 /// Whether an object that is there is the file of a delivery.
 struct S3ObjectMatch: Sendable {
     let order: DeliveryOrder
-    /// How the file is cut here; an object cut otherwise has another ETag for the same bytes.
+    /// The cutting of the file here; an object cut differently has another ETag for the same bytes.
     let plan: PartPlan
     let verify: S3Settings.Verify
     /// Other ways in which an earlier delivery of ours may have cut it.
     var plans: [PartPlan] = []
 
-    /// What the object's tag and metadata tell without reading the file.
+    /// Conclusions from the object's tag and metadata without reading the file.
     enum MetadataMatch: Sendable, Equatable {
         case same
         case different
-        /// The tag is the MD5 of the whole (nil), or of the MD5s of parts, of which these sizes give as many: the file's own
-        /// have to be computed, until one is the same.
+        /// The tag is the MD5 of the whole (nil), or of the MD5s of parts with one of these sizes: the file's own must
+        /// be computed, until one is equal.
         case compare(partSizes: [Int64?])
     }
 
-    /// Sizes of parts that other tools begin with (aws-cli, rclone, mc, s5cmd, and their round ones).
+    /// First part sizes of other tools (aws-cli, rclone, mc, s5cmd, and round ones).
     private static let usualSizes: [Int64] = [5, 8, 10, 15, 16, 50, 64, 100, 128].map { $0 << 20 }
     /// Each costs a reading of the file.
     private static let mostSizes = 4
 
-    /// Sizes of parts that cut the file in `count`, ours first; of those that hold all of it, one.
+    /// Part sizes that cut the file into `count`, ours first; one of those that hold all of it.
     private func sizes(_ count: Int) -> [Int64] {
         let size = order.source.size
         let all = ours(count) + Self.usualSizes.filter { Int((size + $0 - 1) / $0) == count }
@@ -224,13 +225,14 @@ struct S3ObjectMatch: Sendable {
         return .compare(partSizes: sizes)
     }
 
-    /// Length and modification time, as rclone judges. Only our own files' times are there.
+    /// Length and modification time, as rclone judges. Only our own files have their times there.
     func byTime(_ found: S3API.Found) -> MetadataMatch {
         let isSame = found.modified.flatMap { S3Store.modifiedTime($0) } == order.source.modified
         return isSame ? .same : .different
     }
 
-    /// Whether the object holds the file, which is read where tags have to be compared; with the content, where it was compared.
+    /// Whether the object holds the file, which is read where tags must be compared; with the content, where it was
+    /// compared.
     func isSame(
         _ found: S3API.Found, expectedETag: String?, _ sender: PartSender?
     ) async throws(DeliveryError) -> (isSame: Bool, content: ContentHash?) {
@@ -243,7 +245,7 @@ struct S3ObjectMatch: Sendable {
             do throws(DeliveryError) {
                 try sender.source.requireUnchanged(since: order)
             } catch  where error.verdict == .sourceGone || error.verdict == .sourceChanged {
-                // A file that is gone or was changed since cannot tell any more.
+                // A file that is gone or has changed since cannot tell any more.
                 return byTime
             }
             for partSize in partSizes {
@@ -253,7 +255,7 @@ struct S3ObjectMatch: Sendable {
                     await Checksum.content(like: model, of: sender.source, on: sender.hashing))
                 if found.etag.hasPrefix(content.digest.hex) { return (true, content) }
             }
-            // With keys of its own (SSE-KMS) a store's tags look like MD5 and are not.
+            // With its own keys (SSE-KMS) a store's tags look like MD5 and are not.
             return verify != .md5 ? byTime : (false, nil)
         }
     }
@@ -271,7 +273,7 @@ extension S3Store {
         return "\(nanoseconds < 0 ? "-" : "")\(seconds).\(decimals)"
     }
 
-    /// Reads what `modifiedText` writes, with any number of decimals up to nine.
+    /// Reads the output of `modifiedText`, with up to nine decimals.
     static func modifiedTime(_ text: String) -> Int64? {
         let isNegative = text.hasPrefix("-")
         let parts = (isNegative ? text.dropFirst() : text[...]).split(

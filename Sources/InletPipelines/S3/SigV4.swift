@@ -26,7 +26,7 @@ struct SigV4: Sendable {
             text = "\(day)/\(region)/\(service)/aws4_request"
         }
 
-        /// What a secret key becomes for this day, region and service; worth keeping, because it costs four hashes.
+        /// A secret key's derivation for this day, region and service; worth keeping, because it costs four hashes.
         func key(_ secret: Secret) -> MessageCode {
             [day, region, service, "aws4_request"].reduce(MessageCode(key: ("AWS4" + secret.reveal()).utf8)) {
                 MessageCode(key: $0.code(of: $1.utf8))
@@ -41,13 +41,13 @@ struct SigV4: Sendable {
     private let query: [(name: String, value: String)]
     private let payload: String
     private let scope: Scope
-    /// Names and values of the signed fields, in the order of their names; those of one name are one field.
+    /// Names and values of the signed fields, in the order of their names; several of one name are one field.
     private let fields: [Field]
 
     /// - Parameters:
-    ///   - path: as on the wire, percent-encoded.
+    ///   - path: as sent, percent-encoded.
     ///   - query: not encoded, in any order.
-    ///   - headers: every field that is signed, `host` among them.
+    ///   - headers: every signed field, `host` among them.
     ///   - payload: hexadecimal SHA-256 of the body, or `unsignedPayload`.
     init(
         method: String, path: String, query: [(name: String, value: String)], headers: HTTPFields, payload: String,
@@ -75,7 +75,7 @@ struct SigV4: Sendable {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Of the canonical request, the longest of the three texts.
+    /// The size of the canonical request, the longest of the three texts.
     private static let usualLength = 1024
 
     /// - Parameter text: an empty buffer, which is empty again afterwards.
@@ -117,7 +117,7 @@ struct SigV4: Sendable {
         text.append(UInt8(ascii: end))
     }
 
-    /// As `Sequence.hex`, without a text of its own.
+    /// As `Sequence.hex`, without a string of its own.
     private static func writeHex(_ bytes: [UInt8], to text: inout [UInt8]) {
         func digit(_ value: UInt8) -> UInt8 { value + (value < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10) }
         for byte in bytes {
@@ -128,7 +128,7 @@ struct SigV4: Sendable {
 
     private static func canonicalFields(_ headers: HTTPFields) -> [Field] {
         var fields: [Field] = headers.map { (lowercased($0.name), collapsed($0.value)) }
-        // Names are ASCII, whose order is that of their bytes. Sorting is stable: values of one name stay in their order.
+        // Names are ASCII, ordered by their bytes. Sorting is stable: values of one name keep their order.
         fields.sort { $0.key < $1.key }
         guard zip(fields, fields.dropFirst()).contains(where: { $0.key == $1.key }) else { return fields }
         var joined: [Field] = []
@@ -142,7 +142,7 @@ struct SigV4: Sendable {
         return joined
     }
 
-    /// Sorted by encoded name, then value; also the form in which the query goes on the wire.
+    /// Sorted by encoded name, then value; also the form in which the query is sent.
     static func canonicalQuery(_ query: [(name: String, value: String)]) -> String {
         if query.isEmpty { return "" }
         let encoded = query.map { (Percent.encode($0.name[...]), Percent.encode($0.value[...])) }
@@ -154,12 +154,12 @@ struct SigV4: Sendable {
         return sorted.map { "\($0.0)=\($0.1)" }.joined(separator: "&")
     }
 
-    /// Most names are as they must be: the others cost an allocation.
+    /// Most names need no change: the others cost an allocation.
     private static func lowercased(_ name: String) -> String {
         name.utf8.contains { (0x41...0x5A).contains($0) } ? name.lowercased() : name
     }
 
-    /// Without spaces at the ends, and with one instead of many within.
+    /// Trimmed, with runs of spaces replaced by one.
     private static func collapsed(_ value: String) -> String {
         let space = UInt8(ascii: " ")
         var last = space
@@ -179,7 +179,7 @@ extension WallTime {
         return String(decoding: digits, as: UTF8.self) + "Z"
     }
 
-    /// Reads what `signingTime` writes.
+    /// Reads the output of `signingTime`.
     init?(signingTime text: String) {
         guard text.utf8.count == 16 else { return nil }
         var long = Array(text.utf8)

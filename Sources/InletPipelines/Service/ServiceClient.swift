@@ -1,17 +1,17 @@
 package import InletCore
 internal import InletTransfer
 
-/// A service that is spoken to in HTTP and JSON: where it is, and who we are to it.
+/// A service that speaks HTTP and JSON: its address, and our login.
 ///
-/// What an answer means, each service's own table says; the rest is here: paths below one address, one login, answers bounded
-/// in size and time by their requests. A call is one request, and repeated only where the service no longer takes an access
-/// token that can be renewed.
+/// Each service's own table gives answers their meaning; the rest is here: paths below one address, one login, answers
+/// bounded in size and time. A call is one request, repeated only where the service refuses an access token that can be
+/// renewed.
 struct ServiceClient: Sendable {
     let url: HTTPURL
     let http: HTTPClient
     let login: ServiceLogin
 
-    /// What ids and tokens of services are made of, none of which leads anywhere in a path: base64url (RFC 4648, section 5).
+    /// The characters of services' ids and tokens, which are harmless in a path: base64url (RFC 4648, section 5).
     static let idBytes = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
     init(_ url: HTTPURL, _ http: HTTPClient, login: ServiceLogin = .none) {
@@ -23,9 +23,9 @@ struct ServiceClient: Sendable {
     /// A request below the service's address; our login is added when it is sent.
     ///
     /// - Parameters:
-    ///   - json: the body. Without one there is no Content-Type either: servers take an empty body with one for a fault.
+    ///   - json: the body. Without one there is no Content-Type either: some servers refuse an empty body with one.
     ///   - limit: of the answer's body, in bytes.
-    ///   - patience: how long the answer may take in all, and how long nothing may move.
+    ///   - patience: the total time for the answer, and the longest time without progress.
     func request(
         _ method: String, _ path: String, query: HTTPFields = [], json: [UInt8]? = nil, limit: Int = 1 << 20,
         patience: Duration = .seconds(60)
@@ -38,7 +38,7 @@ struct ServiceClient: Sendable {
             stallTimeout: patience)
     }
 
-    /// The answer to a call that succeeded; `refusal` says what every other one means.
+    /// The answer to a successful call; `refusal` interprets every other.
     func send(
         _ request: HTTPRequest, meter: TransferMeter? = nil, refusal: (HTTPResponse) -> DeliveryError
     ) async throws(DeliveryError) -> HTTPResponse {
@@ -48,7 +48,7 @@ struct ServiceClient: Sendable {
     }
 
     /// The answer, whatever its status.
-    /// - Parameter isOpen: whether it is asked for without our login.
+    /// - Parameter isOpen: whether the request goes without our login.
     func answer(
         to request: HTTPRequest, isOpen: Bool = false, meter: TransferMeter? = nil
     ) async throws(DeliveryError) -> HTTPResponse {
@@ -68,7 +68,7 @@ struct ServiceClient: Sendable {
         _ request: HTTPRequest, _ login: (name: String, value: String)?, _ meter: TransferMeter?
     ) async throws(DeliveryError) -> HTTPResponse {
         var request = request
-        // JSON only: with other types among those that are accepted, some services answer with pages.
+        // JSON only: some services answer with pages when other types are accepted too.
         request.headers = [("Accept", "application/json")] + [login].compactMap(\.self) + request.headers
         return try await http.exchange(request, meter: meter)
     }
@@ -78,16 +78,17 @@ struct ServiceClient: Sendable {
     }
 }
 
-/// Who we are to a service: one header field, never two.
+/// Our login at a service: one header field, never two.
 enum ServiceLogin: Sendable {
     case none
-    /// A field that stays what it is.
+    /// A fixed field.
     case field(name: String, value: Secret)
-    /// Access tokens, which are renewed: `isRefused` tells the answer after which another one may help.
+    /// Access tokens that are renewed: `isRefused` recognises an answer after which another token may help.
     case tokens(TokenSource, isRefused: @Sendable (HTTPResponse) -> Bool)
 }
 
-/// Gives an access token; after `refused`, which the service no longer takes, another one, or the same where there is none.
+/// Returns an access token. After `refused`, which the service no longer accepts, returns another, or the same where
+/// there is none.
 package typealias TokenSource = @Sendable (_ refused: Secret?) async throws(DeliveryError) -> Secret
 
 extension HTTPClient {
@@ -99,21 +100,21 @@ extension HTTPClient {
     }
 }
 
-/// How the answers of all services are read.
+/// How every service's answers are read.
 extension HTTPResponse {
     var isSuccess: Bool { (200..<300).contains(status) }
 
-    /// Whether it calls itself JSON.
+    /// Whether it claims to be JSON.
     var isJSON: Bool { header("Content-Type")?.lowercased().hasPrefix("application/json") ?? false }
 
-    /// Its body as JSON that is not ours to know; nil for what is none.
+    /// Its body as JSON of unknown shape; nil for other content.
     var jsonBody: JSONValue? { JSON.value(body) }
 
-    /// Its body as XML; nil for what is none.
+    /// Its body as XML; nil for other content.
     var xmlBody: XMLElement? { XMLElement(body) }
 
-    /// The beginning of its text without our own credentials, without anything between `<` and `>`, and with single blanks.
-    /// - Parameter limit: how many bytes of the body are looked at.
+    /// The start of its text without our credentials, without anything between `<` and `>`, and with single blanks.
+    /// - Parameter limit: the number of bytes of the body to look at.
     func plainText(_ limit: Int) -> String {
         let text = String(decoding: redactor.redacted(Array(body.prefix(limit))), as: UTF8.self)
         var isTag = false
