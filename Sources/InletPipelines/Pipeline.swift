@@ -14,7 +14,7 @@ package import SystemPackage
 /// * The source is read through the given descriptor, by offset, and never held in memory.
 /// * Before anything becomes visible the source must still match `order.source`. Otherwise it throws `.sourceChanged`
 ///   or `.sourceGone`, and nothing is visible under the key.
-/// * Whatever the next attempt needs is in the checkpoint *before* a step relies on it.
+/// * Everything that the next attempt needs is in the checkpoint *before* a step relies on it.
 /// * Cancelling the task ends the attempt within 200 ms, or within a second where a lock must be released. Its
 ///   checkpoint stays; `abandon` removes its remains.
 /// * When `attempt.isStopping` becomes true, no new step begins, running ones may end, and then it throws `.cancelled`.
@@ -147,8 +147,8 @@ package struct Destination: Sendable {
     private static let addressLength = 12
 }
 
-/// A destination's reading of a file's fields before anything is sent, for people who ask: the decision where a field
-/// leaves it open, by the field's name; and why the file would be refused, with the remedy.
+/// A destination's reading of a file's fields before anything is sent, for people who ask. It holds the decision where
+/// a field leaves it open, by the field's name, and why the file would be refused, with the remedy.
 package typealias FieldReading = (decided: [String: String], objection: String?)
 
 /// Everything an attempt gets besides the file and the order.

@@ -211,8 +211,8 @@ extension MediaHashList {
     private static let alphabet = Array("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz".utf8)
     private static let digits = 88
 
-    /// The C4 identifier (SMPTE ST 2114) by which a history's chain file names a list: `c4` and 88 digits to base 58 of
-    /// the SHA-512 of `bytes`, taken as one big-endian number.
+    /// The C4 identifier (SMPTE ST 2114) by which a history's chain file names a list. It is `c4` and 88 digits to base
+    /// 58 of the SHA-512 of `bytes`, taken as one big-endian number.
     package static func c4(of bytes: [UInt8]) -> String {
         var number = bytes.sha512
         var text = [UInt8](repeating: alphabet[0], count: digits)

@@ -100,9 +100,9 @@ struct SpiralAPI: Sendable {
         return try location(response, what)
     }
 
-    /// Whether the API answers and accepts our key, by a request that leaves nothing: the URL of an object (dialect
-    /// v1), or dropping an upload, neither of which exists. false for an answer that may come from another program, or
-    /// concern something else.
+    /// Whether the API answers and accepts our key, by a request that leaves nothing. It asks for the URL of an object
+    /// (dialect v1), or to drop an upload, neither of which exists. false for an answer that may come from another
+    /// program, or concern something else.
     func answers() async throws(DeliveryError) -> Bool {
         let (name, what) = (".inlet-check", "asking \(settings.api.redacted) whether it answers")
         let request =
