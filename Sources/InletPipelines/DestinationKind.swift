@@ -60,7 +60,7 @@ package struct SettingFault: Error, Sendable, Equatable {
     static func words(_ error: TransferError) -> String {
         error.code == .insecureURL
             ? "is not encrypted; use https, or set allow_http: true for this destination"
-            : "is no http or https address that can be used (one with a user or a password in it is not)"
+            : "must be an http:// or https:// address without credentials"
     }
 }
 
@@ -182,7 +182,7 @@ package struct DestinationSetup: Sendable {
 
     /// Asked only of a destination that stores files for another.
     package static let publicURL = Input(
-        "public_url", "Where can its objects be read without a login (their public address)?",
+        "public_url", "At which public address can its objects be read without a login?",
         help: "where objects can be read", example: "https://cdn.example.com")
 }
 

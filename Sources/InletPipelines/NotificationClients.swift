@@ -20,7 +20,7 @@ extension PipelineFactory {
         if let secret = settings.secret {
             signature = WebhookSignature(secret)
             guard signature != nil else {
-                throw SettingFault(key: "secret", message: "begins with whsec_, but what follows is not base64")
+                throw SettingFault(key: "secret", message: "must be base64 after whsec_")
             }
         }
         let url = try Self.url(
@@ -50,7 +50,7 @@ extension PipelineFactory {
             let why =
                 error.code == .insecureURL
                 ? "is not encrypted; use https, or set \(otherwise)"
-                : "is no http or https address that can be used"
+                : "must be an http:// or https:// address"
             throw SettingFault(key: key, message: why)
         }
     }

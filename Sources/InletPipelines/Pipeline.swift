@@ -245,7 +245,7 @@ extension SourceFile {
         case .another:
             throw DeliveryError(
                 .sourceChanged, .sourceChanged,
-                "\(path.display): replaced before it was delivered; the new one is taken when it is quiet")
+                "\(path.display): replaced before it was delivered; Inlet takes the new one once it is quiet")
         case .nothing:
             throw DeliveryError(.sourceGone, .sourceGone, "\(path.display): removed before it was delivered")
         }
@@ -253,7 +253,7 @@ extension SourceFile {
             let change = now.size == order.source.size ? "was modified" : "grew or shrank"
             throw DeliveryError(
                 .sourceChanged, .sourceChanged,
-                "\(path.display): \(change) since it was admitted; its new content is taken when it is quiet")
+                "\(path.display): \(change) since it was admitted; Inlet takes its new content once it is quiet")
         }
     }
 }

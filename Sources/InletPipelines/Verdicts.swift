@@ -191,8 +191,8 @@ extension DeliveryError {
             return "; its port speaks TLS: write https:// instead of http://"
         }
         return switch response.status {
-        case 413: "; a proxy before the store refuses it: raise client_max_body_size there, or lower part_size"
-        case 401: "; a proxy before the service wants a login: have it let these requests through"
+        case 413: "; raise client_max_body_size of the proxy in front of the store, or lower part_size"
+        case 401: "; allow these requests at the proxy in front of the service, which wants a login"
         case 400, 403, 404, 405, 410: "; not the service's own answer: is it away, or does something else answer?"
         default: ""
         }
@@ -205,7 +205,8 @@ extension DeliveryError {
     ]
 
     /// The agent is stopping, so no new step begins.
-    static let stopping = DeliveryError(.cancelled, .cancelled, "the agent is stopping; this goes on at its next start")
+    static let stopping = DeliveryError(
+        .cancelled, .cancelled, "the agent is stopping; this continues at its next start")
 
     /// The answer's words, without our own credentials: a store's Code and Message, or the start of its text.
     static func said(_ response: HTTPResponse) -> String {

@@ -179,7 +179,7 @@ final class CheckingSink: ResponseSink {
             return state.isTooLong
         }
         // The rest cannot change the verdict, and may be endless.
-        if isTooLong { throw TransferError(.answerTooLarge, "more came than belongs there", isOutage: false) }
+        if isTooLong { throw TransferError(.answerTooLarge, "more bytes arrived than belong there", isOutage: false) }
     }
 
     /// Whether it cut the answer short because it was too long.

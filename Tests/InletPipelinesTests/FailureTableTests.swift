@@ -125,9 +125,9 @@ import Testing
         (400, "Client sent an HTTP request to an HTTPS server.\n", "write https:// instead of http://"),
         (
             413, "<html><title>413 Request Entity Too Large</title>",
-            "raise client_max_body_size there, or lower part_size"
+            "raise client_max_body_size of the proxy in front of the store, or lower part_size"
         ),
-        (401, "<html>log in</html>", "a proxy before the service wants a login"),
+        (401, "<html>log in</html>", "the proxy in front of the service, which wants a login"),
         (400, #"{"error":"EntityTooSmall: proposed upload is smaller"}"#, "raise part_size"),
     ]) func `an answer comes with what to do about it`(_ status: Int, _ body: String, _ remedy: String) {
         let response = HTTPResponse(status: status, body: Array(body.utf8))

@@ -170,7 +170,7 @@ extension FinishingStage {
         let beside = source.beside(name)
         switch try beside.look() {
         case .missing, .regular: break
-        default: throw Refusal("\(beside.path.display) is there, and is no regular file")
+        default: throw Refusal("\(beside.path.display) is there, and is not a regular file")
         }
         let receipt = receipt(beside.path)
         try beside.folder.write(receipt.line, to: name, mode: 0o640, asFolderOwner: true)

@@ -219,7 +219,7 @@ package enum SourcePresence: Sendable, Equatable {
             if said.verdict == .sourceChanged { return said }
             return DeliveryError(
                 .sourceChanged, .sourceChanged,
-                "\(name): replaced before it was delivered; the new one is taken when it is quiet")
+                "\(name): replaced before it was delivered; Inlet takes the new one once it is quiet")
         case .away(let root, let isVolume, let isSoon):
             // The return of a volume ends the wait; a folder's is looked for.
             let pause: Duration = isSoon ? .seconds(1) : isVolume ? .seconds(3600) : .seconds(30)

@@ -58,7 +58,7 @@ package struct FolderKind: DestinationKind {
             name: "library",
             questions: [
                 .init(
-                    "path", "Which folder shall they go to?", .path, help: "the folder that files go to",
+                    "path", "Which folder should receive them?", .path, help: "the folder that files go to",
                     example: "/nonexistent/library")
             ],
             hints: ["min_free: 10GiB              # space that must stay free"], route: DestinationSetup.mirrored,
@@ -90,7 +90,7 @@ extension FolderPipeline: DeliveryVerifying {
         let folder = try Folder(path.removingLastComponent())
         let look = try folder.look(name)
         if look == .missing { return .missing("\(path.display) is not there") }
-        guard let size = look.identity?.size else { return .differs("\(path.display) is no regular file") }
+        guard let size = look.identity?.size else { return .differs("\(path.display) is not a regular file") }
         guard order.comparesBytes, size == order.proof.size else { return order.compare(size: size, etag: nil) }
         var check = ContentCheck(order)
         var reader = try UncachedReader.open(name, in: folder)

@@ -134,7 +134,7 @@ package struct FolderPipeline: Pipeline {
                 .outage(after: nil), .destinationUnwritable,
                 error.isLinked
                     ? "\(error)"
-                    : "\(settings.path.display) is not there; mount it or make it, and deliveries go on")
+                    : "\(settings.path.display) is not there; mount or create it, and deliveries continue")
         }
     }
 
@@ -257,8 +257,8 @@ package struct FolderPipeline: Pipeline {
                 .retry(after: nil), .readBackDiffers,
                 "\(folder.path.appending(copy).display): "
                     + (wanted == nil
-                        ? "the copy has another length than the source"
-                        : "the disk gave back other bytes than were written; check it"))
+                        ? "the copy's length differs from the source's"
+                        : "check the disk: it returned other bytes than were written"))
         }
         try source.requireUnchanged(since: order)
         do {

@@ -54,7 +54,7 @@ package struct S3Pipeline: PartPipeline {
             return "\(place) answers"
         } catch {
             guard error.isDenied else { throw error }
-            return "\(place) answers, and does not let these keys list it"
+            return "\(place) answers, but these keys may not list it"
         }
     }
 

@@ -43,7 +43,7 @@ struct S3Rule: Sendable {
         add(
             S3Rule(.everybody, .clockSkewed, "set the clock of this machine (NTP)"), "RequestTimeTooSkewed",
             "RequestExpired")
-        add(S3Rule(.everybody, .notFound, "make the bucket, or correct 'bucket'"), "NoSuchBucket")
+        add(S3Rule(.everybody, .notFound, "create the bucket, or correct 'bucket'"), "NoSuchBucket")
         add(
             S3Rule(.everybody, .redirected, "correct 'endpoint' and 'region'"), "PermanentRedirect",
             "TemporaryRedirect", "Redirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException")
@@ -74,7 +74,7 @@ struct S3Rule: Sendable {
         add(S3Rule(.refusal, .badRequest), "MalformedXML", "InvalidStorageClass", "MissingContentLength", "InvalidURI")
         add(S3Rule(.refusal, .badRequest, "correct 'bucket'"), "InvalidBucketName")
         add(
-            S3Rule(.refusal, .badRequest, "this store does not know what one of this destination's settings asks for"),
+            S3Rule(.refusal, .badRequest, "this store does not support one of this destination's settings"),
             "NotImplemented", "MethodNotAllowed")
         return table
     }()

@@ -120,7 +120,7 @@ extension Fetch {
         let isThere = FileManager.default.fileExists(atPath: given.string, isDirectory: &isFolder)
         let path = isThere && isFolder.boolValue ? given.appending(Self.name(of: source) ?? "") : given
         let folder = path.removingLastComponent()
-        var trouble = "\(path.display) is there already, and is no regular file"
+        var trouble = "\(path.display) is there already, and is not a regular file"
         do throws(SystemError) {
             switch try FileLook.look(at: path) {
             case .missing:
