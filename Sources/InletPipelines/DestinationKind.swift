@@ -191,10 +191,10 @@ struct TrustKeys: KeyTable {
     let pin = Key(
         "pin", .string,
         "sha256//BASE64 of the server's public key, for self-signed certificates; 'inlet check' prints it. Without a "
-            + "ca_file the key alone counts: the certificate's authority, name and dates are not looked at.")
+            + "ca_file the key alone counts, not the certificate's authority, name and dates.")
     let caFile = Self.caFile
 
-    static let caFile = Key("ca_file", .path, "A PEM file of certificates to trust beside the system's.")
+    static let caFile = Key("ca_file", .path, "PEM file of certificates to trust besides the system's.")
 }
 
 extension Trust {

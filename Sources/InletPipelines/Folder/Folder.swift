@@ -30,11 +30,11 @@ package struct FolderSettings: Sendable {
 }
 
 package struct FolderKind: DestinationKind {
-    let path = Key("path", .path, required: true, "The folder; it must exist, so that an unmounted disk is noticed.")
+    let path = Key("path", .path, required: true, "The folder. It must exist, so that Inlet notices an unmounted disk.")
     let verify = Key(
         "verify", .choice(FolderSettings.Verify.self), default: .readBack,
-        "read-back compares the SHA-256 of what the disk holds; size compares lengths.")
-    let minFree = Key("min_free", .bytes, default: "0", "Space that must stay free on the file system.")
+        "Proof of a copy. read-back compares the SHA-256 of the bytes on the disk; size compares lengths.")
+    let minFree = Key("min_free", .bytes, default: "0", "Space that Inlet leaves free on the file system.")
 
     package var type: DestinationType { FolderSettings.type }
     package var pipeline: any Pipeline.Type { FolderPipeline.self }

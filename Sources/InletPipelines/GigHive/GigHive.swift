@@ -95,25 +95,25 @@ package struct GigHiveSettings: Sendable {
 }
 
 package struct GigHiveKind: DestinationKind {
-    let url = Key("url", .string, required: true, "Address of the server, for example https://gighive.example.")
-    let user = Key("user", .string, "Its uploader or admin user.")
-    let password = Key("password", .secret, "That user's password.")
+    let url = Key("url", .string, required: true, "Address of the server, such as https://gighive.example.")
+    let user = Key("user", .string, "Uploader or admin user of the server.")
+    let password = Key("password", .secret, "Password of that user.")
     let uploadToken = Key("upload_token", .secret, "A guest's upload token, instead of user and password.")
-    let tosAccepted = Key("tos_accepted", .boolean, default: false, "Accept the terms of use; guests must.")
-    let displayName = Key("display_name", .string, "The guest's name, up to 100 characters.")
+    let tosAccepted = Key("tos_accepted", .boolean, default: false, "Accepts the terms of use, as guests must.")
+    let displayName = Key("display_name", .string, "Name of the guest, up to 100 characters.")
     let transport = Key(
         "transport", .choice(GigHiveSettings.Transport.self), default: .auto,
-        "auto sends large files by tus, and others too where a form is refused for its size.")
+        "auto sends large files by tus, and smaller ones where something refuses the form for its size.")
     let chunkSize = Key("chunk_size", .bytes, default: "8MiB", "Size of a tus request, from 5MiB to 8MiB.")
     let multipartLimit = Key(
         "multipart_limit", .bytes, default: "64MiB", "With transport: auto, larger files go by tus.")
     let maxUploadBytes = Key(
         "max_upload_bytes", .bytes, default: "6442450944",
-        "The server's UPLOAD_MAX_BYTES; larger files fail without being sent.")
-    let maxInFlight = Key("max_in_flight", .integer(1...16), default: 2, "Files sent at once to this server.")
+        "UPLOAD_MAX_BYTES of the server. Larger files fail before Inlet sends anything.")
+    let maxInFlight = Key("max_in_flight", .integer(1...16), default: 2, "Most files sent at once to this server.")
     let finalizeFor = Key(
         "finalize_for", .duration, default: "15m",
-        "How long to ask again when the server is not ready to file what it was sent.")
+        "How long Inlet waits for the server to file an upload.")
     let allowHTTP = Key.allowHTTP
     let trust = TrustKeys()
     let bandwidth = BandwidthKeys()

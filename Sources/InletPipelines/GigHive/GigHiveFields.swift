@@ -7,13 +7,13 @@ struct GigHiveFields: Sendable {
     let values: [(name: String, value: String)]
 
     static let specs = [
-        FieldSpec("label", default: "{stem}", "What people see; 1 to 255 characters."),
-        FieldSpec("event_date", default: "{mtime:yyyy-MM-dd}", "The event's day, as 2026-11-21."),
-        FieldSpec("org_name", default: "Band", "The event's band or family; up to 128 characters."),
+        FieldSpec("label", default: "{stem}", "Title that people see; 1 to 255 characters."),
+        FieldSpec("event_date", default: "{mtime:yyyy-MM-dd}", "Day of the event, such as 2026-11-21."),
+        FieldSpec("org_name", default: "Band", "Band or family of the event; up to 128 characters."),
         FieldSpec("event_type", default: "band", "band, wedding or other."),
         FieldSpec("participants", "Names, separated by commas."),
-        FieldSpec("keywords", "Words to find it by."),
-        FieldSpec("location", "Where it was; up to 255 characters."),
+        FieldSpec("keywords", "Search words, separated by commas."),
+        FieldSpec("location", "Place of the event; up to 255 characters."),
         FieldSpec("rating", "One digit, 0 to 9."),
         FieldSpec("notes", "Free text about the event."),
     ]

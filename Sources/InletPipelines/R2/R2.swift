@@ -61,23 +61,28 @@ package struct R2Settings: Sendable {
 }
 
 package struct R2Kind: DestinationKind {
-    let api = Key("api", .string, required: true, "Address of the API, for example https://storage.example.")
+    let api = Key("api", .string, required: true, "Address of the API, such as https://storage.example.")
     let dialect = Key(
         "dialect", .choice(R2Settings.Dialect.self), default: .v1,
-        "Generation of the API: v1 has keys and single PUTs, r2 and seed are older.")
-    let apiKey = Key("api_key", .secret, "Sent as X-API-Key on every call of dialect v1.")
+        "Generation of the API. v1 has keys and single PUTs; r2 and seed are older.")
+    let apiKey = Key("api_key", .secret, "API key, which dialect v1 sends as X-API-Key with every call.")
     let partSize = Key(
         "part_size", .bytesOrAuto, default: "auto",
-        "Size of a part, from 5MiB; auto: 8MiB to 64MiB, by the rate; larger for files over 1,000 parts.")
-    let parallelParts = Key("parallel_parts", .integer(1...64), default: 4, "Parts of one file sent at once, at most.")
-    let publicURL = Key("public_url", .string, "Where objects can be read; used to look up an object and in receipts.")
+        "Size of a part, 5MiB to 4GiB. auto: 8MiB to 64MiB, by the rate. Parts grow for files over 1,000 parts."
+    )
+    let parallelParts = Key(
+        "parallel_parts", .integer(1...64), default: 4, "Most parts of one file sent at once. A slow line gets fewer.")
+    let publicURL = Key(
+        "public_url", .string,
+        "Address where people can read objects. Inlet looks objects up there, and names it in receipts.")
     let verify = Key(
         "verify", .choice(R2Settings.Verify.self), default: .md5,
-        "md5 compares every part's ETag with its MD5; size is for stores whose ETags are not MD5.")
+        "md5 compares the ETag of each part with its MD5. size is for stores whose ETags are not MD5.")
     let allowHTTP = Key.allowHTTP
     let caFile = TrustKeys.caFile
-    let connections = Key("connections", .integer(1...256), default: 32, "Small files sent at once.")
-    let maxInFlight = Key("max_in_flight", .integer(1...64), "Big files sent at once to this destination.")
+    let connections = Key("connections", .integer(1...256), default: 32, "Most small files sent at once.")
+    let maxInFlight = Key(
+        "max_in_flight", .integer(1...64), "Most large files sent at once to this destination; workers applies too.")
     let bandwidth = BandwidthKeys()
     let proxy = ProxyKeys.key()
 

@@ -19,7 +19,7 @@ package struct RoboscopeSettings: Sendable {
     package var connections: Int
 
     package static let type = DestinationType(
-        name: "roboscope", summary: "a Roboscope 2 server: models and scans registered, markers and sessions kept",
+        name: "roboscope", summary: "a Roboscope 2 server: models, scans, markers and sessions",
         keys: RoboscopeKind().specs, fields: RoboscopeFields.specs, takesSidecars: false)
 
     /// - Throws: `SettingFault` naming the key whose value cannot be used.
@@ -43,18 +43,18 @@ package struct RoboscopeSettings: Sendable {
 }
 
 package struct RoboscopeKind: DestinationKind {
-    let url = Key("url", .string, required: true, "Address of the API, for example https://api.example/api/v1.")
+    let url = Key("url", .string, required: true, "Address of the API, such as https://api.example/api/v1.")
     let storage = Key(
         "storage", .string, required: true,
-        "Name of the destination that files are uploaded to; it needs a public URL for what it holds.")
-    let token = Key("token", .secret, "Sent as Authorization: Bearer, where the server wants one.")
-    let chunk = Key("chunk", .integer(1...1000), default: 100, "Markers sent in one request.")
+        "Name of the destination that stores the files. It needs a public_url.")
+    let token = Key("token", .secret, "Token for servers that want one, sent as Authorization: Bearer.")
+    let chunk = Key("chunk", .integer(1...1000), default: 100, "Markers in one request.")
     let presence = Key(
-        "presence", .boolean, default: true, "Be shown as present in a session while markers are sent to it.")
-    let locks = Key("locks", .boolean, default: true, "Lock a session while it is written to.")
+        "presence", .boolean, default: true, "Shows Inlet as present in a session while it sends markers.")
+    let locks = Key("locks", .boolean, default: true, "Locks a session while Inlet writes to it.")
     let allowHTTP = Key.allowHTTP
     let caFile = TrustKeys.caFile
-    let connections = Key("connections", .integer(1...64), default: 8, "Registrations made at once.")
+    let connections = Key("connections", .integer(1...64), default: 8, "Most registrations at once.")
     let bandwidth = BandwidthKeys()
     let proxy = ProxyKeys.key()
 

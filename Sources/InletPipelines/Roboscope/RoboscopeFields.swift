@@ -18,10 +18,11 @@ struct RoboscopeFields: Sendable, Equatable {
     private static let roles = ["auto"] + RoboscopeRole.allCases.map(\.rawValue)
 
     static let specs = [
-        FieldSpec("space", default: "{folder[1]}", "Key of the space that the file belongs to."),
-        FieldSpec("name", "What a new space is called; its key when left out."),
+        FieldSpec("space", default: "{folder[1]}", "Key of the file's space."),
+        FieldSpec("name", "Name of a new space; its key without this."),
         FieldSpec("session_type", default: "inspection", choices: types, "inspection, repair or other."),
-        FieldSpec("session_status", choices: statuses, "How a session ends: draft, active, done or archived."),
+        FieldSpec(
+            "session_status", choices: statuses, "State of a session at its end: draft, active, done or archived."),
         FieldSpec("role", default: "auto", choices: roles, "auto, model, scan, preview, markers, session or file."),
     ]
 

@@ -136,47 +136,54 @@ package struct S3Settings: Sendable {
 }
 
 package struct S3Kind: DestinationKind {
-    let bucket = Key("bucket", .string, required: true, "The bucket; it must exist.")
+    let bucket = Key("bucket", .string, required: true, "Name of the bucket, which must exist.")
     let endpoint = Key(
         "endpoint", .string,
-        "Address of the store, for example https://ACCOUNT.r2.cloudflarestorage.com; without it AWS in 'region'.")
+        "Address of the store, such as https://ACCOUNT.r2.cloudflarestorage.com. Without it, AWS in 'region'.")
     let region = Key(
         "region", .string, default: "auto",
-        "Region that requests are signed for; auto takes it from the endpoint, or 'auto' for R2 and us-east-1 else.")
+        "Region in signatures. auto takes it from the endpoint, else 'auto' for R2 and us-east-1 for others."
+    )
     let style = Key(
         "style", .choice(S3Settings.Style.self), default: .auto,
-        "Where the bucket stands: in the path, or before the host (virtual); auto is virtual for AWS, else path.")
-    let accessKey = Key("access_key", .secret, "Access key; without it the environment, then a credentials file.")
-    let secretKey = Key("secret_key", .secret, "Secret key that belongs to access_key.")
+        "Place of the bucket's name: in the path, or before the host (virtual). auto is virtual for AWS, else path.")
+    let accessKey = Key(
+        "access_key", .secret, "Access key. Without it, Inlet uses the environment or a credentials file.")
+    let secretKey = Key("secret_key", .secret, "Secret key of access_key.")
     let sessionToken = Key("session_token", .secret, "Session token of temporary keys.")
-    let profile = Key("profile", .string, "Profile of the credentials file; read again when its keys are refused.")
+    let profile = Key(
+        "profile", .string, "Profile of the credentials file. Inlet reads it again when the store refuses its keys.")
     let credentialsFile = Key(
         "credentials_file", .path,
-        "Credentials file of the AWS tools; AWS_SHARED_CREDENTIALS_FILE or ~/.aws/credentials without it.")
+        "Credentials file of the AWS tools. Without it, AWS_SHARED_CREDENTIALS_FILE or ~/.aws/credentials.")
     let multipartThreshold = Key(
-        "multipart_threshold", .bytes, default: "16MiB", "Files up to this size go in one request, at most 5GiB.")
+        "multipart_threshold", .bytes, default: "16MiB", "Largest file that goes in one request, up to 5GiB.")
     let partSize = Key(
         "part_size", .bytesOrAuto, default: "auto",
-        "Size of a part, from 5MiB; auto: 8MiB to 64MiB, by the rate; larger for files over 10,000 parts.")
+        "Size of a part, 5MiB to 4GiB. auto: 8MiB to 64MiB, by the rate. Parts grow for files over 10,000 parts."
+    )
     let maxObjectSize = Key(
         "max_object_size", .bytes, default: "5TiB",
-        "The largest object that the store takes; longer files are refused before anything is sent.")
-    let parallelParts = Key("parallel_parts", .integer(1...64), default: 4, "Parts of one file sent at once, at most.")
+        "Largest object that the store takes. Larger files fail before Inlet sends anything.")
+    let parallelParts = Key(
+        "parallel_parts", .integer(1...64), default: 4, "Most parts of one file sent at once. A slow line gets fewer.")
     let verify = Key(
         "verify", .choice(S3Settings.Verify.self), default: .md5,
-        "md5 compares ETags; crc32c and sha256 are sent with the bytes and compared by the store; size: lengths only.")
+        "md5 compares ETags. For crc32c and sha256 the store confirms the checksum. size compares lengths."
+    )
     let ifExists = Key(
         "if_exists", .choice(S3Settings.IfExists.self), default: .overwrite,
-        "When the key is taken: overwrite, skip-same (not sent if equal), version (name_2.ext) or fail; "
+        "When the key is taken: overwrite, skip-same (equal objects are not sent again), version (name_2.ext) or fail. "
             + "version and fail need a store that honours If-None-Match.")
-    let storageClass = Key("storage_class", .string, "Storage class of new objects, for example STANDARD_IA.")
+    let storageClass = Key("storage_class", .string, "Storage class of new objects, such as STANDARD_IA.")
     let cacheControl = Key("cache_control", .string, "Cache-Control of new objects.")
-    let metadata = Key("metadata", .texts, "User metadata of new objects; mtime is always written.")
-    let acl = Key("acl", .string, "Canned ACL of new objects; without it none is sent.")
-    let publicURL = Key("public_url", .string, "Where objects can be read; used in receipts.")
+    let metadata = Key("metadata", .texts, "User metadata of new objects. Inlet always adds mtime.")
+    let acl = Key("acl", .string, "Canned ACL of new objects. Without it, Inlet sends none.")
+    let publicURL = Key("public_url", .string, "Address where people can read objects, for receipts.")
     let allowHTTP = Key.allowHTTP
-    let connections = Key("connections", .integer(1...256), default: 32, "Small files sent at once.")
-    let maxInFlight = Key("max_in_flight", .integer(1...64), "Big files sent at once to this destination.")
+    let connections = Key("connections", .integer(1...256), default: 32, "Most small files sent at once.")
+    let maxInFlight = Key(
+        "max_in_flight", .integer(1...64), "Most large files sent at once to this destination; workers applies too.")
     let trust = TrustKeys()
     let bandwidth = BandwidthKeys()
     let proxy = ProxyKeys.key()

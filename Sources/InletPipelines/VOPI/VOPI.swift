@@ -36,20 +36,20 @@ package struct VOPISettings: Sendable {
     package var linkRules: URLRules { .sentByServer(at: url, allowHTTP: allowHTTP) }
 
     package static let type = DestinationType(
-        name: "vopi", summary: "a VOPI server, which makes product pictures of a video",
+        name: "vopi", summary: "a VOPI server, which turns product videos into pictures",
         keys: VOPIKind().specs,
         fields: fields, takesSidecars: false)
 
     private static let fields = [
-        FieldSpec("fps", "Frames looked at per second, 1 to 30."),
-        FieldSpec("batch_size", "Frames judged at once, 1 to 100."),
+        FieldSpec("fps", "Frames that the server looks at per second of video, 1 to 30."),
+        FieldSpec("batch_size", "Frames that the server judges at once, 1 to 100."),
         FieldSpec(
             "commercial_versions", "Any of \(VOPIJobConfig.versions.joined(separator: ", ")), separated by commas."),
         FieldSpec("ai_cleanup", "true or false."),
-        FieldSpec("gemini_model", "The model that looks at the frames."),
-        FieldSpec("stack_id", "The chain of processors, such as classic."),
-        FieldSpec("callback_url", "Where the server tells of the finished job."),
-        FieldSpec("estimated_duration", "Seconds of video; has the server check the credits first."),
+        FieldSpec("gemini_model", "Model that looks at the frames."),
+        FieldSpec("stack_id", "Chain of processors, such as classic."),
+        FieldSpec("callback_url", "Address where the server reports the finished job."),
+        FieldSpec("estimated_duration", "Length of the video in seconds. The server checks the credits for it first."),
     ]
 
     /// - Throws: `SettingFault` naming the key whose value cannot be used.
@@ -105,23 +105,25 @@ package struct VOPISettings: Sendable {
 
 /// `auth:`
 struct VOPIAuthKeys: KeyTable {
-    let apiKey = Key("api_key", .secret, "For servers before 2026-01-23: sent as x-api-key.")
+    let apiKey = Key("api_key", .secret, "API key for servers before 2026-01-23, sent as x-api-key.")
     let refreshTokenFile = Key(
-        "refresh_token_file", .path, "The refresh token of a login; renewed ones are kept in state_dir/tokens.")
+        "refresh_token_file", .path, "File with the refresh token of a login. Renewed tokens are in state_dir/tokens.")
 }
 
 package struct VOPIKind: DestinationKind {
-    let url = Key("url", .string, required: true, "Address of the server, for example https://api.vopi.example.")
-    let auth = Key("auth", VOPIAuthKeys(), required: true, "How to log in: one of the two keys.")
-    let poll = Key("poll", .duration, default: "3s", "The first wait between looks at a job; it grows.")
-    let results = Key("results", .path, required: true, "The folder for what jobs make; each gets a folder below it.")
-    let job = Key("job", VOPIJobKeys(), "How videos are processed, where a route does not say.")
-    let callbackURL = Key("callback_url", .string, "Where the server tells of finished jobs; never needed.")
-    let softLimit = Key("soft_limit", .duration, default: "1h", "A job that takes longer is pointed out.")
-    let hardLimit = Key("hard_limit", .duration, default: "6h", "A job that takes longer is given up.")
-    let noProgress = Key("no_progress", .duration, default: "60s", "How long an upload may stand still.")
+    let url = Key("url", .string, required: true, "Address of the server, such as https://api.vopi.example.")
+    let auth = Key("auth", VOPIAuthKeys(), required: true, "Login: one of the two keys.")
+    let poll = Key("poll", .duration, default: "3s", "First wait between two looks at a job, from 1s. It grows to 30s.")
+    let results = Key("results", .path, required: true, "Folder for the results; each job gets a folder below it.")
+    let job = Key("job", VOPIJobKeys(), "Options of every job, unless a route's 'with' sets its own.")
+    let callbackURL = Key(
+        "callback_url", .string, "Address where the server reports finished jobs. No delivery depends on it.")
+    let softLimit = Key("soft_limit", .duration, default: "1h", "Inlet reports a job that takes longer.")
+    let hardLimit = Key(
+        "hard_limit", .duration, default: "6h", "Inlet cancels a job that takes longer, and creates it anew once.")
+    let noProgress = Key("no_progress", .duration, default: "60s", "How long an upload may make no progress.")
     let maxInFlight = Key(
-        "max_in_flight", .integer(1...64), default: 2, "Videos uploaded at once; running jobs do not count.")
+        "max_in_flight", .integer(1...64), default: 2, "Most videos uploaded at once. Running jobs do not count.")
     let caFile = TrustKeys.caFile
     let allowHTTP = Key.allowHTTP
     let bandwidth = BandwidthKeys()

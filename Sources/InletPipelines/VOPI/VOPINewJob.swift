@@ -106,14 +106,15 @@ package struct VOPIJobConfig: Sendable, Hashable {
 
 /// `job:` of a destination.
 struct VOPIJobKeys: KeyTable {
-    let fps = Key("fps", .integer(1...30), "Frames looked at per second; the server's default is 10.")
-    let batchSize = Key("batch_size", .integer(1...100), "Frames judged at once; the server's default is 30.")
+    let fps = Key("fps", .integer(1...30), "Frames that the server looks at per second of video; its default is 10.")
+    let batchSize = Key("batch_size", .integer(1...100), "Frames that the server judges at once; its default is 30.")
     let commercialVersions = Key(
-        "commercial_versions", .list(.choice(VOPIJobConfig.versions)), "Which pictures to make; transparent by default."
+        "commercial_versions", .list(.choice(VOPIJobConfig.versions)),
+        "Kinds of pictures to make; transparent by default. More kinds may cost more."
     )
-    let aiCleanup = Key("ai_cleanup", .boolean, "Whether obstructions are removed; the server's default is true.")
-    let geminiModel = Key("gemini_model", .string, "The model that looks at the frames.")
-    let stack = Key("stack", .choice(VOPIJobConfig.stacks), "The chain of processors; classic by default.")
+    let aiCleanup = Key("ai_cleanup", .boolean, "Removes obstructions from pictures; the server's default is true.")
+    let geminiModel = Key("gemini_model", .string, "Model that looks at the frames.")
+    let stack = Key("stack", .choice(VOPIJobConfig.stacks), "Chain of processors; classic by default.")
 }
 
 /// The body of `POST /api/v1/jobs`.
