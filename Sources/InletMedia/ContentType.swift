@@ -10,7 +10,7 @@ package enum ContentType {
         package var reason: String
 
         package var description: String {
-            "install libmagic (apt install libmagic1, dnf install file-libs); without it media types are unknown: \(reason)"
+            "install libmagic (apt install libmagic1, dnf install file-libs); media types need it: \(reason)"
         }
     }
 
