@@ -1,13 +1,13 @@
 internal import InletLinux
 
-/// A file's bytes in small pieces, within a budget that holds for any file, whatever it says of its own sizes.
+/// A file's bytes in small pieces, within a budget that holds for any file, whatever sizes it claims.
 ///
 /// One reading of one file by one thread.
 final class BoundedBytes {
-    /// More than the dates of any sound file need: an index of a few hundred boxes, one block of EXIF.
+    /// More than the dates of any valid file need: an index of a few hundred boxes, one block of EXIF.
     static let maximumBytes = 1 << 20
     static let maximumReads = 1024
-    /// An exbibyte. What lies beyond in a sparse file is not seen, so that adding to an offset cannot overflow.
+    /// An exbibyte. Bytes beyond it in a sparse file are ignored, so that adding to an offset cannot overflow.
     static let maximumSize: Int64 = 1 << 60
 
     typealias Fetch = (_ offset: Int64, _ count: Int) throws(SystemError) -> [UInt8]
@@ -41,8 +41,8 @@ final class BoundedBytes {
 }
 
 extension Collection<UInt8> where Index == Int {
-    /// The unsigned number in the `count` (at most 8) bytes from `offset` on, the most significant first; the bytes are
-    /// there.
+    /// The unsigned number in the `count` (at most 8) bytes at `offset`, the most significant first; the bytes must
+    /// exist.
     func bigEndian(_ count: Int, at offset: Int) -> UInt64 {
         self[(startIndex + offset)..<(startIndex + offset + count)].reduce(0) { $0 << 8 | UInt64($1) }
     }

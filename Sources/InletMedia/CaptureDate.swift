@@ -4,18 +4,19 @@ internal import SystemPackage
 
 /// When a picture was taken or a recording began, read from the file itself.
 ///
-/// Known are EXIF in JPEG, PNG, WebP, TIFF and the raw formats built on it (DNG, CR2, NEF, ARW, ORF, RW2), in RAF, in HEIF (HEIC,
-/// AVIF) and CR3, and the creation time of QuickTime and MP4. What a file is, its first bytes say, not its name. At most
-/// `BoundedBytes.maximumBytes` are read, of a file of any size. Dates that no camera can have written are passed over.
+/// Reads EXIF in JPEG, PNG, WebP, TIFF and the raw formats built on it (DNG, CR2, NEF, ARW, ORF, RW2), in RAF, in HEIF
+/// (HEIC, AVIF) and CR3. Reads the creation time of QuickTime and MP4. The first bytes decide the format, not the name.
+/// At most `BoundedBytes.maximumBytes` are read, from a file of any size. Dates that no camera can have written are
+/// skipped.
 package struct CaptureDate: Sendable, Hashable {
     package let time: CaptureTime
     /// The field it comes from, for people: `EXIF DateTimeOriginal`.
     package let origin: String
 
-    /// The file's date; nil when it has none, is damaged or of another kind. Blocks.
+    /// The file's date; nil if it has none, is damaged or of another format. Blocks.
     ///
-    /// - Parameter now: what counts as the future.
-    /// - Throws: only when the file cannot be read.
+    /// - Parameter now: Later dates count as future.
+    /// - Throws: Only if the file cannot be read.
     package static func read(from source: SourceFile, at now: WallTime = .now) throws(SystemError) -> CaptureDate? {
         let bytes = BoundedBytes(size: source.opened.size) { offset, count throws(SystemError) in
             try source.content(of: count, at: offset)
@@ -36,7 +37,7 @@ package struct CaptureDate: Sendable, Hashable {
 }
 
 extension Captured {
-    /// The answer that a reading gives.
+    /// The result of a reading.
     package init(_ date: CaptureDate?) {
         if let date { self = .at(date.time, origin: date.origin) } else { self = .unknown }
     }

@@ -3,32 +3,32 @@ internal import InletCore
 package import InletLinux
 internal import Synchronization
 
-/// What a file is by its content, as libmagic (file(1)) sees it. The library is loaded when this is first asked.
+/// A file's media type by its content, from libmagic (file(1)). The library is loaded at the first question.
 package enum ContentType {
-    /// There is no libmagic, or it has no database.
+    /// libmagic is missing, or has no database.
     package struct Unavailable: Error, Sendable, Equatable, CustomStringConvertible {
         package var reason: String
 
         package var description: String {
-            "what files hold cannot be seen: \(reason); install libmagic (apt install libmagic1, dnf install file-libs)"
+            "install libmagic (apt install libmagic1, dnf install file-libs); media types need it: \(reason)"
         }
     }
 
-    /// Of larger files the first so many bytes are looked at: what tells a type is nearly always in them.
+    /// Of larger files only the first bytes are read: they nearly always decide the type.
     static let headBytes = 256 << 10
 
     private static let library = Mutex<MagicLibrary?>(nil)
 
-    /// The media type of the file's content, in lower case and without parameters; `application/octet-stream` when it is of no
-    /// kind that libmagic knows. Blocks.
+    /// The media type of the file's content, in lower case and without parameters; `application/octet-stream` if
+    /// libmagic does not know it. Blocks.
     ///
     /// - Throws: `SystemError` when the file cannot be read, `Unavailable`.
     package static func read(from source: SourceFile) throws -> String {
         try of(try source.content(of: Int(min(Int64(headBytes), source.opened.size))))
     }
 
-    /// The media type of what begins with `head`. A library that is missing is looked for again the next time: somebody may
-    /// install it.
+    /// The media type of content that begins with `head`. A missing library is looked for again the next time, because
+    /// somebody may install it.
     static func of(_ head: [UInt8]) throws(Unavailable) -> String {
         try library.withLock { library throws(Unavailable) in
             if library == nil { library = try MagicLibrary() }
@@ -36,7 +36,7 @@ package enum ContentType {
         }
     }
 
-    /// Whether types can be told at all; loads the library.
+    /// Whether types can be determined at all; loads the library.
     package static func check() throws(Unavailable) { _ = try of([]) }
 }
 
@@ -53,7 +53,7 @@ private final class MagicLibrary {
     }
 
     func type(of head: [UInt8]) throws(ContentType.Unavailable) -> String {
-        // The pointer of an empty array may be none.
+        // The pointer of an empty array may be nil.
         let answer = (head + [0]).withUnsafeBytes { bytes in
             bytes.baseAddress.flatMap { inlet_magic_type(handle, $0, head.count) }.map { String(cString: $0) }
         }
@@ -64,7 +64,7 @@ private final class MagicLibrary {
         return Self.plain(answer)
     }
 
-    /// Without parameters; what is no media type is unknown.
+    /// Without parameters; an invalid media type is unknown.
     private static func plain(_ answer: String) -> String {
         let type = answer.prefix { $0 != ";" && !$0.isWhitespace }.lowercased()
         return type.contains("/") ? type : "application/octet-stream"

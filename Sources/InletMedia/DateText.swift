@@ -3,11 +3,11 @@ internal import InletCore
 /// Dates as cameras write them: `2026:11:21 07:08:09` (CIPA DC-008) and `2026-11-21T07:08:09.250+0100` (ISO 8601), and
 /// what lies between the two.
 struct DateText {
-    /// The time that `text` gives; nil when it is blank or no date.
+    /// The time in `text`; nil if it is blank or no date.
     ///
     /// - Parameters:
-    ///   - subSeconds: digits behind the seconds' point, from a field of their own.
-    ///   - offset: `+01:00`, from a field of its own; what stands in `text` itself counts first.
+    ///   - subSeconds: The digits behind the seconds' point, from their own field.
+    ///   - offset: `+01:00`, from its own field; an offset in `text` itself comes first.
     static func time(
         _ text: some Collection<UInt8>, subSeconds: [UInt8]? = nil, offset: [UInt8]? = nil
     ) -> CaptureTime? {

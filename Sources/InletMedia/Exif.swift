@@ -2,15 +2,15 @@ internal import CExif
 internal import InletCore
 internal import InletLinux
 
-/// Where pictures keep their block of EXIF, a small TIFF file inside of the file (CIPA DC-008, "Exchangeable image file
+/// The places of the EXIF block in pictures: a small TIFF file inside the file (CIPA DC-008, "Exchangeable image file
 /// format").
 enum ExifBlock {
-    /// What libexif looks at of a block: a JPEG segment holds no more.
+    /// The most that libexif reads of a block: a JPEG segment holds no more.
     static let maximumBytes = 0xFFF0
-    /// Segments before the picture; APP0 to APP15 with many-part colour profiles stay below.
+    /// The most segments before the picture; APP0 to APP15 with many-part colour profiles stay below.
     private static let maximumSegments = 200
 
-    /// The block of a picture that begins with `head`; nil when it has none or is of another kind.
+    /// The block of a picture that begins with `head`; nil if it has none or is of another format.
     static func find(_ head: [UInt8], _ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
         if head.starts(with: [0xFF, 0xD8]) { return try inJPEG(at: 0, bytes) }
         if isTIFF(head) { return try TIFFDates.read(head, bytes) }
@@ -20,15 +20,15 @@ enum ExifBlock {
         return nil
     }
 
-    /// The block of `count` bytes from `offset` on, cut to what libexif looks at. Some programs write JPEG's `Exif` and two
-    /// NULs before it everywhere.
+    /// The block of `count` bytes at `offset`, cut to the size that libexif reads. Some programs write JPEG's `Exif`
+    /// and two NULs before it in every format.
     static func at(_ offset: Int64, count: Int64, _ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
         let block = try bytes.read(upTo: Int(min(count, Int64(maximumBytes))), at: offset)
         let tiff = block.starts(with: "Exif\0\0".utf8) ? Array(block.dropFirst(6)) : block
         return isTIFF(tiff) ? tiff : nil
     }
 
-    /// Both byte orders; 42 is TIFF's mark, the others are those of Olympus (ORF) and Panasonic (RW2), whose files are
+    /// Both byte orders. 42 is TIFF's mark; the others are those of Olympus (ORF) and Panasonic (RW2), whose files are
     /// TIFF otherwise.
     private static func isTIFF(_ head: [UInt8]) -> Bool {
         let marks: [[UInt8]] = [
@@ -60,7 +60,7 @@ enum ExifBlock {
         return nil
     }
 
-    /// Fujifilm's raw files hold a whole JPEG, whose place stands at byte 84.
+    /// Fujifilm's raw files hold a whole JPEG; byte 84 has its offset.
     private static func inRAF(_ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
         guard let place = try bytes.read(4, at: 84) else { return nil }
         let start = Int64(place.bigEndian(4, at: 0))
@@ -73,7 +73,7 @@ enum ExifBlock {
 extension ExifBlock {
     static let png: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
 
-    /// A chunk is its length, its name, its content and a checksum of four bytes.
+    /// A chunk is its length, its name, its content and a four-byte checksum.
     private static func inPNG(_ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
         var offset: Int64 = 8
         while let head = try bytes.read(8, at: offset) {
@@ -118,11 +118,11 @@ extension ExifBlock {
     }
 }
 
-/// The owner of what libexif made of a block.
+/// Owns libexif's data of a block.
 private final class ExifFields {
     private let data: UnsafeMutablePointer<ExifData>
 
-    /// nil when there is not enough memory.
+    /// nil if memory is short.
     init?(_ block: [UInt8]) {
         let bytes = Array("Exif\0\0".utf8) + block
         guard let data = inlet_exif_parse(bytes, UInt32(bytes.count)) else { return nil }
@@ -131,7 +131,7 @@ private final class ExifFields {
 
     deinit { exif_data_unref(data) }
 
-    /// The bytes of a text, up to its NUL; nil when it is not there.
+    /// The bytes of a text, up to its NUL; nil if it is missing.
     func text(_ tag: UInt32) -> [UInt8]? {
         guard let entry = inlet_exif_entry(data, ExifTag(tag))?.pointee, entry.format == EXIF_FORMAT_ASCII,
             let bytes = entry.data
@@ -142,26 +142,26 @@ private final class ExifFields {
 
 /// The dates of a TIFF file as a small block of EXIF.
 ///
-/// libexif looks at the first 64 KiB of what it gets. In a file the directories may stand anywhere, behind the picture
-/// too, where most software writes them; so the fields that matter are brought together.
+/// libexif reads the first 64 KiB of its input. In a file the directories may be anywhere, also behind the picture,
+/// where most software writes them. So the relevant fields are collected here.
 struct TIFFDates {
-    /// A text, its NUL included.
+    /// A text, including its NUL.
     private typealias Field = (tag: UInt64, value: [UInt8])
 
-    /// The dates and what makes them exact: `ExifBlock.dates`.
+    /// The dates and the fields that make them exact: `ExifBlock.dates`.
     private static let wanted: Set<UInt64> = [
         0x0132, 0x9003, 0x9004, 0x9010, 0x9011, 0x9012, 0x9290, 0x9291, 0x9292,
     ]
     private static let exifPointer: UInt64 = 0x8769
     /// No date and no fraction of a second is longer.
     private static let longestText = 64
-    /// Entries of one directory; sound files have at most a few hundred.
+    /// The most entries of one directory; valid files have at most a few hundred.
     private static let maximumEntries = 2000
 
     private let bytes: BoundedBytes
     private let isBig: Bool
 
-    /// The block for a file that begins with `head`, which is TIFF's or that of a raw format built on it.
+    /// The block for a file that begins with `head`: TIFF, or a raw format built on it.
     static func read(_ head: [UInt8], _ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
         guard head.count >= 8 else { return nil }
         let excerpt = TIFFDates(bytes: bytes, isBig: head[0] == 0x4D)
@@ -171,7 +171,7 @@ struct TIFFDates {
         return excerpt.block(exif + main.fields)
     }
 
-    /// The wanted fields of a directory, and where it says that EXIF's lies.
+    /// The wanted fields of a directory, and the offset of the EXIF directory.
     private func directory(at offset: Int64) throws(SystemError) -> (fields: [Field], exif: Int64?) {
         var fields: [Field] = []
         var exif: Int64?

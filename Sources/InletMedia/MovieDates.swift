@@ -3,15 +3,15 @@ internal import InletLinux
 
 /// The dates in a file made of boxes: QuickTime and MP4 (ISO/IEC 14496-12, Apple's "QuickTime File Format"), HEIF, CR3.
 enum MovieDates {
-    /// The best first. Apple's own date comes before the header's, because it holds the zone and is what the phone
-    /// showed; the header's is UTC.
+    /// The best first. Apple's own date comes before the header's, because it contains the zone and is the date that
+    /// the phone showed; the header's is UTC.
     static func read(_ bytes: BoundedBytes) throws(SystemError) -> [CaptureDate] {
         var dates: [CaptureDate] = []
         var walk = BoxIterator(bytes, in: 0..<bytes.size)
         while let box = try walk.next() {
             switch box.type {
             case "meta": dates += try exif(inItemsOf: box, bytes).map(ExifBlock.dates) ?? []
-            // It may stand behind gigabytes of `mdat`, which is stepped over.
+            // It may be behind gigabytes of `mdat`, which are skipped.
             case "moov": return dates + (try inMovie(box, bytes))
             default: continue
             }
@@ -39,14 +39,14 @@ enum MovieDates {
         return dates + header
     }
 
-    /// `mvhd`: seconds since 1904 UTC, of 32 bits in version 0 and 64 in version 1; zero means not known.
+    /// `mvhd`: seconds since 1904 UTC, of 32 bits in version 0 and 64 in version 1; zero means unknown.
     private static func inHeader(_ box: Box, _ bytes: BoundedBytes) throws(SystemError) -> [CaptureDate] {
         let content = try bytes.read(upTo: Int(min(box.length, 12)), at: box.content.lowerBound)
         guard let version = content.first, version <= 1 else { return [] }
         let width = version == 0 ? 4 : 8
         guard content.count >= 4 + width else { return [] }
         let seconds = content.bigEndian(width, at: 4)
-        // What is beyond is no date at all, and would overflow.
+        // A larger value is no date, and would overflow.
         guard seconds > 0, seconds < 1 << 40 else { return [] }
         let instant = WallTime(milliseconds: (Int64(seconds) - secondsFrom1904) * 1000)
         return [CaptureDate(time: CaptureTime(instant: instant), origin: "MP4 creation time")]
@@ -72,11 +72,11 @@ enum MovieDates {
     ]
 }
 
-/// The metadata of `moov/meta`: `keys` names them, `ilst` holds a value under each key's number
-/// (Apple, "QuickTime File Format": Metadata Atoms and Types).
+/// The metadata of `moov/meta`: `keys` names them, `ilst` holds a value under each key's number (Apple, "QuickTime File
+/// Format": Metadata Atoms and Types).
 extension MovieDates {
     private static let creationDate = Array("com.apple.quicktime.creationdate".utf8)
-    /// A key's length that no sound file reaches; keys behind a longer one are not looked at.
+    /// A key's length that no valid file reaches; keys behind a longer one are ignored.
     private static let longestKey = 1024
     private static let maximumKeys = 256
 
@@ -93,7 +93,7 @@ extension MovieDates {
         return [CaptureDate(time: time, origin: "QuickTime creationdate")]
     }
 
-    /// QuickTime's `meta` holds boxes at once, MPEG's has four bytes of version and flags before them. Both begin with
+    /// QuickTime's `meta` begins with boxes, MPEG's with four bytes of version and flags. The first box of both is
     /// `hdlr`.
     static func children(of meta: Box, _ bytes: BoundedBytes) throws(SystemError) -> Range<Int64> {
         let start = meta.content.lowerBound
@@ -125,14 +125,14 @@ extension MovieDates {
 extension MovieDates {
     private static let maximumTable = 64 << 10
 
-    /// The block of EXIF that `meta` leads to; nil when there is none.
+    /// The EXIF block that `meta` refers to; nil if there is none.
     static func exif(inItemsOf meta: Box, _ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
         let inside = try children(of: meta, bytes)
         guard let infos = try bytes.first("iinf", in: inside), let item = try exifItem(in: infos, bytes),
             let places = try bytes.first("iloc", in: inside),
             let table = try bytes.content(of: places, limit: maximumTable),
             let place = ItemLocations(table).place(of: item),
-            // The item begins with the length of what stands before TIFF's header: usually `Exif` and two NULs.
+            // The item begins with the length of the bytes before TIFF's header: usually `Exif` and two NULs.
             let head = try bytes.read(4, at: place.lowerBound)
         else { return nil }
         let start = place.lowerBound + 4 + Int64(head.bigEndian(4, at: 0))
@@ -164,13 +164,13 @@ private struct ItemLocations {
 
     init(_ table: [UInt8]) { rest = table[...] }
 
-    /// The first piece of an item that lies in the file itself; nil when it is not there.
+    /// The first piece of an item that is in the file itself; nil if it is not there.
     consuming func place(of wanted: UInt64) -> Range<Int64>? {
         guard let version = number(1), version <= 2, number(3) != nil, let sizes = number(1), let more = number(1),
             let count = number(version < 2 ? 2 : 4)
         else { return nil }
         let widths = [sizes >> 4, sizes & 15, more >> 4, version == 0 ? 0 : more & 15].map { Int($0) }
-        // A length of no bytes would mean the whole file, and a table that can name any number of pieces.
+        // A length of no bytes would mean the whole file, and a table can name any number of pieces.
         guard widths.allSatisfy({ [0, 4, 8].contains($0) }), widths[1] > 0 else { return nil }
         for _ in 0..<count {
             guard let id = number(version < 2 ? 2 : 4), let method = version == 0 ? 0 : number(2), number(2) != nil,
@@ -188,7 +188,7 @@ private struct ItemLocations {
         return nil
     }
 
-    /// The next `width` bytes as a number; without any 0.
+    /// The next `width` bytes as a number; 0 if `width` is 0.
     private mutating func number(_ width: Int) -> UInt64? {
         guard rest.count >= width else { return nil }
         defer { rest = rest.dropFirst(width) }
@@ -225,13 +225,13 @@ struct BoxType: Hashable, ExpressibleByStringLiteral {
 /// A box, or an atom as QuickTime calls it.
 struct Box {
     var type: BoxType
-    /// Where its content lies in the file; never beyond what it stands in.
+    /// The place of its content in the file; never beyond its parent's.
     var content: Range<Int64>
 
     var length: Int64 { content.upperBound - content.lowerBound }
 }
 
-/// The boxes of one level, one after the other. Each step goes forward and costs one read of the budget, so that a walk
+/// The boxes of one level, one after the other. Each step moves forward and costs one read of the budget, so a walk
 /// ends whatever sizes the boxes claim.
 struct BoxIterator {
     private let bytes: BoundedBytes
@@ -245,7 +245,7 @@ struct BoxIterator {
         end = min(range.upperBound, bytes.size)
     }
 
-    /// The next box; nil at the end, and where no box can be.
+    /// The next box; nil at the end, and where no box is possible.
     mutating func next() throws(SystemError) -> Box? {
         guard end - offset >= 8 else { return nil }
         let head = try bytes.read(upTo: Int(min(16, end - offset)), at: offset)
@@ -258,8 +258,8 @@ struct BoxIterator {
         return Box(type: BoxType(code: UInt32(head.bigEndian(4, at: 4))), content: content)
     }
 
-    /// The header's length, and the box's with it, cut to what is there. A size of 1 means that 64 bits follow, 0 that
-    /// the box goes to the end.
+    /// The header's length, and the box's including it, cut to the existing bytes. A size of 1 means that 64 bits
+    /// follow, 0 that the box extends to the end.
     private static func measure(_ head: [UInt8], available: Int64) -> (header: Int64, size: Int64)? {
         var header: Int64 = 8
         var size = head.bigEndian(4, at: 0)
@@ -284,7 +284,7 @@ extension BoundedBytes {
         return nil
     }
 
-    /// A box's whole content; nil when it is longer than `limit`.
+    /// A box's whole content; nil if it is longer than `limit`.
     func content(of box: Box, limit: Int) throws(SystemError) -> [UInt8]? {
         guard box.length <= Int64(limit) else { return nil }
         return try read(Int(box.length), at: box.content.lowerBound)

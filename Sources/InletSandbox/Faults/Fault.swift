@@ -1,19 +1,19 @@
 import NIOCore
 import NIOPosix
 
-/// What a sandbox may be asked, as its counters and faults name it.
+/// A sandbox's operations, named for counters and faults.
 package protocol SandboxOperation: RawRepresentable, CaseIterable, Hashable, Sendable where RawValue == String {}
 
-/// One thing that shall go wrong: what, at which operation, how often.
+/// One failure: its kind, the operation, and how often.
 package struct OperationFault<Operation: SandboxOperation>: Sendable {
     package var action: FaultAction
-    /// nil = at any.
+    /// nil = any.
     package var operation: Operation?
     /// Only at the part of this number; nil = at any part.
     package var part: Int?
     /// How many times it happens; nil = until cleared.
     package var times: Int?
-    /// How likely it happens where it could, by the plan's seed.
+    /// The probability, by the plan's seed.
     package var probability: Double
 
     package init(
@@ -28,19 +28,19 @@ package struct OperationFault<Operation: SandboxOperation>: Sendable {
     }
 }
 
-/// How it goes wrong. Each sandbox knows those that have a meaning in its protocol, and passes over the others.
+/// The kind of failure. Each sandbox uses those that have a meaning in its protocol, and ignores the others.
 package enum FaultAction: Sendable, Hashable {
     package enum WrongETag: Sendable, Hashable {
-        /// Another value each time: what a corrupted body looks like.
+        /// Another value each time, as for a corrupted body.
         case random
-        /// The same value for the same bytes: what a store looks like whose ETags are not MD5 (SSE-KMS).
-        /// `complete` accepts either, because the store remembers what it told.
+        /// The same value for the same bytes, as of a store whose ETags are not MD5 (SSE-KMS). `complete` accepts
+        /// either, because the store remembers the ETag that it gave.
         case constant
     }
     package enum PartURLs: Sendable, Hashable {
         /// The last one is left out.
         case fewer
-        /// One that was not asked for is added.
+        /// An extra URL is added.
         case more
         /// Numbers count from 0.
         case renumbered
@@ -48,57 +48,57 @@ package enum FaultAction: Sendable, Hashable {
         case origin(String)
     }
 
-    /// The body is read and thrown away, then this status is answered, with `Retry-After: retryAfter` (seconds).
+    /// Reads and discards the body, then answers this status, with `Retry-After: retryAfter` (seconds).
     case status(Int, retryAfter: Int? = nil)
-    /// The body is read and thrown away, then this is answered.
+    /// Reads and discards the body, then answers this.
     case reply(FaultReply)
-    /// This is answered before a byte of the body is read, and the connection is closed: what a proxy's limit does.
+    /// Answers before a byte of the body is read, and closes the connection, as at a proxy's limit.
     case earlyReply(FaultReply)
-    /// As `reply`; `Echo.mark` in its body is replaced by the request, credentials and all.
+    /// Like `reply`; `Echo.mark` in its body is replaced by the request, credentials included.
     case echo(FaultReply)
-    /// The work is done, then this is answered.
+    /// Does the work, then answers this.
     case replyAfterWork(FaultReply)
-    /// The socket is closed once this many bytes of the request body were read, or at its end.
+    /// Closes the socket after this many bytes of the request body, or at its end.
     case reset(afterBytes: Int)
-    /// The request is read and never answered.
+    /// Reads the request and never answers.
     case stall
-    /// A good head, then bytes as fast as they go, without end.
+    /// A good head, then bytes without end, as fast as possible.
     case endlessAnswer
-    /// 200 and random bytes that call themselves JSON.
+    /// 200 and random bytes labelled as JSON.
     case garbage
-    /// 200 and a web page, as a captive portal or a proxy answers.
+    /// 200 and a web page, as from a captive portal or a proxy.
     case html
-    /// The part is stored, the answer has no ETag.
+    /// Stores the part; the answer has no ETag.
     case missingETag
-    /// The part is stored, the answer has an ETag that is not its MD5.
+    /// Stores the part; the answer's ETag is not its MD5.
     case wrongETag(WrongETag)
     /// 307 to this address.
     case redirect(to: String)
-    /// `create` answers a list of part URLs that is not the one asked for.
+    /// `create` answers with a wrong list of part URLs.
     case partURLs(PartURLs)
     /// The URLs in the answer have a lifetime of 0 seconds: 403 at their first use.
     case expiredURLs
-    /// The work is done, then the socket is closed instead of an answer.
+    /// Does the work, then closes the socket instead of answering.
     case loseAnswer
-    /// The work is done, and the answer never comes.
+    /// Does the work, and never answers.
     case withholdAnswer
-    /// The work is done, then the socket is closed after so many bytes of the answer's body; its head is whole.
+    /// Does the work, then closes the socket after this many bytes of the answer's body; its head is whole.
     case truncateAnswer(afterBytes: Int)
-    /// The work is done, then the answer's Content-Length is wrong by so many bytes, and the connection ends after it.
+    /// Does the work. The answer's Content-Length is wrong by this many bytes, and the connection ends after it.
     case wrongLength(by: Int)
-    /// The work is done, and this byte of the answer's body is another than it was.
+    /// Does the work, then changes this byte of the answer's body.
     case damageAnswer(at: Int)
-    /// Somebody else changes the object just before: a call with a version gets 409, and the object a newer version.
+    /// Another client changes the object just before. A call with a version gets 409, and the object a newer version.
     case conflict
-    /// The request body is read at this many bytes a second.
+    /// Reads the request body at this many bytes a second.
     case slowRead(bytesPerSecond: Int)
-    /// The request is handled after this time.
+    /// Handles the request after this time.
     case delay(Duration)
-    /// The request is handled once the gate is open.
+    /// Handles the request once the gate is open.
     case hold(RequestGate)
 }
 
-/// Holds requests until somebody opens it.
+/// Holds requests until a test opens it.
 package final class RequestGate: Sendable, Hashable {
     private let opened = MultiThreadedEventLoopGroup.singleton.any().makePromise(of: Void.self)
 
@@ -114,10 +114,10 @@ package final class RequestGate: Sendable, Hashable {
     package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
-/// What goes wrong from the start on.
+/// The faults from the start on.
 package struct FaultPlan<Operation: SandboxOperation>: Sendable {
     package var faults: [OperationFault<Operation>]
-    /// Decides everything that is random: two runs with one seed and the same order of requests are the same.
+    /// Decides everything random: two runs with one seed and the same order of requests are the same.
     package var seed: UInt64
 
     package init(_ faults: [OperationFault<Operation>] = [], seed: UInt64 = 1) {

@@ -5,7 +5,7 @@ import InletCore
 import NIOCore
 
 extension Faults {
-    /// The answer of an `action` that replaces the handling; nil for those that only alter it.
+    /// The answer of an `action` that replaces the handling; nil for actions that only alter it.
     func replacement(for action: FaultAction, _ call: inout SandboxCall) async throws -> Response? {
         switch action {
         case .earlyReply(let reply):
@@ -44,7 +44,7 @@ extension Faults {
         }
     }
 
-    /// White space is a JSON text that never begins: a reader must end it by its own bounds.
+    /// White space is JSON that never begins; a reader's own bounds must end it.
     private func endless(on channel: any Channel) -> Response {
         let chunk = ByteBuffer(repeating: UInt8(ascii: " "), count: 1 << 16)
         let body = ResponseBody { [self] writer in
@@ -58,7 +58,7 @@ extension Faults {
 }
 
 extension Response {
-    /// The answer of work that is done, as a fault lets it out.
+    /// The answer to finished work, altered by the fault.
     func altered(by fault: FaultAction, on channel: any Channel) async throws -> Response {
         switch fault {
         case .loseAnswer: try await ConnectionDropped.drop(channel)
@@ -83,8 +83,8 @@ extension Response {
     }
 }
 
-/// Ends the connection after `rest` bytes (`truncateAnswer`), changes the byte that comes after so many (`damageAnswer`), or
-/// ends the connection where the answer ends (`wrongLength`).
+/// Ends the connection after `rest` bytes (`truncateAnswer`), changes the byte after as many (`damageAnswer`), or ends
+/// the connection at the answer's end (`wrongLength`).
 private struct FaultWriter: ResponseBodyWriter {
     let fault: FaultAction
     var rest: Int
@@ -113,15 +113,15 @@ private struct FaultWriter: ResponseBodyWriter {
     }
 }
 
-/// A request as an unkind server repeats it: each value as it came, and in the spellings that programs write values in.
+/// A request as a hostile server repeats it: each value unchanged, and in the spellings that programs write values in.
 package struct Echo: Sendable {
-    /// Stands for it in the body of a `FaultReply`.
+    /// The placeholder in the body of a `FaultReply`.
     package static let mark = "{echo}"
 
     private let text: String
 
     init(_ request: Request, body: Data) {
-        // What says who asks comes first: answers are read to a length only.
+        // Credentials come first, because clients read answers only to a limit.
         let isLogin = { (field: HTTPField) in
             ["authorization", "token", "key"].contains { field.name.canonicalName.contains($0) }
         }
@@ -135,7 +135,7 @@ package struct Echo: Sendable {
             values += [login, login.split(separator: ":", maxSplits: 1).last.map(String.init) ?? login]
         }
         values.append(request.uri.string)
-        // The file of an upload is no text, and a long one.
+        // An upload's file is not text, and long.
         if let text = String(data: body, encoding: .utf8), text.utf8.count <= 64 << 10 { values.append(text) }
         text = values.flatMap(Self.spellings).joined(separator: " | ")
     }
@@ -148,7 +148,7 @@ package struct Echo: Sendable {
         ]
     }
 
-    /// The reply with the request in it, as the reply's type writes texts.
+    /// The reply with the request in it, escaped as the reply's type requires.
     func inside(_ reply: FaultReply) -> FaultReply {
         let type = reply.fields["Content-Type"] ?? ""
         let written = type.contains("json") ? Self.json(text) : type.contains("ml") ? Self.xml(text) : text

@@ -8,7 +8,7 @@ package final class Faults<Operation: SandboxOperation>: Sendable {
         var waiting: [OperationFault<Operation>]
         var injected: [OperationFault<Operation>] = []
         var random: SeededGenerator
-        /// Connections that a fault keeps open or slow: the end of the fault or of the sandbox closes them.
+        /// Connections that a fault keeps open or slow. The end of the fault or of the sandbox closes them.
         var held: [ObjectIdentifier: any Channel] = [:]
         var isClosing = false
     }
@@ -19,12 +19,12 @@ package final class Faults<Operation: SandboxOperation>: Sendable {
         state = Mutex(State(waiting: plan.faults, random: SeededGenerator(seed: plan.seed)))
     }
 
-    /// Faults are tried in the order in which they were added; one request meets one of them.
+    /// Faults are tried in the order of their addition; a request meets at most one.
     package func add(_ faults: OperationFault<Operation>...) {
         state.withLock { $0.waiting += faults }
     }
 
-    /// Nothing goes wrong from here on; connections that meet a fault at this moment are closed.
+    /// Removes all faults, and closes connections that a fault holds at this moment.
     package func clear() {
         let held = state.withLock { state in
             state.waiting = []
@@ -41,7 +41,7 @@ package final class Faults<Operation: SandboxOperation>: Sendable {
         state.withLock { $0.injected.count { $0.operation == operation } }
     }
 
-    /// Closes what is held, and what comes to be held from here on at once.
+    /// Closes held connections, and later ones at once.
     func closeForGood() {
         let held = state.withLock { state in
             state.isClosing = true
@@ -50,7 +50,7 @@ package final class Faults<Operation: SandboxOperation>: Sendable {
         for channel in held { channel.close(promise: nil) }
     }
 
-    /// From here on `channel` may be closed from outside, until `release`.
+    /// Lets others close `channel`, until `release`.
     func hold(_ channel: any Channel) {
         let isClosing = state.withLock { state in
             state.held[ObjectIdentifier(channel)] = channel
@@ -63,8 +63,8 @@ package final class Faults<Operation: SandboxOperation>: Sendable {
         state.withLock { $0.held[ObjectIdentifier(channel)] = nil }
     }
 
-    /// Takes the fault that a request on `channel` meets, counts it and holds the channel; `release` when the request has
-    /// ended.
+    /// Takes the fault that a request on `channel` meets, counts it and holds the channel. Call `release` when the
+    /// request has ended.
     func next(at operation: Operation, part: Int?, on channel: any Channel) -> FaultAction? {
         let (action, isClosing) = state.withLock { state -> (FaultAction?, Bool) in
             let index = state.waiting.indices.first { index in
@@ -79,7 +79,7 @@ package final class Faults<Operation: SandboxOperation>: Sendable {
                 if times <= 1 { state.waiting.remove(at: index) }
             }
             state.injected.append(OperationFault(fault.action, at: operation, part: part))
-            // In the same step: `clear` closes whoever has met a fault.
+            // In the same step, because `clear` closes every connection that has met a fault.
             state.held[ObjectIdentifier(channel)] = channel
             return (fault.action, state.isClosing)
         }

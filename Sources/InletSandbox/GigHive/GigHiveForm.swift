@@ -5,7 +5,7 @@ import NIOCore
 import Synchronization
 import SystemPackage
 
-/// The upload in one form: limits, the form itself, the file in the library.
+/// The upload in one form: its limits, the form, and the file in the library.
 extension GigHiveService {
     func upload(_ call: inout SandboxCall) async throws -> SandboxReply {
         let rules = rules.withLock { $0 }
@@ -43,7 +43,7 @@ extension GigHiveService {
             case .blocks: throw .page(413, "Request Entity Too Large")
             }
         }
-        // PHP's own limits are set a little above that of the application.
+        // PHP's own limits are a little above the application's.
         if length > rules.maximumBytes + rules.maximumBytes / 25 { throw payloadTooLarge }
     }
 
@@ -51,7 +51,7 @@ extension GigHiveService {
         413, error: "Payload Too Large",
         message: "Upload exceeded server limits (post_max_size / upload_max_filesize or web server request size).")
 
-    /// PHP shows an over-long body as one without a file, so that is what the application takes a missing file for.
+    /// PHP shows an over-long body as one without a file, so the application reports a missing file.
     private static func missingFile(_ call: SandboxCall) -> SandboxReply {
         call.body.received > 0 ? payloadTooLarge : .badRequest("Missing file field")
     }
@@ -64,7 +64,7 @@ private struct ReceivedForm: ~Copyable {
     private let folder: FilePath
     private(set) var file: ReceivedFile
     private(set) var hasFile = false
-    /// A list of files is there, which the application does not take.
+    /// The form has a list of files, which the application refuses.
     private(set) var hasSeveral = false
     private(set) var fileName = ""
     private(set) var contentType: String?
@@ -86,7 +86,7 @@ private struct ReceivedForm: ~Copyable {
             guard let name = part.fileName else { return }
             if part.name == "file[]" { hasSeveral = true }
             guard part.name == "file" else { return }
-            // Of two the application sees the last.
+            // The application sees the last of two.
             if hasFile { file = try ReceivedFile(in: folder) }
             (hasFile, fileName, contentType, head) = (true, name, part.contentType, [])
         case .content(let bytes): try append(bytes)
@@ -109,7 +109,7 @@ private struct ReceivedForm: ~Copyable {
     }
 }
 
-/// Takes a `multipart/form-data` body apart (RFC 7578, RFC 2046 section 5.1) as it comes, holding a chunk at a time.
+/// Parses a `multipart/form-data` body (RFC 7578, RFC 2046 section 5.1) as it arrives, one chunk at a time in memory.
 struct FormReader {
     /// One part's head.
     struct Part: Equatable {
@@ -132,13 +132,13 @@ struct FormReader {
 
     private let delimiter: [UInt8]
     private var state = State.preamble
-    /// What was not yet made out; begins with a line end, as the first delimiter may stand at the very start.
+    /// Bytes that are not parsed yet. Begins with a line end, because the first delimiter may be at the very start.
     private var pending: [UInt8] = [13, 10]
 
     /// Whether the closing delimiter has come.
     var isFinished: Bool { state == .finished }
 
-    /// nil when `contentType` is not that of a form with a boundary.
+    /// nil if `contentType` is not a form with a boundary.
     init?(contentType: String?) {
         guard let contentType, contentType.lowercased().hasPrefix("multipart/form-data"),
             let boundary = Self.parameter("boundary", of: contentType), !boundary.isEmpty
@@ -146,18 +146,18 @@ struct FormReader {
         delimiter = Array("\r\n--\(boundary)".utf8)
     }
 
-    /// - Throws: What `sink` throws; `badRequest` for a head that is none.
+    /// - Throws: The errors of `sink`; `badRequest` for an invalid head.
     mutating func feed(_ chunk: ByteBuffer, _ sink: (Element) throws -> Void) throws {
         pending.append(contentsOf: chunk.readableBytesView)
         while try step(sink) {}
     }
 
-    /// Takes the next piece off what is pending; false when more must come first.
+    /// Takes the next piece off the pending bytes; false if more must come first.
     private mutating func step(_ sink: (Element) throws -> Void) throws -> Bool {
         switch state {
         case .preamble, .content:
             let found = find(delimiter)
-            // Bytes that cannot be the beginning of a delimiter any more.
+            // Bytes that can no longer be the beginning of a delimiter.
             let count = max(found ?? pending.count - delimiter.count + 1, 0)
             if state == .content, count > 0 {
                 try pending.withUnsafeBytes { try sink(.content(UnsafeRawBufferPointer(rebasing: $0[..<count]))) }
@@ -189,7 +189,7 @@ struct FormReader {
         return true
     }
 
-    /// Where `pattern` begins, which has two bytes or more.
+    /// Where `pattern` (two bytes or more) begins.
     private func find(_ pattern: [UInt8]) -> Int? {
         pending.withUnsafeBytes { bytes in
             guard let base = bytes.baseAddress else { return nil }
@@ -226,7 +226,7 @@ struct FormReader {
         for match in text.matches(of: /;[ \t]*([^=;"]+)=(?:"((?:[^"\\]|\\.)*)"|([^;]*))/)
         where match.1.lowercased() == name {
             guard let quoted = match.2 else { return match.3?.trimmingCharacters(in: .whitespaces) }
-            // Browsers send a backslash as it is; curl sends it, and the quote, escaped.
+            // Browsers send a backslash unescaped; curl escapes it, and the quote.
             return String(quoted).replacing(/\\(["\\])/) { $0.1 }
         }
         return nil

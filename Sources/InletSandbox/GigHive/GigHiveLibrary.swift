@@ -4,9 +4,9 @@ import InletLinux
 import Synchronization
 package import SystemPackage
 
-/// A file of the library, as a test or the demo may look at it.
+/// A file of the library, for tests and the demo.
 package struct GigHiveAsset: Codable, Sendable, Hashable {
-    /// A place in an event: the same bytes may be in several.
+    /// A place in an event; the same bytes may be in several.
     package struct Entry: Codable, Sendable, Hashable {
         /// `YYYY-MM-DD`.
         package var eventDate: String
@@ -18,7 +18,7 @@ package struct GigHiveAsset: Codable, Sendable, Hashable {
         package var location: String
         package var rating: Int?
         package var notes: String
-        // What the catalog gives it.
+        // The catalog assigns these.
         var id = 0
         var event = 0
         var position = 0
@@ -41,22 +41,22 @@ package struct GigHiveAsset: Codable, Sendable, Hashable {
     /// The file that holds the bytes.
     package var path: FilePath { FilePath(place) }
 
-    /// As every answer tells of it.
+    /// Its fields in every answer.
     var told: [String: SandboxJSON] {
         [
             "id": .init(id), "asset_id": .init(id), "file_name": .string(path.lastComponent?.string ?? ""),
             "file_type": .string(kind), "mime_type": .string(mimeType), "size_bytes": .init(Int(size)),
             "checksum_sha256": .string(sha256.hex),
-            // This server does not look into media.
+            // This server does not inspect media.
             "duration_seconds": .null,
         ]
     }
 }
 
-/// What the application keeps in its database.
+/// The application's database.
 private struct GigHiveCatalog: Codable, Sendable {
     var assets: [GigHiveAsset] = []
-    /// By id; label and participants are of the entries.
+    /// By id; label and participants belong to the entries.
     var events: [Int: GigHiveAsset.Entry] = [:]
     private var lastID = 0
 
@@ -78,7 +78,7 @@ private struct GigHiveCatalog: Codable, Sendable {
         return id
     }
 
-    /// Files what was received under its event. The steps, and what a refusal between them leaves behind, are the
+    /// Files a received upload under its event. The steps, and the leftovers of a refusal between them, are the
     /// application's.
     mutating func file(
         _ received: GigHiveAsset, _ fields: GigHiveAsset.Entry, move: (FilePath) throws -> Void
@@ -95,14 +95,14 @@ private struct GigHiveCatalog: Codable, Sendable {
             try move(asset.path)
             assets.append(asset)
         }
-        // What the database refuses only now.
+        // Refusals that the database makes only now.
         try GigHiveAsset.Entry.check("label", fields.label, atMost: 255)
         let last = assets.flatMap(\.entries).filter { $0.event == event }.map(\.position).max() ?? 0
         var entry = fields
         (entry.id, entry.event, entry.position) = (nextID(), event, last + 1)
         assets[known ?? assets.count - 1].entries.append(entry)
         var told = asset.told.merging(entry.told) { $1 }
-        // Of a new asset only, and never told again.
+        // For a new asset only, and shown once.
         told["delete_token"] = token.map(SandboxJSON.string)
         return told
     }
@@ -118,7 +118,7 @@ private struct GigHiveCatalog: Codable, Sendable {
     }
 }
 
-/// The media files and the catalog on disk: `media/<kind>/<sha256>.<ext>`, `catalog.json` (written anew at each change),
+/// The media files and the catalog on disk: `media/<kind>/<sha256>.<ext>`, `catalog.json` (rewritten at each change),
 /// `incoming/` (emptied at start).
 final class GigHiveLibrary: Sendable {
     let incoming: FilePath
@@ -128,7 +128,7 @@ final class GigHiveLibrary: Sendable {
     init(root: FilePath) throws {
         self.root = root
         incoming = root.appending("incoming")
-        // Mostly there is none; one that stays is in nobody's way.
+        // Usually there is none; a leftover does no harm.
         try? FileManager.default.removeItem(atPath: incoming.string)
         for folder in ["incoming", "media/audio", "media/video"] {
             try FileMove.makeFolder(root.pushing(FilePath(folder)))
@@ -142,7 +142,7 @@ final class GigHiveLibrary: Sendable {
         catalog = Mutex(kept)
     }
 
-    /// The assets, with what the events of their entries say by now.
+    /// The assets, with the current data of their entries' events.
     func assets() -> [GigHiveAsset] {
         catalog.withLock { catalog in
             catalog.assets.map { asset in
@@ -159,11 +159,11 @@ final class GigHiveLibrary: Sendable {
 
     func asset(_ id: Int) -> GigHiveAsset? { catalog.withLock { $0.assets.first { $0.id == id } } }
 
-    /// Files what was received under its event.
+    /// Files a received upload under its event.
     ///
     /// - Parameters:
-    ///   - isGuest: Answers as for an upload that waits for somebody's approval.
-    ///   - move: Brings the bytes to their place; called only for bytes that are new.
+    ///   - isGuest: Answers as for an upload that waits for approval.
+    ///   - move: Moves the bytes to their place; called only for new bytes.
     /// - Throws: `SandboxReply`; 409 for bytes that are in this event already.
     func take(
         _ received: GigHiveAsset, _ fields: GigHiveAsset.Entry, asGuest isGuest: Bool = false,
@@ -178,13 +178,13 @@ final class GigHiveLibrary: Sendable {
                 }
                 return answer
             }
-            // What a refusal leaves behind is kept too.
+            // Leftovers of a refusal are kept too.
             try save(catalog)
             return try answer.get()
         }
     }
 
-    /// Whether `token` is the one that was given for the asset.
+    /// Whether `token` is the asset's.
     func isToken(_ token: String, of id: Int) -> Bool {
         guard let asset = asset(id) else { return false }
         return SigningSecret.areEqual(asset.tokenHash, SHA256.digest(of: token.utf8).hex)
@@ -214,7 +214,7 @@ extension GigHiveAsset.Entry {
     /// The fields of an upload as the application reads them: trimmed, with its defaults and its limits.
     ///
     /// - Parameter given: Absent fields get the defaults; empty ones do not.
-    /// - Throws: 400 for a date of another shape and for a missing label.
+    /// - Throws: 400 for a malformed date and for a missing label.
     init(_ given: [String: String]) throws(SandboxReply) {
         func text(_ name: String, or fallback: String = "") -> String { (given[name] ?? fallback).trimmed }
         let today = String(WallTime.now.rfc3339.prefix(10))
@@ -230,7 +230,7 @@ extension GigHiveAsset.Entry {
         guard !label.isEmpty else { throw .badRequest("Label is required") }
     }
 
-    /// What the database refuses when the event is looked up, or made because it is new.
+    /// The database's refusals when it looks up or makes the event.
     fileprivate func checkEvent(isNew: Bool) throws(SandboxReply) {
         guard !eventDate.hasPrefix("0000"), WallTime(rfc3339: eventDate + "T00:00:00Z") != nil else {
             throw .sql("22007", "Invalid datetime format: 1292 Incorrect date value: '\(eventDate)'")
@@ -252,12 +252,12 @@ extension GigHiveAsset.Entry {
         }
     }
 
-    /// NFC, and runs of blanks as one.
+    /// NFC, with runs of blanks as one.
     static func normalized(_ text: String) -> String {
         text.precomposedStringWithCanonicalMapping.split(whereSeparator: \.isWhitespace).joined(separator: " ")
     }
 
-    /// As the answer to its upload tells of it.
+    /// Its fields in the answer to its upload.
     fileprivate var told: [String: SandboxJSON] {
         [
             "event_id": .init(event), "event_item_id": .init(id), "position": .init(position),
@@ -282,12 +282,12 @@ extension GigHiveLibrary {
         "rmvb", "rv", "wmv", "vob", "m2v", "bup", "ifo",
     ]
 
-    /// A received file as the asset that it would be.
+    /// The asset that a received file would become.
     ///
     /// - Parameters:
     ///   - head: The first bytes.
-    ///   - declared: The type that the client gave; nil = the one that the bytes show.
-    /// - Throws: 400 for a file over the limit, and for what is neither audio nor video by type or extension.
+    ///   - declared: The client's type; nil = the type that the bytes show.
+    /// - Throws: 400 for a file over the limit, and for a file that is neither audio nor video by type or extension.
     func asset(
         _ hash: ContentHash, head: [UInt8], declared: String?, name: String, limit: Int64
     ) throws(SandboxReply) -> GigHiveAsset {
@@ -307,7 +307,7 @@ extension GigHiveLibrary {
             place: folder.appending(suffix.isEmpty ? sha256.hex : "\(sha256.hex).\(suffix)").string)
     }
 
-    /// The type that the first bytes of a file show; enough for the formats that a watch folder sees.
+    /// The type that a file's first bytes show; enough for the formats of watch folders.
     private static func type(of head: [UInt8]) -> String {
         func holds(_ text: String, at offset: Int) -> Bool { head.dropFirst(offset).starts(with: text.utf8) }
         if holds("ftyp", at: 4) {

@@ -5,14 +5,14 @@ import InletCore
 import Synchronization
 import SystemPackage
 
-/// The table of calls, who may use them, and the answers of the small ones. Every layer refuses in its own voice: the
+/// The table of calls, their access, and the answers of the small ones. Each layer refuses in its own form: the
 /// application in JSON, the web server by a page, the tus server by a line of text.
 final class GigHiveService: Sendable {
     typealias ApplicationHandler = @Sendable (inout SandboxCall) async throws -> SandboxReply
 
     let library: GigHiveLibrary
     let uploads: Mutex<[String: TusUpload]>
-    /// A call goes by the rules that it found at first.
+    /// A call uses the rules of its beginning.
     let rules: Mutex<GigHiveRules>
     let root: FilePath
     private let passwords: [String: Secret]
@@ -71,7 +71,7 @@ final class GigHiveService: Sendable {
 // MARK: - Who asks
 
 extension GigHiveService {
-    /// Calls for `admin` and `uploader`; where `guests` may come too, for whoever sends anything in `X-Upload-Token`.
+    /// Calls for `admin` and `uploader`. With `guests`, also for requests with any `X-Upload-Token`.
     private func admitted<Answer>(
         guests: Bool, _ handle: @escaping @Sendable (inout SandboxCall) async throws -> Answer
     ) -> @Sendable (inout SandboxCall) async throws -> Answer {
@@ -99,7 +99,7 @@ extension GigHiveService {
         return halves[0]
     }
 
-    /// The guest whose token is given; nil where none is.
+    /// The guest of the token; nil without one.
     func guest(_ token: String?, _ rules: GigHiveRules) throws(SandboxReply) -> GigHiveRules.UploadToken? {
         guard let token else { return nil }
         guard token.utf8.count <= 128 else { throw .gigHive(400, error: "invalid token") }
@@ -127,14 +127,14 @@ extension GigHiveService {
         return try .json(asset.told.merging(["file_ext": .string(asset.path.extension ?? "")]) { $1 })
     }
 
-    /// One asset by its token, or as `admin` many by their ids.
+    /// One asset by its token, or many by their ids as `admin`.
     private func delete(_ call: inout SandboxCall) async throws -> Response {
         guard call.request.method == .post else {
             var refusal = try Self.undeleted(405, "Method Not Allowed", nil)
             refusal.fields["Allow"] = "POST"
             throw refusal
         }
-        // What is no message names nothing, which is refused next.
+        // An invalid message names nothing; the next check refuses it.
         let message = try? JSON.decode(try await call.body.whole(), as: SandboxJSON.self)
         var (deleted, errors): ([SandboxJSON], [SandboxJSON]) = ([], [])
         for id in try ids(message, isAdmin: user(call) == "admin") {
@@ -179,7 +179,7 @@ extension GigHiveService {
 extension SandboxReply {
     static func badRequest(_ message: String) -> Self { .gigHive(400, error: "Bad Request", message: message) }
     static func serverError(_ message: String) -> Self { .gigHive(500, error: "Server Error", message: message) }
-    /// What the database refuses.
+    /// Refusals of the database.
     static func sql(_ state: String, _ message: String) -> Self { serverError("SQLSTATE[\(state)]: \(message)") }
     static let pathNotFound = Self.gigHive(404, error: "Not Found")
 }

@@ -53,7 +53,7 @@ extension GigHiveService {
             [
                 "Upload-Offset": String(upload.offset), "Upload-Length": length,
                 "Upload-Metadata": upload.metadata.isEmpty ? nil : upload.metadata, "Cache-Control": "no-store",
-                // The server behind tells the length of the data, which no body follows.
+                // The server behind announces the length of the data, and no body follows.
                 "Content-Length": length,
             ])
     }
@@ -83,7 +83,7 @@ extension GigHiveService {
         return Response(status: status, headers: headers)
     }
 
-    /// Appends the body; returns the offset that is reached.
+    /// Appends the body. Returns the new offset.
     private func receive(
         _ id: String, at start: Int64, _ body: inout BodyReader, _ rules: GigHiveRules
     ) async throws -> Int64 {
@@ -107,7 +107,7 @@ extension GigHiveService {
         let tooMuch = SandboxReply.tus(413, "ERR_UPLOAD_SIZE_EXCEEDED: upload's size exceeded")
         guard Int64(body.expected ?? 0) <= rest else { throw tooMuch }
         let file = try FileDescriptor.open(TusUpload.path(id, in: root), .writeOnly, options: .closeOnExec)
-        // How much has come is asked of the file, not of this.
+        // The file's length is the offset, not this value.
         defer { try? file.close() }
         do {
             while let chunk = try await body.next() {
@@ -138,7 +138,7 @@ extension GigHiveService {
         guard let id = message["upload_id"]?.fieldText?.trimmed, id.wholeMatch(of: /[A-Za-z0-9_-]+/) != nil else {
             throw SandboxReply.badRequest("Missing or invalid upload_id")
         }
-        // Keeps the answer for those who ask again.
+        // Keeps the answer for repeated calls.
         let marker = root.appending("finalized").appending(id + ".json")
         if let kept = try FileMove.load(SandboxJSON.self, from: marker) { return try .json(kept, status: 201) }
         let metadata = try await finished(id, rules).metadataValues
@@ -162,18 +162,18 @@ extension GigHiveService {
         return try .json(answer, status: 201)
     }
 
-    /// `upload_id` and the fields of an upload, as JSON or as a web form. A body that cannot be read counts as one
-    /// without fields.
+    /// `upload_id` and the fields of an upload, as JSON or as a web form. An unreadable body counts as one without
+    /// fields.
     private static func message(_ body: Data, _ contentType: String?) -> [String: SandboxJSON] {
         guard contentType?.hasPrefix("application/x-www-form-urlencoded") == true else {
-            // As the real one takes it.
+            // As the real server reads it.
             return (try? JSON.decode(body, as: [String: SandboxJSON].self)) ?? [:]
         }
         let pairs = URIText.decodeQuery(String(decoding: body, as: UTF8.self).replacing("+", with: " ")) ?? []
         return Dictionary(pairs.map { ($0.name, .string($0.value)) }) { $1 }
     }
 
-    /// What a guest must say.
+    /// A guest's required fields.
     private static func checkGuest(_ message: [String: SandboxJSON]) throws(SandboxReply) {
         guard (1...255).contains(message["label"]?.fieldText?.utf8.count ?? 0) else {
             throw .badRequest("label must have 1 to 255 bytes")
@@ -184,7 +184,7 @@ extension GigHiveService {
         }
     }
 
-    /// Waits a while for the note that the last byte has come, in ten steps like the application.
+    /// Waits a while for the last byte to be noted, in ten steps like the application.
     private func finished(_ id: String, _ rules: GigHiveRules) async throws -> TusUpload {
         for attempt in 0...10 {
             if attempt > 0 { try await Task.sleep(for: rules.hookWait / 10) }
@@ -203,7 +203,7 @@ extension GigHiveService {
                 + "The server may still be processing; retry in a moment.")
     }
 
-    /// - Parameter guest: Whose event the upload goes to, whatever the message says.
+    /// - Parameter guest: The guest whose event the upload goes to, whatever the message names.
     private static func fields(
         _ message: [String: SandboxJSON], _ metadata: [String: String], _ guest: GigHiveRules.UploadToken?
     ) -> [String: String] {
@@ -253,12 +253,12 @@ extension SandboxJSON {
 struct TusUpload: Codable, Sendable {
     let id: String
     let length: Int64
-    /// `Upload-Metadata` as it was given.
+    /// `Upload-Metadata`, unchanged.
     let metadata: String
     var offset: Int64 = 0
     /// When the last byte came; nil before.
     var finished: ContinuousClock.Instant?
-    /// The bytes are in the library, or were thrown away as a duplicate.
+    /// The bytes are in the library, or were discarded as a duplicate.
     var isGone = false
     var isReceiving = false
     var isFinalizing = false
@@ -273,7 +273,7 @@ struct TusUpload: Codable, Sendable {
         if length == 0 { finished = .now }
     }
 
-    /// Those of an earlier sandbox, each at the offset that its bytes have.
+    /// Uploads of an earlier sandbox, each at the length of its file.
     static func load(from root: FilePath) throws -> [String: TusUpload] {
         var uploads: [String: TusUpload] = [:]
         let names = try FileManager.default.contentsOfDirectory(atPath: root.appending("tus").string)

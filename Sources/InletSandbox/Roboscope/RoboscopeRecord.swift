@@ -7,17 +7,17 @@ extension RoboscopeSandbox {
         package var id: Int
         /// Such as `space.created`, `session.updated`, `marker.deleted`.
         package var action: String
-        /// Of the object that it is about.
+        /// The id of its object.
         package var object: String
         package var time: WallTime
     }
 }
 
-/// A space, a work session or a marker, with its fields as they are on the wire; what is unset is null.
+/// A space, a work session or a marker, with its fields as on the wire; unset fields are null.
 package struct RoboscopeRecord: Sendable, Hashable {
     package let id: String
     package internal(set) var fields: [String: SandboxJSON]
-    /// From 1 on, one more at each change. Spaces do not tell it, so the last writer wins.
+    /// Starts at 1, one more at each change. Spaces do not show it, so the last writer wins.
     package internal(set) var version: Int64 = 1
     package let created: WallTime
     package internal(set) var updated: WallTime
@@ -36,7 +36,7 @@ package struct RoboscopeRecord: Sendable, Hashable {
     package var previewURL: String? { fields["preview_url"]?.text }
     package var scanURL: String? { fields["scan_url"]?.text }
 
-    // Of sessions; moments as they were given.
+    // For sessions; times as the client gave them.
     package var spaceID: String { text("space_id") }
     package var type: String { text("session_type") }
     package var status: String { text("status") }
@@ -53,11 +53,11 @@ package struct RoboscopeRecord: Sendable, Hashable {
         (1...4).map { fields["p\($0)"]?.items?.compactMap(\.number) ?? [] }
     }
 
-    /// Of sessions, markers and spaces; nil where unset.
+    /// For sessions, markers and spaces; nil if unset.
     package var meta: SandboxJSON? { fields["meta"].flatMap { $0 == .null ? nil : $0 } }
 }
 
-/// What the three kinds of records are made of; events name them so.
+/// The three kinds of records, as events name them.
 enum RoboscopeKind: String, Sendable {
     case space
     case session
@@ -65,7 +65,7 @@ enum RoboscopeKind: String, Sendable {
 
     enum Check: Sendable {
         case text
-        /// Of another record, in either case.
+        /// The id of another record, in either case.
         case id
         case choice([String])
         /// Three numbers.
@@ -79,7 +79,7 @@ enum RoboscopeKind: String, Sendable {
     struct Field: Sendable {
         let name: String
         let check: Check
-        /// Where the field is left out; nil = it must be given.
+        /// The value if the field is left out; nil = it is required.
         let initial: SandboxJSON?
 
         init(_ name: String, _ check: Check, _ initial: SandboxJSON? = .null) {
@@ -107,7 +107,7 @@ enum RoboscopeKind: String, Sendable {
 
     private var fields: [Field] { Self.fields[self] ?? [] }
 
-    /// As refusals name it.
+    /// Its name in refusals.
     var title: String {
         switch self {
         case .space: "Space"
@@ -116,7 +116,7 @@ enum RoboscopeKind: String, Sendable {
         }
     }
 
-    /// What it belongs to, and by which field.
+    /// Its parent, and the field that names it.
     var parent: (field: String, kind: RoboscopeKind)? {
         switch self {
         case .space: nil
@@ -134,7 +134,7 @@ enum RoboscopeKind: String, Sendable {
         }
     }
 
-    /// The fields of a body that are this kind's; what is null counts as absent.
+    /// The fields of a body that belong to this kind; null counts as absent.
     func parse(_ body: SandboxJSON) throws(SandboxRefusal) -> [String: SandboxJSON] {
         guard let given = body.fields else { throw .wrongType }
         var parsed: [String: SandboxJSON] = [:]
@@ -145,7 +145,7 @@ enum RoboscopeKind: String, Sendable {
         return parsed
     }
 
-    /// With the initial values of fields that were left out.
+    /// With the initial values of omitted fields.
     func filled(_ given: [String: SandboxJSON]) -> [String: SandboxJSON] {
         var all = given
         for field in fields where all[field.name] == nil { all[field.name] = field.initial }
@@ -202,7 +202,7 @@ extension RoboscopeRecord {
         return .object(told)
     }
 
-    /// Where a marker is and how large, along x and z.
+    /// A marker's position and size, along x and z.
     var details: SandboxJSON {
         let (x, z) = (corners.map { $0[0] }, corners.map { $0[2] })
         let (left, right, near, far) = (x.min() ?? 0, x.max() ?? 0, z.min() ?? 0, z.max() ?? 0)

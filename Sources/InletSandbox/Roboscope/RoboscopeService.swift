@@ -3,7 +3,7 @@ import Hummingbird
 import InletCore
 import Synchronization
 
-/// The table of calls and what answers them. Refusals are a status and a line of text.
+/// The table of calls and their answers. Refusals are a status and a line of text.
 final class RoboscopeService: Sendable {
     struct Lock: Sendable {
         var token = UUID().uuidString.lowercased()
@@ -12,7 +12,7 @@ final class RoboscopeService: Sendable {
 
     struct State: Sendable {
         var rules: RoboscopeRules
-        /// Of each kind, oldest first.
+        /// By kind, oldest first.
         var records: [RoboscopeKind: [RoboscopeRecord]] = [:]
         /// Markers whose details were calculated.
         var detailed: Set<String> = []
@@ -87,7 +87,7 @@ final class RoboscopeService: Sendable {
         ]
     }
 
-    /// A row whose body is read, and refused, before anybody asks whether the call exists or who asks.
+    /// A row whose body is read, and refused, before the call's existence and credentials are checked.
     func row(
         _ pattern: String, _ operation: RoboscopeOperation,
         where exists: @escaping @Sendable (RoboscopeRules) -> Bool = { _ in true },
@@ -158,7 +158,7 @@ extension RoboscopeService {
         return try .json(found.map { $0.told(kind) })
     }
 
-    /// All or none of them.
+    /// All of them, or none.
     private func create(_ kind: RoboscopeKind, _ bodies: [SandboxJSON]) throws -> [RoboscopeRecord] {
         let parsed = try bodies.map { try kind.parse($0) }
         let complete = try parsed.map { try kind.complete($0) }
@@ -181,7 +181,7 @@ extension RoboscopeService {
             var record = try state.record(kind, call.id)
             let place = state.records[kind]?.firstIndex { $0.id == record.id }
             if let (field, owner) = kind.parent, let id = given[field]?.text { try state.record(owner, id) }
-            // Somebody else's change stays when ours is refused.
+            // The other client's change stays although ours is refused.
             defer { if let place { state.records[kind]?[place] = record } }
             if kind != .space {
                 if call.fault == .conflict { record.version += 1 }
@@ -199,7 +199,7 @@ extension RoboscopeService {
         }
     }
 
-    /// What belongs to it goes with it.
+    /// Its children are deleted with it.
     private func delete(_ kind: RoboscopeKind, _ id: String) throws {
         let now = clock()
         try state.withLock { state in
@@ -208,7 +208,7 @@ extension RoboscopeService {
         }
     }
 
-    /// - Parameter calculating: Makes them; without, they are there only when they were made before.
+    /// - Parameter calculating: Calculates them; otherwise they exist only if they were calculated before.
     private func details(_ id: String, calculating: Bool = false) throws -> Response {
         let marker = try state.withLock { state in
             let marker = try state.record(.marker, id)
@@ -230,7 +230,7 @@ extension RoboscopeService {
             })
     }
 
-    /// A whole number of a body; nil where there is none.
+    /// A whole number of a body; nil without one.
     static func whole(_ name: String, of body: SandboxJSON) throws(SandboxRefusal) -> Int64? {
         guard let value = body[name], value != .null else { return nil }
         guard let number = value.number.flatMap(Int64.init(exactly:)) else { throw .wrongType }
@@ -252,7 +252,7 @@ extension RoboscopeService.State {
         return records
     }
 
-    /// Markers go with their session without a word.
+    /// Markers are deleted with their session, without an event.
     mutating func remove(_ kind: RoboscopeKind, _ id: String, _ now: WallTime) {
         records[kind]?.removeAll { $0.id == id }
         switch kind {
@@ -267,9 +267,9 @@ extension RoboscopeService.State {
     }
 }
 
-/// Who is in a session, and who has it locked; both only advise.
+/// Presence and locks; both are only advisory.
 extension RoboscopeService {
-    /// How long after its last sign of life somebody is present.
+    /// How long after a user's last sign of life the user is present.
     private static let presenceLifetime = Duration.seconds(30)
 
     var presenceRoutes: [SandboxRoute<RoboscopeOperation>] {
@@ -291,7 +291,7 @@ extension RoboscopeService {
                 let user = call["user"].lowercased()
                 state.withLock { state in
                     let found = state.presence[call.id]?.keys.first { $0.lowercased() == user }
-                    // Gone, but a visitor still: the last sign of life is before all time.
+                    // The user has left, but stays a visitor: the last sign of life is before all time.
                     if let found { state.presence[call.id]?[found] = WallTime(milliseconds: 0) }
                 }
                 return Response(status: .noContent)
@@ -348,7 +348,7 @@ extension RoboscopeService {
         return (token?.text, .seconds(try whole("ttl_seconds", of: body) ?? 30), now)
     }
 
-    /// Changes the lock of whoever has its token; false where nobody has it.
+    /// Changes the lock that the token holds; false if it holds none.
     private func change(_ session: String, _ token: String?, _ now: WallTime, _ change: (inout Lock?) -> Void) -> Bool {
         state.withLock { state in
             guard let held = state.locks[session], held.until > now, held.token == token else { return false }

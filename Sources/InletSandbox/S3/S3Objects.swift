@@ -41,7 +41,7 @@ extension S3Service {
         return file
     }
 
-    /// The object or the range asked for.
+    /// The requested object or range.
     func read(_ call: inout SandboxCall) throws -> Response {
         var response = try store.read(call["key"], call.fields)
         guard response.status != .rangeNotSatisfiable else {
@@ -59,9 +59,9 @@ extension S3Service {
     }
 }
 
-/// The checksums that a client sends in front of a body, and how the received body is held against them.
+/// The checksums that a client sends with a body, and their comparison with the received body.
 struct BodyChecks: Sendable {
-    /// What `x-amz-content-sha256` was signed as, in lower-case hexadecimal; nil for a body that is not covered.
+    /// The signed `x-amz-content-sha256`, in lower-case hexadecimal; nil for a body that is not covered.
     private let signed: String?
     private var md5: [UInt8]?
     private let crc32c: [UInt8]?
@@ -97,7 +97,7 @@ struct BodyChecks: Sendable {
         if let given = crc32c, given != hash.crc32c?.bytes { throw .badDigest("x-amz-checksum-crc32c") }
     }
 
-    /// The verified checksums, told again in the answer.
+    /// The verified checksums, repeated in the answer.
     var echoed: HTTPFields {
         var fields = HTTPFields()
         fields["x-amz-checksum-crc32c"] = crc32c.map { Data($0).base64EncodedString() }
@@ -119,13 +119,13 @@ struct BodyChecks: Sendable {
     }
 }
 
-/// Fields that a client gives with an object and that are kept with it.
+/// Fields that a client gives with an object, and that are stored with it.
 enum ObjectAttributes {
     private static let kept: Set<String> = [
         "cache-control", "content-disposition", "content-encoding", "content-language", "expires", "x-amz-acl",
         "x-amz-storage-class", "x-amz-tagging", "x-amz-website-redirect-location",
     ]
-    /// Kept, but never shown by GET and HEAD.
+    /// Stored, but never shown by GET and HEAD.
     private static let silent: Set<String> = ["x-amz-acl", "x-amz-tagging"]
 
     /// By lower-case names.
@@ -139,7 +139,7 @@ enum ObjectAttributes {
         return attributes
     }
 
-    /// What GET and HEAD give back; the class STANDARD is not told.
+    /// The fields that GET and HEAD show; the class STANDARD is left out.
     static func shown(_ attributes: [String: String]) -> HTTPFields {
         var fields = HTTPFields()
         for (name, value) in attributes where !silent.contains(name) {

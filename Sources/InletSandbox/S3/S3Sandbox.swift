@@ -4,20 +4,20 @@ package import InletCore
 import InletLinux
 package import SystemPackage
 
-/// A loopback server that speaks S3 (path style, one bucket, signatures in the Authorization field), keeps what it
-/// receives on disk, and has R2's rules for parts. For `inlet demo` and the tests; it listens on 127.0.0.1 only.
+/// A loopback server that speaks S3 (path style, one bucket, signatures in the Authorization field), stores objects on
+/// disk, and has R2's rules for parts. For `inlet demo` and the tests; it listens on 127.0.0.1 only.
 ///
-/// Signatures and checksums are verified by its own code. Objects and open uploads are found again by the next sandbox
-/// on the same directory, and `faults` makes it misbehave.
+/// Its own code verifies signatures and checksums. Objects and open uploads survive on disk for the next sandbox, and
+/// `faults` makes it misbehave.
 package final class S3Sandbox: LoopbackSandbox {
-    /// Who may ask, and how the sandbox is addressed.
+    /// The sandbox's credentials and address.
     package struct Account: Sendable {
         package var bucket: String
         package var accessKey: String
         package var secretKey: Secret
         /// The region that signatures must name.
         package var region: String
-        /// What `x-amz-security-token` must be; nil = there must be none.
+        /// The required `x-amz-security-token`; nil = none is allowed.
         package var sessionToken: Secret?
 
         package init(
@@ -32,7 +32,7 @@ package final class S3Sandbox: LoopbackSandbox {
         }
     }
 
-    /// What of its behaviour differs from store to store.
+    /// Behaviour that differs between stores.
     package struct Rules: Sendable {
         /// The most entries of one page of a listing; S3 has 1,000.
         package var pageSize: Int
@@ -40,7 +40,7 @@ package final class S3Sandbox: LoopbackSandbox {
         package var largestBody: Int64
         /// How far the sandbox's clock is ahead of the true time.
         package var clockOffset: Duration
-        /// Whether `If-None-Match` is heeded where parts are composed, as it is with one PUT; Ceph's gateway passes over it.
+        /// Whether `If-None-Match` is honoured where parts are composed, as with one PUT; Ceph's gateway ignores it.
         package var composesOnlyNew: Bool
 
         package init(
@@ -58,9 +58,9 @@ package final class S3Sandbox: LoopbackSandbox {
     private let store: ObjectStore
 
     /// - Parameters:
-    ///   - directory: Where objects and open uploads are kept; made when missing.
-    ///   - port: 0 = one that the system chooses.
-    /// - Throws: When the directory cannot be made, read or written.
+    ///   - directory: The folder of objects and open uploads; created if missing.
+    ///   - port: 0 = the system chooses one.
+    /// - Throws: If the directory cannot be created, read or written.
     package init(
         directory: FilePath, account: Account, rules: Rules = Rules(), faults plan: FaultPlan<S3Operation> = .none,
         port: Int = 0
@@ -72,14 +72,14 @@ package final class S3Sandbox: LoopbackSandbox {
             SandboxRouter(plan, service.routes, common: service.common) { refusal, _ in refusal.xml })
     }
 
-    /// What is stored, by key.
+    /// The stored objects, by key.
     package func objects() -> [StoredObject] { store.objects() }
 
     /// Ids of uploads that were created and neither completed nor aborted, sorted.
     package func openUploads() -> [String] { store.openUploads() }
 }
 
-/// What a client may ask of the S3 sandbox; counters and faults go by these. Names are those of the S3 API.
+/// The S3 sandbox's operations, for counters and faults. Names are those of the S3 API.
 package enum S3Operation: String, SandboxOperation {
     case putObject
     /// GET of an object.
@@ -94,28 +94,28 @@ package enum S3Operation: String, SandboxOperation {
     /// ListObjectsV2.
     case listObjects
     case headBucket
-    /// A request that is none of these.
+    /// Any other request.
     case unknown
 }
 
 package typealias S3Fault = OperationFault<S3Operation>
 
 extension FaultReply {
-    /// An error as S3 words it; `retryAfter` in seconds.
+    /// An error in S3's words; `retryAfter` in seconds.
     package static func s3(_ status: Int, _ code: String, retryAfter: Int? = nil) -> FaultReply {
         var reply = SandboxRefusal(status, code, "By the sandbox's fault plan.").xml
         reply.fields["Retry-After"] = retryAfter.map(String.init)
         return reply
     }
 
-    /// 503 as a store answers that wants to be asked less often.
+    /// 503 of a store that wants fewer requests.
     package static func slowDown(retryAfter: Int? = nil) -> FaultReply { s3(503, "SlowDown", retryAfter: retryAfter) }
 
-    /// 200 with an error in the body, as CompleteMultipartUpload may answer once its head is on the way.
+    /// 200 with an error in the body, as CompleteMultipartUpload may answer once its head is sent.
     package static let errorIn200 = s3(200, "InternalError")
 }
 
-/// The table of calls; what answers them is in extensions.
+/// The table of calls; extensions answer them.
 struct S3Service: Sendable {
     let store: ObjectStore
     let account: S3Sandbox.Account
@@ -171,7 +171,7 @@ struct S3Service: Sendable {
         throw SandboxRefusal.notImplemented("This call")
     }
 
-    /// `If-None-Match: *` is the one condition that writes know.
+    /// `If-None-Match: *` is the only condition for writes.
     func mustBeNew(_ fields: HTTPFields) throws(SandboxRefusal) -> Bool {
         guard let condition = fields[.ifNoneMatch] else { return false }
         guard condition == "*" else { throw .notImplemented("If-None-Match with anything but *") }

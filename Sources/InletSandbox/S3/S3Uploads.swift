@@ -3,7 +3,7 @@ import HTTPTypes
 import Hummingbird
 import InletCore
 
-/// The calls around a multipart upload, all but the parts themselves.
+/// The calls around a multipart upload, except those of parts.
 extension S3Service {
     func create(_ call: inout SandboxCall) throws -> Response {
         let upload = try store.createUpload(
@@ -104,7 +104,7 @@ extension S3Service {
             })
     }
 
-    /// The key that the page follows, which the page before gave as its token.
+    /// The key before the page, which the previous page gave as its token.
     private static func marker(_ call: SandboxCall) throws(SandboxRefusal) -> String? {
         guard let token = call.query("continuation-token") else { return nil }
         guard let data = Data(base64Encoded: token) else {
@@ -114,9 +114,9 @@ extension S3Service {
     }
 }
 
-/// The documents that S3 and its clients send each other.
+/// The XML documents between S3 and its clients.
 enum S3XML {
-    /// Leaves nothing where there is no value.
+    /// Empty for no value.
     private static func elements(_ values: KeyValuePairs<String, String?>) -> String {
         values.map { name, value in value.map { "<\(name)>\($0.escapedForXML)</\(name)>" } ?? "" }.joined()
     }
@@ -125,7 +125,7 @@ enum S3XML {
         "<\(name)>\(elements(values))</\(name)>"
     }
 
-    /// The whole document with `root` as its outermost element, and in it `values`, then `items`.
+    /// The whole document: `root` as its outermost element, in it `values`, then `items`.
     static func document(
         _ root: String, _ values: KeyValuePairs<String, String?>, _ items: [String] = []
     ) -> Response {
@@ -136,7 +136,7 @@ enum S3XML {
         return Response(SandboxReply(200, type: "application/xml", body: text))
     }
 
-    /// The parts that the body of CompleteMultipartUpload lists, which is all the XML that a client sends.
+    /// The parts in the body of CompleteMultipartUpload, the only XML that a client sends.
     ///
     /// - Throws: `MalformedXML`.
     static func partList(_ body: String) throws(SandboxRefusal) -> [ListedPart] {
@@ -156,7 +156,7 @@ enum S3XML {
         return parts
     }
 
-    /// What stands between the tags of the first element `name`, whose start tag may have attributes.
+    /// The text between the tags of the first element `name`, whose start tag may have attributes.
     private static func inner(_ name: String, of text: Substring) -> Substring? {
         guard let open = text.firstRange(of: "<" + name),
             let start = text[open.upperBound...].firstIndex(of: ">"),

@@ -4,28 +4,28 @@ import Hummingbird
 import InletCore
 import NIOCore
 
-/// A request on its way through a sandbox's table, as handlers get it.
+/// A request on its way through a sandbox's table, as handlers see it.
 struct SandboxCall {
     let request: Request
     /// Decoded method, path, query and host.
     let address: DecodedRequest
-    /// What stands at the places of the row's pattern.
+    /// The values at the places of the row's pattern.
     let places: [String: String]
-    /// The fault that the handler must heed.
+    /// The fault that the handler must apply.
     let fault: FaultAction?
     let channel: any Channel
-    /// The ETag that `wrongETag(.random)` tells.
+    /// The ETag for `wrongETag(.random)`.
     let randomTag: [UInt8]
     var body: BodyReader
 
     var fields: HTTPFields { request.headers }
-    /// As the client called it, so that it finds the addresses it is given.
+    /// The host that the client used, so that it can reach the addresses in answers.
     var host: String { address.host }
 
     subscript(place: String) -> String { places[place] ?? "" }
     func query(_ name: String) -> String? { address.value(name) }
 
-    /// The ETag to tell of a body with this MD5, without quotes; right but for the faults that are about it.
+    /// The ETag to answer for a body with this MD5, without quotes; wrong only by a fault.
     func etag(_ md5: [UInt8]) -> String {
         switch fault {
         case .wrongETag(.random): randomTag.hex
@@ -41,7 +41,7 @@ struct SandboxCall {
         return Response(status: .ok, headers: fields)
     }
 
-    /// Takes the body, which must have a length of at most `limit` bytes, into `file`.
+    /// Writes the body, which must have a length of at most `limit` bytes, to `file`.
     mutating func receive(into file: inout ReceivedFile, limit: Int64 = .max) async throws {
         guard let length = body.expected else { throw SandboxRefusal.missingLength }
         guard length <= limit else {
@@ -52,24 +52,24 @@ struct SandboxCall {
 }
 
 extension HTTPFields {
-    /// By a name that is a valid token; others are no fields.
+    /// By a name that is a valid token; others are ignored.
     subscript(name: String) -> String? {
         get { HTTPField.Name(name).flatMap { self[$0] } }
         set { if let name = HTTPField.Name(name) { self[name] = newValue } }
     }
 }
 
-/// A request's body, read once, chunk by chunk, at the pace and to the byte that a fault may set.
+/// A request's body, read once, chunk by chunk, at the pace and to the byte of a fault.
 struct BodyReader {
     private var chunks: RequestBody.AsyncIterator
     private let channel: any Channel
     private let fault: FaultAction?
     private let count: @Sendable (Int) -> Void
-    /// Content-Length, where the client gave one.
+    /// Content-Length, if the client gave one.
     let expected: Int?
     private(set) var received = 0
 
-    /// - Parameter count: Is told the length of each chunk.
+    /// - Parameter count: Receives the length of each chunk.
     init(
         _ request: Request, channel: any Channel, fault: FaultAction?, count: @escaping @Sendable (Int) -> Void
     ) {
@@ -80,7 +80,7 @@ struct BodyReader {
         self.count = count
     }
 
-    /// The next chunk; nil at the end. Throws `incompleteBody` when the connection ended before Content-Length.
+    /// The next chunk; nil at the end. Throws `incompleteBody` if the connection ended before Content-Length.
     mutating func next() async throws -> ByteBuffer? {
         if case .reset(let limit)? = fault, received >= limit { try await ConnectionDropped.drop(channel) }
         guard let chunk = try await chunks.next() else {
@@ -123,19 +123,18 @@ struct BodyReader {
     }
 }
 
-/// Ends a request whose socket a fault has closed; no answer can be written any more.
+/// Ends a request whose socket a fault has closed, where no answer can be written.
 struct ConnectionDropped: Error {
     /// Closes `channel`, and ends the request.
     static func drop(_ channel: any Channel) async throws -> Never {
-        // It may have been closed by its other end.
+        // The other end may have closed it.
         try? await channel.close()
         throw ConnectionDropped()
     }
 
     /// Never answers: the client, a test or the end of the sandbox closes `channel`.
     static func withhold(_ channel: any Channel) async throws -> Never {
-        // A half-closed connection of a client that has gone would be held for ever.
-        // One that has closed meanwhile is not held at all.
+        // A half-closed connection of a client that is gone would stay held for ever. A closed one is not held.
         try? await channel.setOption(ChannelOptions.allowRemoteHalfClosure, value: false).get()
         let (closed, end) = AsyncStream.makeStream(of: Never.self)
         channel.closeFuture.whenComplete { _ in end.finish() }

@@ -4,7 +4,7 @@ import Hummingbird
 import InletCore
 import NIOCore
 
-/// An answer at hand: a fault's own, or a refusal in the words of its protocol. Thrown by a handler, it is answered as it is.
+/// A ready answer: a fault's, or a refusal in the words of its protocol. A handler throws it, and it is sent unchanged.
 package struct SandboxReply: Error, Hashable {
     package var status: Int
     /// Besides Content-Length; names in any case.
@@ -39,13 +39,13 @@ extension Response {
     }
 }
 
-/// What a sandbox refuses, before its protocol has worded it; statuses and codes are those of S3 and R2 (S3 API reference,
+/// A sandbox's refusal before its protocol words it. Statuses and codes are those of S3 and R2 (S3 API reference,
 /// "Error responses").
 struct SandboxRefusal: Error, Equatable {
     var status: Int
     var code: String
     var message: String
-    /// Further elements of S3's XML body, in order.
+    /// More elements of S3's XML body, in order.
     var details: KeyValuePairs<String, String>
 
     init(_ status: Int, _ code: String, _ message: String, details: KeyValuePairs<String, String> = [:]) {
@@ -101,9 +101,9 @@ extension String {
     }
 }
 
-/// A JSON value of any shape (RFC 8259), for the parts of messages that a sandbox keeps as they came. Unlike `JSONValue`, it tells
-/// a field that is null from one that is absent, as the real servers do, and it does not read with our own reader what our own
-/// writer has written.
+/// A JSON value of any shape (RFC 8259), for parts of messages that a sandbox keeps unchanged. Unlike `JSONValue`, it
+/// distinguishes null from absent fields, as the real servers do. It also does not use our own reader to read our own
+/// writer's output.
 package enum SandboxJSON: Sendable, Hashable {
     case null
     case bool(Bool)
@@ -112,7 +112,7 @@ package enum SandboxJSON: Sendable, Hashable {
     case array([SandboxJSON])
     case object([String: SandboxJSON])
 
-    /// A field of an object; nil for other values and where it is absent.
+    /// A field of an object; nil for other values and absent fields.
     package subscript(name: String) -> SandboxJSON? { fields?[name] }
 
     package var text: String? { if case .string(let text) = self { text } else { nil } }
@@ -128,7 +128,7 @@ package enum SandboxJSON: Sendable, Hashable {
 extension SandboxJSON: Codable {
     package init(from decoder: any Decoder) throws {
         let value = try decoder.singleValueContainer()
-        // A decoder tells the type of a value by refusing all others.
+        // A decoder finds a value's type by refusing all others.
         func read<Value: Decodable>() -> Value? { try? value.decode(Value.self) }
         if value.decodeNil() {
             self = .null

@@ -3,10 +3,11 @@ import Hummingbird
 import NIOCore
 import Synchronization
 
-/// Answers a call, or throws: a `SandboxRefusal`, which the protocol words, or a `SandboxReply` that is answered as it is.
+/// Answers a call, or throws: a `SandboxRefusal`, which the protocol words, or a `SandboxReply`, which is sent
+/// unchanged.
 typealias SandboxHandler = @Sendable (inout SandboxCall) async throws -> Response
 
-/// A row of a sandbox's table: what a call looks like, what it is called, and what answers it.
+/// A row of a sandbox's table: a call's pattern, its name, and its handler.
 struct SandboxRoute<Operation: SandboxOperation>: Sendable {
     let operation: Operation
     let handle: SandboxHandler
@@ -14,9 +15,9 @@ struct SandboxRoute<Operation: SandboxOperation>: Sendable {
     private let path: [String]
     private let query: [(name: String, value: String?)]
 
-    /// - Parameter pattern: As in `GET|HEAD /{bucket}/{key...}?uploadId&list-type=2`: a place in braces is one component
-    ///   of the path, with dots all that follows and is not empty. The names behind `?` must be in the query, in any
-    ///   order; others may be. The method `*` is any. The pattern `*` is every request.
+    /// - Parameter pattern: As in `GET|HEAD /{bucket}/{key...}?uploadId&list-type=2`. A place in braces is one
+    ///   component of the path, with dots all the rest, which is not empty. The names behind `?` must be in the query,
+    ///   in any order; others may be. The method `*` is any. The pattern `*` is every request.
     init(_ pattern: String, _ operation: Operation, _ handle: @escaping SandboxHandler) {
         let words = pattern.split(separator: " ")
         let halves = (words.count > 1 ? words[1] : "").split(separator: "?")
@@ -30,7 +31,7 @@ struct SandboxRoute<Operation: SandboxOperation>: Sendable {
             } ?? []
     }
 
-    /// What stands at the places of the pattern; nil for a request that is not this row's.
+    /// The values at the places of the pattern; nil for a request that does not match this row.
     func places(in request: DecodedRequest, _ components: [String]) -> [String: String]? {
         guard methods.isEmpty || methods.contains(request.method) else { return nil }
         for (name, value) in query {
@@ -55,14 +56,14 @@ struct SandboxRoute<Operation: SandboxOperation>: Sendable {
         return path.isEmpty || path.count == components.count ? places : nil
     }
 
-    /// The number of the part that a call of this row is about, where it is about one.
+    /// The part number of a call of this row, if it has one.
     func part(of request: DecodedRequest) -> Int? {
         guard query.contains(where: { $0.name == "partNumber" }) else { return nil }
         return request.value("partNumber").flatMap(Int.init)
     }
 }
 
-/// Finds the row of each request, counts it, leads it through the fault that it meets, and gives refusals their shape.
+/// Finds the row of each request, counts it, applies the fault that it meets, and words refusals.
 final class SandboxRouter<Operation: SandboxOperation>: HTTPResponder {
     typealias Context = ConnectionContext
 
@@ -73,9 +74,9 @@ final class SandboxRouter<Operation: SandboxOperation>: HTTPResponder {
     private let word: @Sendable (SandboxRefusal, Operation?) throws -> SandboxReply
 
     /// - Parameters:
-    ///   - routes: The first that fits counts; where none does, `SandboxRefusal.notFound` is worded.
+    ///   - routes: The first match counts; without one, `SandboxRefusal.notFound` is worded.
     ///   - common: Fields of every answer.
-    ///   - word: How the protocol words a refusal; without an operation for a request that no row fits.
+    ///   - word: Words a refusal in the protocol; without an operation for a request that matches no row.
     init(
         _ plan: FaultPlan<Operation>, _ routes: [SandboxRoute<Operation>], common: HTTPFields = [:],
         wording word: @escaping @Sendable (SandboxRefusal, Operation?) throws -> SandboxReply
@@ -142,8 +143,8 @@ final class SandboxRouter<Operation: SandboxOperation>: HTTPResponder {
         do {
             return try await route.handle(&call)
         } catch {
-            // A client that asked whether it may send the body sends it after all when nobody says so, and would take the
-            // connection for free after an answer that came first. However that ends, the request has failed already.
+            // A client that asked whether it may send the body sends it later anyway if nobody answers. After an
+            // earlier answer it would take the connection for free. The request has failed already, however this ends.
             if call.fields[.expect] != nil { try? await call.body.discard() }
             throw error
         }

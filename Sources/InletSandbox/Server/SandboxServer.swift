@@ -6,40 +6,40 @@ import NIOPosix
 import ServiceLifecycle
 import Synchronization
 
-/// Thrown to those who wait for a port that will never be bound.
+/// Thrown to callers that wait for a port that will never be bound.
 package struct SandboxStopped: Error, CustomStringConvertible {
     package var description: String {
         "The sandbox ended before it was listening; the error that its run() threw says why."
     }
 }
 
-/// What a sandbox's router needs of the connection: faults close it.
+/// The connection, for a sandbox's router: faults close it.
 struct ConnectionContext: InitializableFromSource {
     let channel: any Channel
 
     init(source: ApplicationRequestContextSource) { channel = source.channel }
 }
 
-/// The life of a sandbox's server on 127.0.0.1; what it answers is its router's.
+/// The life of a sandbox's server on 127.0.0.1. Its router gives the answers.
 package final class SandboxServer<Operation: SandboxOperation>: Sendable {
     let router: SandboxRouter<Operation>
     private let wantedPort: Int
     private let boundPort = MultiThreadedEventLoopGroup.singleton.any().makePromise(of: Int.self)
 
-    /// - Parameter port: 0 = one that the system chooses.
+    /// - Parameter port: 0 = the system chooses one.
     init(port: Int, _ router: SandboxRouter<Operation>) {
         wantedPort = port
         self.router = router
     }
 
-    // Whoever still waits for a server that was never run gets an answer.
+    // Callers that still wait for a server that never ran get an answer.
     deinit { boundPort.fail(SandboxStopped()) }
 
-    /// The port, once it is bound; throws `SandboxStopped` when `run` ended before.
+    /// The port, once it is bound; throws `SandboxStopped` if `run` ended before.
     func port() async throws -> Int { try await boundPort.futureResult.get() }
 
-    /// Serves until the task is cancelled or a graceful shutdown begins; requests under way then end first, but for those
-    /// that a fault holds. Call it once.
+    /// Serves until the task is cancelled or a graceful shutdown begins. Running requests end first, except those that
+    /// a fault holds. Call it once.
     func run() async throws {
         // Only the first outcome of a promise counts: a server that was listening keeps its port.
         defer { boundPort.fail(SandboxStopped()) }
@@ -68,7 +68,7 @@ package final class SandboxServer<Operation: SandboxOperation>: Sendable {
     }
 }
 
-/// What every sandbox has, whatever it speaks: a server on 127.0.0.1, faults, and counters.
+/// The common part of all sandboxes: a server on 127.0.0.1, faults, and counters.
 package protocol LoopbackSandbox: Sendable {
     associatedtype Operation: SandboxOperation
 
@@ -76,42 +76,42 @@ package protocol LoopbackSandbox: Sendable {
 }
 
 extension LoopbackSandbox {
-    /// Serves until the task is cancelled or a graceful shutdown begins; requests under way then end first, but for those
-    /// that a fault holds. Call it once.
+    /// Serves until the task is cancelled or a graceful shutdown begins. Running requests end first, except those that
+    /// a fault holds. Call it once.
     package func run() async throws { try await server.run() }
 
     /// The port on 127.0.0.1, once it is bound.
     ///
-    /// - Throws: `SandboxStopped` when `run()` ended before.
+    /// - Throws: `SandboxStopped` if `run()` ended before.
     package func port() async throws -> Int { try await server.port() }
 
-    /// What goes wrong; may be changed at any time.
+    /// Faults; may be changed at any time.
     package var faults: Faults<Operation> { server.router.faults }
 
     /// Requests, bytes and parts so far.
     package var traffic: RequestCounts<Operation> { server.router.traffic.withLock { $0 } }
 
-    /// Requests so far, by the operation's `rawValue`; 0 where none came.
+    /// Requests so far, by the operation's `rawValue`; 0 for none.
     package func counts() -> [String: Int] {
         let counts = traffic.counts
         return Dictionary(uniqueKeysWithValues: Operation.allCases.map { ($0.rawValue, counts[$0] ?? 0) })
     }
 
-    /// Bytes of request bodies so far, by the operation's `rawValue`; only where there were any.
+    /// Bytes of request bodies so far, by the operation's `rawValue`; only if there were any.
     package func bytes() -> [String: Int64] {
         Dictionary(uniqueKeysWithValues: traffic.bytes.map { ($0.key.rawValue, $0.value) })
     }
 }
 
-/// What came in so far.
+/// Counts of received requests.
 package struct RequestCounts<Operation: SandboxOperation>: Sendable, Equatable {
     /// Requests per operation, faulty ones included.
     package var counts: [Operation: Int] = [:]
-    /// Part numbers in the order in which their requests began; the first 100,000.
+    /// Part numbers in the order in which their requests began; at most the first 100,000.
     package var partOrder: [Int] = []
-    /// The most part requests that were open at one time.
+    /// The highest number of part requests that were open at once.
     package var peakParallelParts = 0
-    /// Bytes of request bodies per operation, those of requests that failed included.
+    /// Bytes of request bodies per operation, including failed requests.
     package var bytes: [Operation: Int64] = [:]
     private var openParts = 0
 
@@ -129,17 +129,17 @@ package struct RequestCounts<Operation: SandboxOperation>: Sendable, Equatable {
     mutating func ended(part: Int?) { if part != nil { openParts -= 1 } }
 }
 
-/// What may be asked of a `ReportServer`.
+/// The operations of a `ReportServer`.
 package enum ReportOperation: String, SandboxOperation { case report }
 
-/// A port on 127.0.0.1 that answers `GET /` with what other sandboxes have received, for programs that judge it from
-/// another process. Everything else is answered 404.
+/// A port on 127.0.0.1 that answers `GET /` with the content of other sandboxes, for programs that judge it from
+/// another process. Everything else gets 404.
 package final class ReportServer: LoopbackSandbox {
     package let server: SandboxServer<ReportOperation>
 
     /// - Parameters:
-    ///   - port: 0 = one that the system chooses.
-    ///   - report: A JSON document, made anew for each request; what it throws is answered 500.
+    ///   - port: 0 = the system chooses one.
+    ///   - report: A JSON document, made anew for each request; its errors become 500.
     package init(port: Int = 0, _ report: @escaping @Sendable () throws -> Data) {
         let row = SandboxRoute<ReportOperation>("GET /", .report) { _ in
             do {

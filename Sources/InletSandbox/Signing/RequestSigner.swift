@@ -4,13 +4,13 @@ import Hummingbird
 import InletCore
 import SystemPackage
 
-/// A key pair in a region: signs and verifies by AWS Signature Version 4 for S3, in the query (AWS, "Authenticating requests:
-/// using query parameters") and in the Authorization header, with the refusals that S3 gives.
+/// A key pair in a region. Signs and verifies by AWS Signature Version 4 for S3, in the query (AWS, "Authenticating
+/// requests: using query parameters") and in the Authorization header. Refuses as S3 does.
 struct RequestSigner: Sendable {
     static let algorithm = "AWS4-HMAC-SHA256"
     /// The longest lifetime of a presigned URL: 7 days, in seconds.
     private static let longestLifetime: Int64 = 604_800
-    /// How far the client's clock may be from the server's: 15 minutes.
+    /// The largest difference between the client's clock and the server's: 15 minutes.
     private static let allowedSkew = Duration.seconds(900)
 
     let secret: Secret
@@ -44,7 +44,7 @@ struct RequestSigner: Sendable {
 // MARK: - In the query
 
 extension RequestSigner {
-    /// The query that makes `request` good for `lifetime` seconds from `now`.
+    /// The query that makes `request` valid for `lifetime` seconds from `now`.
     func presign(_ request: DecodedRequest, lifetime: Int64, now: WallTime) -> String {
         var signed = request
         let stamp = SigningTime(now)
@@ -57,7 +57,7 @@ extension RequestSigner {
         return signed.canonicalQuery + "&X-Amz-Signature=" + signature
     }
 
-    /// An address that is good for `lifetime` seconds, or for what a fault makes of it.
+    /// An address that is valid for `lifetime` seconds, unless a fault changes that.
     func url(_ request: DecodedRequest, lifetime: Int64, now: WallTime, fault: FaultAction?) -> String {
         var origin = "http://\(request.host)"
         if case .partURLs(.origin(let other))? = fault { origin = other }
@@ -65,7 +65,7 @@ extension RequestSigner {
         return origin + URIText.encodePath(request.path) + "?" + query
     }
 
-    /// Holds a request that claims to be presigned against its signature and its lifetime; 403 as S3 answers it.
+    /// Checks the signature and lifetime of a request that claims to be presigned; 403 as S3 answers it.
     func verify(_ request: DecodedRequest, now: WallTime) throws(SandboxRefusal) {
         var unsigned = request
         unsigned.query.removeAll { $0.name == "X-Amz-Signature" }
@@ -93,7 +93,7 @@ extension RequestSigner {
 extension RequestSigner {
     /// - Parameters:
     ///   - request: The decoded method, path, query and host of `fields`.
-    ///   - sessionToken: What `x-amz-security-token` must be; nil = there must be none.
+    ///   - sessionToken: The required `x-amz-security-token`; nil = none is allowed.
     func verify(_ request: DecodedRequest, _ fields: HTTPFields, sessionToken: Secret?, now: WallTime)
         throws(SandboxRefusal)
     {
@@ -105,7 +105,7 @@ extension RequestSigner {
         guard credential.count >= 5, let signed = pairs["SignedHeaders"], let signature = pairs["Signature"] else {
             throw Self.malformed("Credential, SignedHeaders and Signature are needed")
         }
-        // A key id may hold slashes; the scope is what stands after it.
+        // A key id may contain slashes; the scope follows it.
         let key = credential.dropLast(4).joined(separator: "/")
         guard key == accessKey else {
             throw SandboxRefusal(
@@ -182,7 +182,7 @@ extension RequestSigner {
     }
 }
 
-/// The moment a request was signed, to the second.
+/// The moment of signing, to the second.
 struct SigningTime {
     var time: WallTime
     /// `20261121T072000Z`.
@@ -193,7 +193,7 @@ struct SigningTime {
         self.time = WallTime(milliseconds: time.milliseconds / 1000 * 1000)
     }
 
-    /// nil for a text that is not exactly such a moment.
+    /// nil for a text that is not exactly such a time.
     init?(text: String) {
         guard let parts = text.wholeMatch(of: /(\d{4})(\d\d)(\d\dT\d\d)(\d\d)(\d\dZ)/)?.output,
             let time = WallTime(rfc3339: "\(parts.1)-\(parts.2)-\(parts.3):\(parts.4):\(parts.5)")
@@ -203,7 +203,7 @@ struct SigningTime {
     }
 }
 
-/// The sandbox's own signing key: made once, kept in `signing.key` (mode 0600) so that URLs outlive a restart.
+/// The sandbox's own signing key: made once, and kept in `signing.key` (mode 0600) so that URLs survive a restart.
 enum SigningSecret {
     static func load(from root: FilePath) throws -> Secret {
         let path = root.appending("signing.key")
@@ -220,13 +220,13 @@ enum SigningSecret {
         return Secret(text)
     }
 
-    /// Compares without telling by its time where the texts differ.
+    /// Compares in constant time.
     static func areEqual(_ left: String, _ right: String) -> Bool {
         MessageCode.areEqual(Array(left.utf8), Array(right.utf8))
     }
 }
 
-/// A request's address, decoded: what tables of calls and signatures go by.
+/// A request's decoded address, for tables of calls and signatures.
 struct DecodedRequest: Sendable {
     var method: String
     /// Decoded, with its leading slash.
@@ -234,7 +234,7 @@ struct DecodedRequest: Sendable {
     /// Decoded names and values, in any order.
     var query: [(name: String, value: String)] = []
     var host: String
-    /// Part of the signature where present: a presigned single PUT must be sent with the content type it was made for.
+    /// Signed if present: a presigned single PUT must be sent with the content type that it was made for.
     var contentType: String?
 
     var signedHeaders: String { contentType == nil ? "host" : "content-type;host" }
@@ -246,13 +246,13 @@ struct DecodedRequest: Sendable {
             .map { "\($0.0)=\($0.1)" }.joined(separator: "&")
     }
 
-    /// The "canonical request" of the specification; bodies of presigned requests are not signed.
+    /// The "canonical request" of the specification; it leaves out bodies of presigned requests.
     var canonicalText: String {
         let type = contentType.map { "content-type:\($0)\n" } ?? ""
         return canonicalText("\(type)host:\(host)\n", signedHeaders, payload: "UNSIGNED-PAYLOAD")
     }
 
-    /// That of a request with an Authorization field that covers the fields `names`.
+    /// The same for a request with an Authorization field that covers the fields `names`.
     func canonicalText(_ names: [String], _ fields: HTTPFields) -> String {
         let lines = names.map { name in
             let value = name == "host" ? host : fields[name] ?? ""
@@ -269,7 +269,7 @@ struct DecodedRequest: Sendable {
 }
 
 extension DecodedRequest {
-    /// What a signature of the arrived request would have to cover. nil when the path or query is not decodable.
+    /// The canonical request of the arrived request; nil if its path or query cannot be decoded.
     init?(_ request: Request) {
         let halves = (request.head.path ?? "/").split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         guard let path = URIText.decode(halves[0]),
@@ -282,17 +282,17 @@ extension DecodedRequest {
     }
 }
 
-/// Percent-encoding by the rules of AWS's `UriEncode`: everything but unreserved characters, in upper-case hex.
+/// Percent-encoding by AWS's `UriEncode`: everything but unreserved characters, in upper-case hex.
 enum URIText {
     private static let unreserved = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~".utf8)
 
     static func encode(_ text: String) -> String { encode(text, keeping: unreserved) }
     static func encodePath(_ path: String) -> String { encode(path, keeping: unreserved.union("/".utf8)) }
 
-    /// The text that `encoded` stands for; nil when its bytes are not UTF-8 or an escape is broken.
+    /// The decoded text; nil if its bytes are not UTF-8 or an escape is broken.
     static func decode(_ encoded: some StringProtocol) -> String? { encoded.removingPercentEncoding }
 
-    /// The decoded pairs of a query; nil when one of them cannot be decoded.
+    /// The decoded pairs of a query; nil if one cannot be decoded.
     static func decodeQuery(_ query: String) -> [(name: String, value: String)]? {
         var pairs: [(name: String, value: String)] = []
         for item in query.split(separator: "&") {

@@ -3,10 +3,10 @@ package import InletCore
 import InletLinux
 package import SystemPackage
 
-/// The table of calls and what answers them: control calls with JSON in and out and presigned URLs in the answers, bodies in
-/// through presigned PUTs, objects out. Names of members of messages are those of the JSON.
+/// The table of calls and their answers: control calls with JSON in and out and presigned URLs in the answers, bodies
+/// in through presigned PUTs, objects out. Members of messages have the names of the JSON.
 struct SpiralService: Sendable {
-    /// The path in front of the keys of presigned URLs: the bucket's name, as path-style S3 addresses have it.
+    /// The path before the keys of presigned URLs: the bucket's name, as in path-style S3 addresses.
     private static let bucket = "/sandbox/"
 
     let store: ObjectStore
@@ -48,7 +48,7 @@ struct SpiralService: Sendable {
         }
     }
 
-    /// Calls that must carry the key of the v1 dialect, where there is one.
+    /// Calls that need the key of the v1 dialect, if there is one.
     private func keyed(_ handle: @escaping SandboxHandler) -> SandboxHandler {
         { call in
             guard let apiKey else { return try await handle(&call) }
@@ -142,7 +142,7 @@ extension SpiralService {
 extension SandboxJSON {
     fileprivate var whole: Int? { number.flatMap(Int.init(exactly:)) }
 
-    /// A text that must be there.
+    /// A required text.
     fileprivate func member(_ name: String) throws(SandboxRefusal) -> String {
         guard let text = self[name]?.text else { throw .badRequest("The body needs the text `\(name)`.") }
         return text
@@ -165,7 +165,7 @@ extension SpiralService {
         return call.stored(etag: etag)
     }
 
-    /// The content type is covered by the signature, so it is the one that was presigned.
+    /// The signature covers the content type, so it is the presigned one.
     private func putSingle(_ call: inout SandboxCall) async throws -> Response {
         let key = try ObjectKey(call["key"])
         var file = try ReceivedFile(in: store.incoming)
@@ -178,21 +178,21 @@ extension SpiralService {
     private func read(_ call: inout SandboxCall) throws -> Response { try store.read(call["key"], call.fields) }
 }
 
-/// A loopback server that speaks the Spiral Storage dialects `seed`, `r2` and `v1`, and keeps what it receives on disk.
+/// A loopback server that speaks the Spiral Storage dialects `seed`, `r2` and `v1`, and stores objects on disk.
 ///
-/// Part URLs are presigned and verified as S3 does it, uploads and objects are found again by the next sandbox on the
-/// same directory, and `faults` makes it misbehave. For `inlet demo` and the tests; it listens on 127.0.0.1 only.
-/// Public reads are at `/public/<key>`.
+/// Part URLs are presigned and verified as by S3. Uploads and objects survive on disk for the next sandbox, and
+/// `faults` makes it misbehave. For `inlet demo` and the tests; it listens on 127.0.0.1 only. Public reads are at
+/// `/public/<key>`.
 package final class SpiralSandbox: LoopbackSandbox {
     package let server: SandboxServer<SpiralOperation>
     private let store: ObjectStore
 
     /// - Parameters:
-    ///   - directory: Where objects, open uploads and the signing key are kept; made when missing.
-    ///   - apiKey: What `X-API-Key` must be in the v1 dialect; nil asks for none.
-    ///   - urlLifetime: Of presigned URLs, in whole seconds up to 7 days.
-    ///   - port: 0 = one that the system chooses.
-    /// - Throws: When the directory cannot be made, read or written.
+    ///   - directory: The folder of objects, open uploads and the signing key; created if missing.
+    ///   - apiKey: The required `X-API-Key` of the v1 dialect; nil requires none.
+    ///   - urlLifetime: The lifetime of presigned URLs, in whole seconds up to 7 days.
+    ///   - port: 0 = the system chooses one.
+    /// - Throws: If the directory cannot be created, read or written.
     package init(
         directory: FilePath, apiKey: Secret?, faults plan: FaultPlan<SpiralOperation> = .none,
         urlLifetime: Duration = .seconds(3600), port: Int = 0
@@ -204,14 +204,14 @@ package final class SpiralSandbox: LoopbackSandbox {
         server = SandboxServer(port: port, SandboxRouter(plan, service.routes, wording: SpiralService.word))
     }
 
-    /// What is stored, by key.
+    /// The stored objects, by key.
     package func objects() -> [StoredObject] { store.objects() }
 
     /// Ids of uploads that were created and neither completed nor aborted, sorted.
     package func openUploads() -> [String] { store.openUploads() }
 }
 
-/// What a client may ask of the sandbox; counters and faults go by these.
+/// The sandbox's operations, for counters and faults.
 package enum SpiralOperation: String, SandboxOperation {
     case create
     /// PUT to a part's presigned URL.

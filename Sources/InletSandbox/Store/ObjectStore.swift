@@ -6,7 +6,7 @@ import InletLinux
 import Synchronization
 import SystemPackage
 
-/// Objects and open uploads on disk, with R2's rules. Everything is found again by the next store on the same folder.
+/// Objects and open uploads on disk, with R2's rules. They survive for the next store on the same folder.
 ///
 /// ```
 /// objects/<key>                 bytes of completed objects
@@ -35,11 +35,11 @@ final class ObjectStore: Sendable {
     var incoming: FilePath { root.appending("incoming") }
     private let state: Mutex<State>
 
-    /// Opens or makes the store, and finishes what the last process had committed but not moved.
+    /// Opens or makes the store, and moves the uploads that the last process had committed.
     init(directory: FilePath) throws {
         root = directory
         state = Mutex(State())
-        // Mostly there is none; one that stays is in nobody's way.
+        // Usually there is none; a leftover does no harm.
         try? FileManager.default.removeItem(atPath: incoming.string)
         for folder in [objectsFolder, records, uploadsFolder, incoming] { try FileMove.makeFolder(folder) }
         let found = try load()
@@ -54,9 +54,9 @@ final class ObjectStore: Sendable {
         return object
     }
 
-    /// The object or the range asked for (RFC 9110, section 14).
+    /// The requested object or range (RFC 9110, section 14).
     ///
-    /// A range of another version than the one `If-Range` names is not given: the whole is.
+    /// If `If-Range` names another version, the answer is the whole object.
     func read(_ key: String, _ fields: HTTPFields) throws -> Response {
         let object = try object(ObjectKey(key))
         var headers: HTTPFields = [
@@ -73,9 +73,10 @@ final class ObjectStore: Sendable {
             body: range.count > 0 ? ResponseBody(range, of: object.path) : ResponseBody())
     }
 
-    /// Keeps a body that came in one piece.
+    /// Stores a body that came in one piece.
     ///
-    /// - Parameter isNew: The key must have no object yet (`If-None-Match: *`); judged in the same step as it is kept.
+    /// - Parameter isNew: The key must have no object yet (`If-None-Match: *`); checked in the same step as it is
+    ///   stored.
     func keepSingle(
         _ key: ObjectKey, contentType: String, attributes: [String: String] = [:], isNew: Bool = false,
         _ file: borrowing ReceivedFile
@@ -104,12 +105,12 @@ final class ObjectStore: Sendable {
             versions: (present?.versions ?? 0) + 1)
     }
 
-    /// Refuses a body for a key that has an object, before the body is read.
+    /// Refuses a body for a key that has an object, before it is read.
     func checkNew(_ key: ObjectKey) throws(SandboxRefusal) {
         guard state.withLock({ $0.objects[key.text] }) == nil else { throw .keyIsPresent }
     }
 
-    /// Removes an object; one that is not there is no error, as in S3.
+    /// Removes an object; a missing one is no error, as in S3.
     func delete(_ key: ObjectKey) throws {
         try state.withLock { state in
             guard state.objects.removeValue(forKey: key.text) != nil else { return }
@@ -122,12 +123,12 @@ final class ObjectStore: Sendable {
 // MARK: - Uploads in parts
 
 extension ObjectStore {
-    /// Parts but the last have at least this many bytes (R2, "Multipart upload limits").
+    /// All parts but the last have at least this many bytes (R2, "Multipart upload limits").
     private static let minimumPart: Int64 = 5 << 20
 
     func openUploads() -> [String] { state.withLock { $0.uploads.keys.sorted() } }
 
-    /// The parts that an open upload has, by number.
+    /// The parts of an open upload, by number.
     func parts(upload id: String, key: ObjectKey) throws(SandboxRefusal) -> [StoredPart] {
         let upload = state.withLock { $0.uploads[id] }
         guard let upload, upload.record.key == key.text else { throw .noSuchUpload(id) }
@@ -152,7 +153,7 @@ extension ObjectStore {
         return record
     }
 
-    /// Refuses a part before its body is read: the upload must be open, for this key, and the number one of its own.
+    /// Refuses a part before its body is read: the upload must be open, for this key, and the number valid.
     func checkPart(_ number: Int, upload id: String, key: ObjectKey) throws(SandboxRefusal) {
         let upload = state.withLock { $0.uploads[id] }
         guard let upload, upload.record.key == key.text, !upload.isCompleting else { throw .noSuchUpload(id) }
@@ -161,7 +162,7 @@ extension ObjectStore {
         }
     }
 
-    /// Takes a whole part; a part of the same number that was there before is replaced.
+    /// Stores a whole part, and replaces an earlier one of the same number.
     func keepPart(_ number: Int, upload id: String, etag: String, _ file: borrowing ReceivedFile) throws {
         let place = folder(ofUpload: id).appending("part-\(number)-\(etag)")
         let part = StoredPart(number: number, etag: etag, size: file.hash.size, modified: .now, file: place)
@@ -185,7 +186,7 @@ extension ObjectStore {
         }
     }
 
-    /// Checks the list of parts, puts the object together and makes it visible; the upload id is gone afterwards.
+    /// Checks the list of parts, composes the object and makes it visible; afterwards the upload id is gone.
     ///
     /// A killed process leaves either the open upload or the whole object: `commit.json` is the point between them.
     ///
@@ -216,7 +217,7 @@ extension ObjectStore {
         return found
     }
 
-    /// The stored parts that `listed` names, in order. Like S3, takes a list that leaves parts out.
+    /// The stored parts that `listed` names, in order. Like S3, accepts a list that leaves parts out.
     private static func check(_ listed: [ListedPart], against stored: [Int: StoredPart]) throws(SandboxRefusal)
         -> [StoredPart]
     {
@@ -280,7 +281,7 @@ extension ObjectStore {
 
 // MARK: - On disk
 
-/// Where things are below the root, and the moves between those places.
+/// The layout below the root, and the moves between its places.
 extension ObjectStore {
     private func folder(ofUpload id: String) -> FilePath { uploadsFolder.appending(id) }
 
@@ -307,7 +308,7 @@ extension ObjectStore {
         try FileMove.save(record, to: records.appending(key.recordName))
     }
 
-    /// Brings a committed upload to its end; may be repeated after any part of it was done.
+    /// Finishes a committed upload; may be repeated after any part of it was done.
     private func finish(_ record: StoredObject, _ key: ObjectKey, upload id: String) throws {
         let composed = folder(ofUpload: id).appending("object")
         if FileManager.default.fileExists(atPath: composed.string) {
@@ -317,7 +318,7 @@ extension ObjectStore {
         try FileManager.default.removeItem(atPath: folder(ofUpload: id).string)
     }
 
-    /// What is on disk after the last process ended, however it ended.
+    /// The state on disk after the last process ended in any way.
     private func load() throws -> State {
         var state = State()
         for id in try FileManager.default.contentsOfDirectory(atPath: uploadsFolder.string) {
@@ -327,7 +328,7 @@ extension ObjectStore {
             } else if let record = try FileMove.load(UploadRecord.self, from: folder.appending("upload.json")) {
                 state.uploads[id] = Upload(record: record, parts: try Self.parts(in: folder))
             } else {
-                // Killed while the folder of a finished upload was being removed.
+                // Killed while it removed the folder of a finished upload.
                 try FileManager.default.removeItem(atPath: folder.string)
             }
         }
@@ -342,7 +343,7 @@ extension ObjectStore {
         return state
     }
 
-    /// Parts by number; of two files for one number (killed between the two steps of replacing it) the newer.
+    /// Parts by number. Of two files for one number (killed between the two steps of replacing it) the newer counts.
     private static func parts(in folder: FilePath) throws -> [Int: StoredPart] {
         var found: [(part: StoredPart, modified: Date)] = []
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.string) {

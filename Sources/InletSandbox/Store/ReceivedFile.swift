@@ -5,7 +5,7 @@ import SystemPackage
 
 import struct NIOCore.ByteBuffer
 
-/// A file that is being received: written under a temporary name, gone again unless it is moved to its place.
+/// A file that is being received: written under a temporary name, and removed unless it is moved to its place.
 struct ReceivedFile: ~Copyable {
     private let descriptor: FileDescriptor
     private let path: FilePath
@@ -20,12 +20,12 @@ struct ReceivedFile: ~Copyable {
     }
 
     deinit {
-        // What counts has been synced and closed, or was given up.
+        // The file is synced and closed already, or given up.
         try? descriptor.close()
         unlink(path.string)
     }
 
-    /// Appends, and takes the bytes into the checksums.
+    /// Appends the bytes and updates the checksums.
     mutating func write(_ bytes: UnsafeRawBufferPointer) throws {
         try descriptor.writeAll(bytes)
         hash.update(bytes)
@@ -35,13 +35,13 @@ struct ReceivedFile: ~Copyable {
         try buffer.withUnsafeReadableBytes { try write($0) }
     }
 
-    /// Gives the file its final name in one step, replacing what is there.
+    /// Gives the file its final name in one step, replacing an older file.
     func move(to target: FilePath) throws { try FileMove.rename(path, to: target) }
 }
 
-/// Renaming and whole-file writing: nothing that a sandbox keeps is ever seen half made.
+/// Renaming and whole-file writing: a sandbox's files are never visible half written.
 enum FileMove {
-    /// With the folders above it; it may be there.
+    /// Including the folders above it; it may exist.
     static func makeFolder(_ path: FilePath) throws {
         try FileManager.default.createDirectory(atPath: path.string, withIntermediateDirectories: true)
     }
@@ -50,9 +50,9 @@ enum FileMove {
         try write(Data(JSON.encode(value)), to: target)
     }
 
-    /// What `save` wrote; nil where there is no such file.
+    /// The content that `save` wrote; nil if there is no such file.
     ///
-    /// - Throws: `UnreadableRecord` for what another version has kept.
+    /// - Throws: `UnreadableRecord` for another version's file.
     static func load<Value: Decodable>(_ type: Value.Type = Value.self, from path: FilePath) throws -> Value? {
         guard FileManager.default.fileExists(atPath: path.string) else { return nil }
         do {
@@ -76,7 +76,7 @@ enum FileMove {
 }
 
 extension FileDescriptor {
-    /// Opens `path`, hands its bytes to `consume` a mebibyte at a time, and closes it.
+    /// Opens `path`, passes its bytes to `consume` a mebibyte at a time, and closes it.
     static func forEachChunk(of path: FilePath, _ consume: (UnsafeRawBufferPointer) throws -> Void) throws {
         let file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
         try file.closeAfter {
@@ -90,7 +90,7 @@ extension FileDescriptor {
     }
 }
 
-/// The checksums of a stream, computed as it passes; CRC-32C only where it is asked for.
+/// The checksums of a stream, computed as it passes; CRC-32C only on request.
 struct ContentHash {
     private var md5 = MD5()
     private var sha256 = SHA256()
@@ -109,7 +109,7 @@ struct ContentHash {
     func finish() -> (md5: [UInt8], sha256: [UInt8]) { (md5.bytes, sha256.bytes) }
 }
 
-/// CRC-32C (Castagnoli, RFC 3720 appendix B.4), as `x-amz-checksum-crc32c` has it.
+/// CRC-32C (Castagnoli, RFC 3720 appendix B.4), as in `x-amz-checksum-crc32c`.
 struct CRC32C {
     private static let table: [UInt32] = (0..<256).map { index in
         (0..<8).reduce(UInt32(index)) { value, _ in value & 1 == 1 ? 0x82F6_3B78 ^ (value >> 1) : value >> 1 }
@@ -117,7 +117,7 @@ struct CRC32C {
 
     private var state = UInt32.max
 
-    /// Big-endian, as it goes on the wire in base 64.
+    /// Big-endian, as on the wire in base 64.
     var bytes: [UInt8] { withUnsafeBytes(of: (~state).bigEndian) { Array($0) } }
 
     mutating func update(_ bytes: UnsafeRawBufferPointer) {
@@ -135,7 +135,7 @@ struct ByteRange: Sendable, Equatable {
     var isPartial: Bool
     var count: Int64 { end - first }
 
-    /// The whole where no header, or one that is not a single range of bytes, is given; nil when it lies outside.
+    /// The whole file without a header, or with one that is not a single range of bytes; nil if the range lies outside.
     init?(header: String?, size: Int64) {
         self.init(first: 0, end: size, isPartial: false)
         guard let header, header.hasPrefix("bytes="), !header.contains(",") else { return }
@@ -182,7 +182,7 @@ extension ResponseBody {
     }
 }
 
-/// A record that another version has written. A sandbox holds only samples: they are made again.
+/// A record of another version. A sandbox holds only samples, so it makes them again.
 struct UnreadableRecord: Error, CustomStringConvertible {
     let path: FilePath
 

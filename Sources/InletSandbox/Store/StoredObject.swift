@@ -1,23 +1,23 @@
 package import InletCore
 package import SystemPackage
 
-/// An object that the sandbox keeps, as a test or the demo may look at it, and as one JSON file below `records/` holds it.
+/// A stored object, for tests and the demo, and as one JSON file below `records/` holds it.
 package struct StoredObject: Codable, Sendable, Hashable {
     package var key: String
     /// Length in bytes.
     package var size: Int64
-    /// Of the whole content, computed by the sandbox from the bytes it stored.
+    /// The checksum of the whole content, computed by the sandbox from the bytes it stored.
     package var md5: Digest
     package var sha256: Digest
     /// As S3 gives it, with its quotes: the MD5, or for N parts the MD5 of the parts' MD5s and `-N`.
     package var etag: String
     package var contentType: String
-    /// Further fields that the client gave with it, by their lower-case names: `cache-control`, `x-amz-meta-mtime` …
+    /// Other fields that the client gave with it, by their lower-case names: `cache-control`, `x-amz-meta-mtime` …
     package var attributes: [String: String]
     /// When it became visible.
     package var modified: WallTime
     var place: String
-    /// How many times this key was completed or put; more than 1 means that somebody sent it again.
+    /// How many times this key was completed or put; more than 1 means that a client sent it again.
     package var versions: Int
 
     /// The file that holds the bytes.
@@ -37,7 +37,7 @@ struct UploadRecord: Codable, Sendable {
 /// One stored part of an open upload.
 struct StoredPart: Sendable {
     var number: Int
-    /// As told to the client, without quotes; a fault may have made it something else than the MD5.
+    /// As the client got it, without quotes; a fault may have changed it from the MD5.
     var etag: String
     var size: Int64
     var modified: WallTime
@@ -49,19 +49,19 @@ struct ListedPart: Sendable {
     var number: Int
     var etag: String
 
-    /// The bare value: clients send it with and without quotes, or as a weak tag.
+    /// The bare value; clients send it with and without quotes, or as a weak tag.
     var bareETag: String {
         let value = etag.hasPrefix("W/") ? etag.dropFirst(2) : etag[...]
         return value.filter { $0 != "\"" }.lowercased()
     }
 }
 
-/// The name of an object, known to be safe to keep as a file below the store's folder.
+/// The name of an object, safe as a file below the store's folder.
 struct ObjectKey: Hashable, Sendable {
     let text: String
 
-    /// Refuses what R2 refuses (empty, over 1,024 bytes) and what a folder cannot hold apart: `.`, `..` and empty
-    /// components, NUL.
+    /// Refuses keys that R2 refuses (empty, over 1,024 bytes) and keys that a folder cannot distinguish: `.`, `..` and
+    /// empty components, NUL.
     init(_ text: String) throws(SandboxRefusal) {
         guard !text.isEmpty else { throw .invalidKey("it is empty") }
         guard text.utf8.count <= 1024 else { throw .invalidKey("it has more than 1,024 bytes") }

@@ -2,9 +2,9 @@ import Foundation
 import InletCore
 import Synchronization
 
-/// A job, as the sandbox knows it, whatever it tells of it.
+/// A job as the sandbox knows it; clients may see less.
 package struct VOPIJob: Sendable {
-    /// Where it is, in order.
+    /// The states, in order.
     package enum Step: String, Sendable, CaseIterable {
         case waiting, downloading, extracting, scoring, classifying
         case extractingProduct = "extracting_product"
@@ -12,34 +12,34 @@ package struct VOPIJob: Sendable {
     }
 
     package let id = UUID().uuidString.lowercased()
-    /// The body of the request that made it, as it came.
+    /// The body of the request that made it, unchanged.
     package let received: SandboxJSON
     package let videoURL: String
-    /// With the defaults that were filled in.
+    /// With defaults filled in.
     package let config: SandboxJSON
     package let callbackURL: String?
     var outcome = VOPIRules.Outcome.completes
-    /// How much of it is told, by the rules of the moment.
+    /// How much of it clients see, by the current rules.
     var progress = VOPIRules.Progress.hidden
     let created: WallTime
     var updated: WallTime
-    /// When the pace `clock` moved it last.
+    /// When the pace `clock` last moved it.
     var moved: WallTime
     var completed: WallTime?
-    /// As the table of jobs has it: `pending`, `failed`, `cancelled` or `completed`.
+    /// As in the table of jobs: `pending`, `failed`, `cancelled` or `completed`.
     var stored = "pending"
-    /// After a failure, the one of the next try.
+    /// After a failure, the step of the next try.
     package var step = Step.waiting
     package var error: String?
-    /// Tries that have failed.
+    /// Failed tries.
     package var failures = 0
     package var isCharged = false
-    /// Nothing moves it any more.
+    /// It has ended.
     var isOver = false
     var pictures: [VOPISandbox.ResultImage] = []
     var metadata: SandboxJSON?
 
-    /// As a client is told it now.
+    /// As a client sees it now.
     package var status: String { tellsStep ? step.rawValue : stored }
 
     var tellsStep: Bool { progress != .hidden && !isOver && step != .waiting }
@@ -51,15 +51,15 @@ extension VOPIRules {
     var toldProgress: Progress { progress ?? (generation == .bearer ? .hidden : .status) }
 }
 
-/// Whoever moves a job does its work, within the lock: pictures are small, and nothing waits for them.
+/// The caller that moves a job does its work, within the lock: pictures are small, and nothing waits for them.
 extension VOPIService.State {
     private static let price = 1
-    /// Tries that a job has.
+    /// The number of tries of a job.
     private static let tries = 3
 
-    /// Where a job stands in the table, once its pace has moved it.
+    /// A job's place in the table, after its pace has moved it.
     ///
-    /// - Parameter isAsked: Whether this is a question for the job.
+    /// - Parameter isAsked: Whether a client asks for the job.
     mutating func index(of id: String, isAsked: Bool = false, _ now: WallTime) throws -> Int {
         guard let index = jobs.firstIndex(where: { $0.id == id }) else {
             try VOPIService.refuse(404, "NOT_FOUND", "Job \(id) not found")
@@ -68,7 +68,7 @@ extension VOPIService.State {
         return index
     }
 
-    /// Brings a job to where it is by now.
+    /// Moves a job to its current step.
     mutating func keepPace(_ index: Int, isAsked: Bool, _ now: WallTime) {
         switch rules.pace {
         case .polls(let steps): if isAsked { move(index, by: steps, now) }
@@ -81,13 +81,13 @@ extension VOPIService.State {
         }
     }
 
-    /// Ends early where the job does, and where a try fails, so that a client can see it failed.
+    /// Ends early where the job does, and where a try fails, so that a client can see the failure.
     mutating func move(_ index: Int, by steps: Int, _ now: WallTime) {
         for _ in 0..<steps {
             let job = jobs[index]
-            // No worker ever takes one that never runs.
+            // No worker ever takes a job that never runs.
             if job.isOver || (job.outcome == .neverRuns && job.stored == "pending") { return }
-            // A worker passes over what was cancelled in the queue, and runs on where a cancel came later.
+            // A worker skips a job that was cancelled in the queue, and continues one that was cancelled later.
             if job.step == .waiting, job.stored == "cancelled" { return jobs[index].isOver = true }
             guard let reason = advance(index, now) else { continue }
             let failures = job.failures + 1
@@ -97,7 +97,7 @@ extension VOPIService.State {
         }
     }
 
-    /// Takes a job to its next step, and does the work of that; why the try has failed, or nil.
+    /// Moves a job to its next step, and does that step's work. Returns why the try has failed, or nil.
     private mutating func advance(_ index: Int, _ now: WallTime) -> String? {
         let job = jobs[index]
         let step = VOPIJob.Step.allCases[job.position + 1]
@@ -120,7 +120,7 @@ extension VOPIService.State {
         return nil
     }
 
-    /// Makes the results; whatever was stored before, for a cancel does not stop a job that runs.
+    /// Makes the results, whatever was stored before, because a cancel does not stop a running job.
     private mutating func complete(_ index: Int, _ now: WallTime) -> String? {
         let job = jobs[index]
         guard let video = video(of: job) else { return job.missingVideo }
@@ -132,22 +132,22 @@ extension VOPIService.State {
         jobs[index].metadata = rules.hasMetadata ? VOPIService.metadata(of: video.sha256, now) : nil
         (jobs[index].stored, jobs[index].isOver) = ("completed", true)
         (jobs[index].updated, jobs[index].completed) = (now, now)
-        // The bucket keeps no video whose job has completed.
+        // The bucket keeps no videos of completed jobs.
         delete([video.key])
         return nil
     }
 
-    /// The object that a job's address names, where it is one of this store.
+    /// The object that a job's address names, if it is in this store.
     func video(of job: VOPIJob) -> StoredObject? {
         guard let bucket = job.videoURL.firstRange(of: VOPIService.bucket),
             let key = URIText.decode(job.videoURL[bucket.upperBound...])
         else { return nil }
-        // One that is gone is no video.
+        // A missing object is no video.
         return try? store.object(ObjectKey(key))
     }
 
     func delete(_ keys: [String]) {
-        // As the real one: what the store refuses is passed over.
+        // Like the real server, ignores refusals of the store.
         for key in keys { try? store.delete(ObjectKey(key)) }
     }
 }
@@ -162,7 +162,7 @@ extension VOPIJob {
 // MARK: - Calls
 
 extension VOPIService {
-    /// - Parameter seconds: How long the video is said to be: what that costs must be there.
+    /// - Parameter seconds: The declared length of the video; the user must have the credits for it.
     func add(_ draft: VOPIJob, seconds: Double?) throws -> VOPIJob {
         try update { state, _ in
             if let seconds {
@@ -181,7 +181,7 @@ extension VOPIService {
         }
     }
 
-    /// A page of the jobs, newest first, each moved as the pace has it, and how many there are in all.
+    /// A page of the jobs, newest first, each moved by the pace, and the number of all jobs.
     func list(_ call: SandboxCall, _: SandboxJSON) throws -> SandboxJSON? {
         let limit = try Self.whole("limit", call.query("limit"), default: 20, 1...100)
         let offset = try Self.whole("offset", call.query("offset"), default: 0, 0...Int(Int32.max))
@@ -200,7 +200,7 @@ extension VOPIService {
         return ["jobs": .array(lines), "total": .number(Double(total))]
     }
 
-    /// The job that a call asks for, moved as the pace has it.
+    /// The job that a call asks for, moved by the pace.
     func job(_ id: String) throws -> VOPIJob {
         try update { state, now in state.jobs[try state.index(of: id, isAsked: true, now)] }
     }

@@ -1,14 +1,14 @@
 import Foundation
 import InletCore
 
-/// Who is logged in: every token that was given, each with its end; a refresh token is good for one use.
+/// All tokens that were given, each with its end; a refresh token works once.
 struct VOPILogins: Sendable {
-    /// What is remembered of a token.
+    /// A token's record.
     private struct Token: Sendable {
         let isRefresh: Bool
         /// Seconds since 1970.
         let end: Int64
-        /// A refresh token that was used or revoked; an access token that a test has ended.
+        /// A used or revoked refresh token, or an access token that a test has ended.
         var isSpent = false
     }
 
@@ -24,8 +24,8 @@ struct VOPILogins: Sendable {
         (issue(isRefresh: false, Self.accessLifetime, now), issue(isRefresh: true, Self.refreshLifetime, now))
     }
 
-    /// A token in the form of RFC 7519. No key has signed it: the sandbox knows the tokens that it gave, and nobody else
-    /// can check one.
+    /// A token in the form of RFC 7519. No key has signed it: the sandbox knows its own tokens, and nobody else can
+    /// check one.
     private mutating func issue(isRefresh: Bool, _ lifetime: Int64, _ now: WallTime) -> Secret {
         let start = now.milliseconds / 1000
         let claims =
@@ -37,19 +37,19 @@ struct VOPILogins: Sendable {
         return Secret(text)
     }
 
-    /// Ends all refresh tokens, or all access tokens, that were given so far.
+    /// Ends all refresh tokens, or all access tokens, given so far.
     mutating func spendAll(isRefresh: Bool) {
         for (text, token) in tokens where token.isRefresh == isRefresh { tokens[text]?.isSpent = true }
     }
 
-    /// The pair that follows `text`, which is dead from here on.
+    /// The next pair for `text`, which is invalid from now on.
     mutating func refresh(_ text: String, _ now: WallTime) throws -> (accessToken: Secret, refreshToken: Secret) {
         try check(text, isRefresh: true, now)
         tokens[text]?.isSpent = true
         return signIn(now)
     }
 
-    /// Refuses a token that is not good now for what it is used for.
+    /// Refuses a token that is not valid now for its use.
     func check(_ text: String, isRefresh: Bool, _ now: WallTime) throws {
         let (code, name) = isRefresh ? ("REFRESH_TOKEN", "Refresh token") : ("ACCESS_TOKEN", "Access token")
         guard let token = tokens[text] else {

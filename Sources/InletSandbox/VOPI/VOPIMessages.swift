@@ -6,7 +6,7 @@ extension VOPIService {
     static let internalError = SandboxReply.vopi(
         500, error: "INTERNAL_ERROR", message: "An unexpected error occurred")
 
-    /// - Parameter isBare: As code answers that replies directly, without `statusCode`; the error handler tells it.
+    /// - Parameter isBare: Without `statusCode`, as from code that replies directly; the error handler adds it.
     static func refuse(
         _ status: Int, _ code: String, _ message: String, isBare: Bool = false, details: SandboxJSON? = nil
     ) throws -> Never {
@@ -43,7 +43,7 @@ extension VOPIService {
         try refuse(400, "VALIDATION_ERROR", "Request validation failed", details: [error])
     }
 
-    /// What the schema lets through and the second check does not.
+    /// Faults that pass the schema and fail the second check.
     static func refuseValue(_ field: String, _ message: String) throws -> Never {
         let details: [String: SandboxJSON] = ["_errors": [], field: ["_errors": [.string(message)]]]
         try refuse(422, "VALIDATION_ERROR", "Validation failed", details: .object(details))
@@ -61,7 +61,7 @@ extension VOPIService {
         return number
     }
 
-    /// A whole number; its text is converted as the schema does it.
+    /// A whole number; its text is converted by the schema's rules.
     static func whole(_ name: String, _ text: String?, default standard: Int, _ range: ClosedRange<Int>) throws -> Int {
         guard let text else { return standard }
         guard let number = Double(text) else { try refuseSchema("/" + name, "type", "number") }
@@ -74,13 +74,13 @@ extension VOPIService {
 
 // MARK: - Orders
 
-/// Bodies are checked in the order and with the words of the schema, and of the check after it.
+/// Bodies are checked in the order and with the words of the schema, and then of the second check.
 extension VOPIService {
-    /// Seconds that presigned URLs may live.
+    /// The lifetime of presigned URLs, in seconds.
     static let lifetimes = 60...86_400
     private static let versions = ["transparent", "solid", "real", "creative"]
 
-    /// The body of POST `/uploads/presign`: what stands behind the name's last dot, whatever the type is, and seconds.
+    /// The body of POST `/uploads/presign`: the text behind the name's last dot, whatever the type is, and seconds.
     static func presignOrder(_ body: SandboxJSON) throws -> (ending: String, lifetime: Int) {
         guard let fields = body.fields else { try refuseSchema("", "type", "object") }
         let name = fields["filename"]?.text ?? ""
@@ -94,7 +94,7 @@ extension VOPIService {
         return (ending ?? "mp4", lifetime)
     }
 
-    /// The body of POST `/jobs`: what is known of the job, and how long its video is said to be.
+    /// The body of POST `/jobs`: the job's fields, and the declared length of its video.
     static func draft(_ body: SandboxJSON, _ now: WallTime) throws -> (job: VOPIJob, seconds: Double?) {
         guard let fields = body.fields else { try refuseSchema("", "type", "object") }
         guard let given = fields["videoUrl"] else { try refuseSchema("", "required", "videoUrl") }
@@ -121,7 +121,7 @@ extension VOPIService {
             "aiCleanup": true, "geminiModel": "gemini-2.0-flash",
         ]
         guard let given else {
-            // What is left out of a config has another default than the config that is left out.
+            // A field that a config leaves out has another default than in a config that is left out.
             config["commercialVersions"] = ["transparent"]
             return .object(config)
         }
@@ -129,7 +129,7 @@ extension VOPIService {
         for (name, value) in fields where config[name] != nil || name == "stack" { config[name] = value }
         for (name, range) in [("fps", 1...30), ("batchSize", 1...100)] {
             guard let value = fields[name] else { continue }
-            // A number, or a text that is one.
+            // A number, or a text with one.
             guard let number = value.number ?? value.text.flatMap(Double.init) else {
                 try refuseSchema("/config/" + name, "type", "number")
             }
@@ -141,7 +141,7 @@ extension VOPIService {
                 try check(item.text, "/config/commercialVersions/\(index)", isOneOf: versions)
             }
         }
-        // True or false, or what is taken for it.
+        // True or false, or an accepted substitute.
         switch fields["aiCleanup"] {
         case nil, .bool?: break
         case "true", .number(1): config["aiCleanup"] = true
@@ -166,9 +166,9 @@ extension VOPIService {
 
 // MARK: - Answers
 
-/// What is unset reads `{}` or `""`, never null. An `origin` stands in front of the keys of objects.
+/// Unset values read `{}` or `""`, never null. An `origin` comes before the keys of objects.
 extension VOPIJob {
-    /// The answer to a question for its status; others say more.
+    /// The answer to a status request; other answers contain more.
     var answer: [String: SandboxJSON] {
         [
             "id": .string(id), "status": .string(status), "progress": progressAnswer,
@@ -205,7 +205,7 @@ extension VOPIJob {
 
     var frames: [VOPISandbox.ResultImage] { pictures.filter { $0.version == nil } }
 
-    /// The images by key and version. A key whose links are all left out stays, empty.
+    /// The images by key and version. A key stays, empty, if all its links are left out.
     func images(_ link: (StoredObject) -> SandboxJSON?) -> SandboxJSON {
         var keys: [String: [String: SandboxJSON]] = [:]
         for picture in pictures {
@@ -237,7 +237,7 @@ extension VOPIJob {
             fields.merging(["id": .string(key), "jobId": .string(id), "createdAt": .string(created.rfc3339)]) { $1 })
     }
 
-    /// The keys are others than those of the result.
+    /// The keys differ from those of the result.
     func groupImages(_ origin: String) -> SandboxJSON {
         let keys = images { .string(origin + $0.key) }.fields ?? [:]
         return .object(Dictionary(keys.map { ("product_1_\($0.key)", $0.value) }) { $1 })
@@ -245,7 +245,7 @@ extension VOPIJob {
 }
 
 extension VOPIService {
-    /// What the analysis of a video's sound gives: the product, and how three shops want it told.
+    /// The result of analysing a video's sound: the product, and its texts for three shops.
     static func metadata(of video: Digest, _ now: WallTime) -> SandboxJSON {
         let name = "Product \(video.hex.prefix(8))"
         let text = "Made by the sandbox from the video \(video.hex)."

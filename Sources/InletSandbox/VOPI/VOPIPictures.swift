@@ -1,8 +1,8 @@
 import InletCore
 import SystemPackage
 
-/// A job's pictures: each is a mosaic of the video's bytes and names the video's SHA-256, so that a look at one tells which
-/// video it is of.
+/// A job's pictures. Each is a mosaic of the video's bytes and contains the video's SHA-256, so that it identifies its
+/// video.
 extension VOPIJob {
     private static let (columns, rows) = (48, 36)
 
@@ -39,7 +39,7 @@ extension VOPIJob {
 // MARK: - Names
 
 extension VOPIJob {
-    /// What a picture is called, and its file below the job's folder.
+    /// A picture's name, and its file below the job's folder.
     private typealias Names = (name: String, version: String?, file: String)
 
     private func names(frames count: Int) -> [Names] {
@@ -58,7 +58,7 @@ extension VOPIJob {
         }
     }
 
-    /// Names that a client must not take for paths. The stack `full_gemini` and its like make such keys of file names.
+    /// Names that a client must not use as paths. The stack `full_gemini` and its like make such keys from file names.
     private static let hostileNames: [Names] = {
         let names = [
             "../../../escape", "../../../escape", "/etc/escape", "", ".", "..", "a/b", "a\\b", "a\u{0}b",
@@ -78,11 +78,11 @@ extension VOPIJob {
 // MARK: - PNG
 
 extension VOPIJob {
-    /// A PNG (ISO/IEC 15948) of 8-bit RGB pixels, with a keyword, NUL and text in a `tEXt` chunk. Its data are a zlib stream
-    /// (RFC 1950) of one stored block (RFC 1951, section 3.2.4), so that all is below 64 KiB.
+    /// A PNG (ISO/IEC 15948) of 8-bit RGB pixels, with a keyword, NUL and text in a `tEXt` chunk. Its data is a zlib
+    /// stream (RFC 1950) of one stored block (RFC 1951, section 3.2.4), so the image must stay below 64 KiB.
     private static func png(_ rows: [[UInt8]], note: String) -> [UInt8] {
         let header = UInt32(columns).bytes + UInt32(rows.count).bytes + [8, 2, 0, 0, 0]
-        // Before each row stands its filter type, none.
+        // Each row begins with its filter type, none.
         let raw: [UInt8] = rows.flatMap { row -> [UInt8] in [0] + row }
         let sum = raw.reduce((low: UInt32(1), high: UInt32(0))) { sum, byte in
             let low = (sum.low + UInt32(byte)) % 65_521

@@ -3,23 +3,23 @@ import InletLinux
 import Synchronization
 package import SystemPackage
 
-/// A loopback server that speaks VOPI's API of either generation: videos in by presigned PUT, jobs that walk through their
+/// A loopback server that speaks VOPI's API of either generation: videos in by presigned PUT, jobs that pass their
 /// steps, pictures out that are made from the video's bytes.
 ///
-/// Videos and pictures are kept on disk below `directory`; jobs, logins and credits live as long as this value. `rules`
-/// and `faults` change how it behaves while it runs. For `inlet demo` and the tests; it listens on 127.0.0.1 only,
-/// without TLS. The API is at `http://127.0.0.1:<port>/api/v1`, so a client's `url` is `http://127.0.0.1:<port>`.
+/// Videos and pictures are on disk below `directory`; jobs, logins and credits live as long as this value. `rules` and
+/// `faults` change its behaviour while it runs. For `inlet demo` and the tests; it listens on 127.0.0.1 only, without
+/// TLS. The API is at `http://127.0.0.1:<port>/api/v1`, so a client's `url` is `http://127.0.0.1:<port>`.
 package final class VOPISandbox: LoopbackSandbox {
     package let server: SandboxServer<VOPIOperation>
     private let service: VOPIService
 
     /// - Parameters:
-    ///   - directory: Where videos, pictures and the signing key are kept; made when missing.
-    ///   - apiKey: What `x-api-key` must be; nil = no key is valid.
-    ///   - credits: What the user has; jobs cost 1.
-    ///   - clock: What lifetimes and the pace `clock` go by; presigned URLs too.
-    ///   - port: 0 = one that the system chooses.
-    /// - Throws: When the directory cannot be made, read or written.
+    ///   - directory: The folder of videos, pictures and the signing key; created if missing.
+    ///   - apiKey: The valid `x-api-key`; nil = no key is valid.
+    ///   - credits: The user's credits; a job costs 1.
+    ///   - clock: The clock of lifetimes, presigned URLs and the pace `clock`.
+    ///   - port: 0 = the system chooses one.
+    /// - Throws: If the directory cannot be created, read or written.
     package init(
         directory: FilePath, apiKey: Secret? = nil, credits: Int = 5, rules: VOPIRules = VOPIRules(),
         faults plan: FaultPlan<VOPIOperation> = .none, clock: @escaping @Sendable () -> WallTime = { .now },
@@ -29,35 +29,35 @@ package final class VOPISandbox: LoopbackSandbox {
         server = SandboxServer(port: port, SandboxRouter(plan, service.routes, wording: VOPIService.word))
     }
 
-    /// How it behaves; a change counts from the next request on.
+    /// Its behaviour; a change applies from the next request on.
     package var rules: VOPIRules {
         get { service.rules }
         set { service.state.withLock { $0.rules = newValue } }
     }
 
-    /// What the user has left; may be set.
+    /// The user's remaining credits; may be set.
     package var credits: Int {
         get { service.state.withLock { $0.credits } }
         set { service.state.withLock { $0.credits = newValue } }
     }
 
-    /// What a login of the user gives: a person does this, so no call does.
+    /// The tokens of a login. A person logs in, so there is no call for it.
     package func signIn() -> (accessToken: Secret, refreshToken: Secret) {
         service.update { state, now in state.logins.signIn(now) }
     }
 
-    /// Access tokens given so far are expired from here on; refresh tokens stay good.
+    /// Ends the access tokens given so far; refresh tokens stay valid.
     package func expireAccessTokens() { service.state.withLock { $0.logins.spendAll(isRefresh: false) } }
 
-    /// Logs out everywhere: refresh tokens given so far are revoked.
+    /// Logs out everywhere: revokes the refresh tokens given so far.
     package func revokeRefreshTokens() { service.state.withLock { $0.logins.spendAll(isRefresh: true) } }
 
-    /// Moves every job that is not at its end by so many steps, whatever the pace.
+    /// Moves every open job by this many steps, whatever the pace.
     package func advance(steps: Int = 1) {
         service.update { state, now in for index in state.jobs.indices { state.move(index, by: steps, now) } }
     }
 
-    /// Makes a job of a video that is not here, as another client of the same user may.
+    /// Makes a job for a video that is not here, as another client of the same user may.
     ///
     /// - Returns: the job's id.
     @discardableResult
@@ -66,7 +66,7 @@ package final class VOPISandbox: LoopbackSandbox {
         return try service.add(draft.job, seconds: nil).id
     }
 
-    /// Jobs, oldest first; without those that were deleted.
+    /// Jobs, oldest first, without deleted ones.
     package func jobs() -> [VOPIJob] {
         service.update { state, now in
             for index in state.jobs.indices { state.keepPace(index, isAsked: false, now) }
@@ -74,7 +74,7 @@ package final class VOPISandbox: LoopbackSandbox {
         }
     }
 
-    /// Everything that was PUT, in the order of arrival.
+    /// All videos that were PUT, in the order of arrival.
     package func videos() -> [Video] { service.state.withLock { $0.videos } }
 
     /// The pictures of a job; empty until it has completed.
@@ -82,7 +82,7 @@ package final class VOPISandbox: LoopbackSandbox {
         service.state.withLock { $0.jobs.first { $0.id == job }?.pictures ?? [] }
     }
 
-    /// What was done so far.
+    /// The work done so far.
     package var tally: Counts { service.state.withLock { $0.tally } }
 }
 
@@ -91,37 +91,37 @@ package final class VOPISandbox: LoopbackSandbox {
 extension VOPISandbox {
     package typealias Job = VOPIJob
 
-    /// A video that was PUT, also when its object is gone since.
+    /// A video that was PUT, even if its object is gone.
     package struct Video: Sendable {
         package var key: String
-        /// What `publicUrl` of its presign was.
+        /// The `publicUrl` of its presign.
         package var publicURL: String
         package var size: Int64
         package var sha256: Digest
         package var contentType: String
-        /// How often a whole body came for this key.
+        /// How often a whole body arrived for this key.
         package var puts: Int
     }
 
     /// A picture of a job: a frame of the video, or an image of a version.
     package struct ResultImage: Sendable {
-        /// The frame's id, or the key that images are listed by.
+        /// The frame's id, or the image's key in lists.
         var name: String
         /// nil = a frame.
         var version: String?
-        /// Its path holds the bytes that a download gives.
+        /// The file with the bytes of a download.
         package var object: StoredObject
         /// SHA-256 of the video that the picture was made from.
         package var source: Digest
     }
 
-    /// What was done, as opposed to what was asked for; requests that were refused or met a fault before do not count.
+    /// Work that was done. Requests that were refused, or met a fault before, do not count.
     package struct Counts: Sendable, Hashable {
         package var presigns = 0
         /// Videos that arrived whole.
         package var puts = 0
         package var jobs = 0
-        /// Credits that jobs have cost.
+        /// The credits that jobs have cost.
         package var charges = 0
         package var cancels = 0
         package var deletes = 0
@@ -131,7 +131,7 @@ extension VOPISandbox {
 
 // MARK: - Operations and faults
 
-/// What a client may ask of the VOPI sandbox; counters and faults go by these.
+/// The VOPI sandbox's operations, for counters and faults.
 package enum VOPIOperation: String, SandboxOperation {
     /// GET `/ready`.
     case ready
@@ -151,21 +151,21 @@ package enum VOPIOperation: String, SandboxOperation {
     /// GET of a job's frames or grouped images.
     case results
     case balance
-    /// A request that is none of these.
+    /// Any other request.
     case other
 }
 
 package typealias VOPIFault = OperationFault<VOPIOperation>
 
 extension FaultReply {
-    /// An error as the error handler words it: `error` is a code, such as `INTERNAL_ERROR`.
+    /// An error in the error handler's words: `error` is a code, such as `INTERNAL_ERROR`.
     package static func vopi(_ status: Int, error: String, message: String) -> FaultReply {
         FaultReply(
             status, type: "application/json; charset=utf-8",
             body: #"{"error":"\#(error)","message":"\#(message)","statusCode":\#(status)}"#)
     }
 
-    /// The rate limit, which says 500 and not 429.
+    /// The rate limit, which answers 500 and not 429.
     ///
     /// - Parameter retryAfter: Seconds.
     package static func vopiRateLimit(retryAfter: Int = 60, limit: Int = 30) -> FaultReply {
@@ -180,7 +180,7 @@ extension FaultReply {
 
 // MARK: - Rules
 
-/// How the VOPI sandbox behaves; may be changed while it runs, and counts from the next request on.
+/// The VOPI sandbox's behaviour; may be changed while it runs, and applies from the next request on.
 package struct VOPIRules: Sendable {
     /// Which of the two servers it is.
     package enum Generation: Sendable, Hashable {
@@ -190,33 +190,33 @@ package struct VOPIRules: Sendable {
         case bearer
     }
 
-    /// How much of a running job is told.
+    /// How much of a running job clients see.
     package enum Progress: Sendable, Hashable {
-        /// `pending` and `{}` from start to end, as servers of the bearer generation do.
+        /// `pending` and `{}` from start to end, as with servers of the bearer generation.
         case hidden
-        /// The step is the status; `progress` stays `{}`, as older servers do.
+        /// The step is the status; `progress` stays `{}`, as with older servers.
         case status
         /// The step is the status, and `progress` holds step and percentage.
         case full
     }
 
-    /// What moves jobs on.
+    /// The pace of jobs.
     package enum Pace: Sendable, Hashable {
-        /// Each question for a job moves it by so many of its steps before it is answered.
+        /// Each request for a job first moves it by this many steps.
         case polls(steps: Int)
         /// Each step takes this long by the sandbox's clock.
         case clock(step: Duration)
-        /// `advance` of the sandbox, and nothing else.
+        /// Only the sandbox's `advance`.
         case manual
     }
 
-    /// How a job ends. Taken when the job is created.
+    /// How a job ends. Decided when the job is created.
     package enum Outcome: Sendable, Hashable {
         case completes
-        /// So many tries end `failed` with this error, of the three there are; the next one completes, and leaves the
-        /// error where it is.
+        /// This many of the three tries end `failed` with this error. The next one completes, and leaves the error in
+        /// place.
         case fails(times: Int, error: String)
-        /// `pending` for ever: as with an unknown stack.
+        /// `pending` for ever, as with an unknown stack.
         case neverRuns
 
         /// All three tries fail.
@@ -226,18 +226,18 @@ package struct VOPIRules: Sendable {
     package var generation: Generation
     package var pace: Pace
     package var outcome: Outcome
-    /// nil = what the generation tells.
+    /// nil = the generation's default.
     package var progress: Progress?
-    /// Pictures that are frames of the video.
+    /// The number of pictures that are frames of the video.
     package var frames: Int
-    /// Whether frames, keys and versions have names that climb, are absolute, empty, long, doubled or hold control
+    /// Whether names of frames, keys and versions climb, are absolute, empty, long or doubled, or contain control
     /// characters.
     package var hasHostileNames: Bool
-    /// So many of the links are left out of `download-urls`, without a word.
+    /// This many links are left out of `download-urls`, silently.
     package var droppedLinks: Int
     /// Whether results carry product metadata.
     package var hasMetadata: Bool
-    /// Whether `download-urls` says so, beside the call of their own.
+    /// Whether `download-urls` includes the metadata, besides its own call.
     package var listsMetadata: Bool
 
     package init(

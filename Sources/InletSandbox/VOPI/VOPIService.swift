@@ -4,8 +4,7 @@ import InletCore
 import Synchronization
 import SystemPackage
 
-/// The table of calls and what answers them, in the order of the real server: a bad body is refused before bad credentials
-/// are.
+/// The table of calls and their answers, in the order of the real server: it refuses a bad body before bad credentials.
 final class VOPIService: Sendable {
     struct State: Sendable {
         let store: ObjectStore
@@ -20,10 +19,10 @@ final class VOPIService: Sendable {
         var tally = VOPISandbox.Counts()
     }
 
-    /// Answers a call whose body is read; nil = 204.
+    /// Answers a call after its body is read; nil = 204.
     typealias Handler = @Sendable (SandboxCall, SandboxJSON) throws -> SandboxJSON?
 
-    /// The path in front of the keys of presigned URLs: the bucket's name, as path-style S3 addresses have it.
+    /// The path before the keys of presigned URLs: the bucket's name, as in path-style S3 addresses.
     static let bucket = "/vopi-storage/"
     private static let longestBody = 1 << 20
     /// S3's limit of one PUT: 5 GiB.
@@ -60,7 +59,7 @@ final class VOPIService: Sendable {
             .init("GET|HEAD \(Self.bucket){key...}", .download, get),
             row("GET /ready", .ready, isOpen: true, ready),
             row("POST \(api)/auth/refresh", .refresh, of: .bearer, isOpen: true, refresh),
-            // These two ask who asks, once they have looked at the body.
+            // These two check credentials after the body.
             row("POST \(api)/uploads/presign", .presign, isOpen: true, presign),
             row("POST \(api)/jobs", .createJob, isOpen: true, createJob),
             row("GET \(api)/jobs", .listJobs, list),
@@ -81,12 +80,12 @@ final class VOPIService: Sendable {
         ]
     }
 
-    /// A row whose body is read as JSON, and refused, before anybody asks whether the call exists or who asks.
+    /// A row whose body is read as JSON, and refused, before the call's existence and credentials are checked.
     ///
     /// - Parameters:
-    ///   - generation: The only one that has this call; nil = both have it.
+    ///   - generation: The only generation with this call; nil = both have it.
     ///   - isOpen: Whether it needs no login.
-    ///   - takesKey: Whether the newer server takes an API key for a login.
+    ///   - takesKey: Whether the newer server accepts an API key as a login.
     private func row(
         _ pattern: String, _ operation: VOPIOperation, of generation: VOPIRules.Generation? = nil, isOpen: Bool = false,
         takesKey: Bool = false, _ handle: @escaping Handler
@@ -100,9 +99,9 @@ final class VOPIService: Sendable {
         }
     }
 
-    /// A read of what a job has made. These know no owner, and do not say why they find no job.
+    /// A read of a job's results. These calls know no owner, and do not say why they find no job.
     ///
-    /// - Parameter absent: What is answered where there is no job.
+    /// - Parameter absent: The answer where there is no job.
     private func read(
         _ what: String, _ absent: SandboxJSON, _ tell: @escaping @Sendable (VOPIJob, _ origin: String) -> SandboxJSON
     ) -> SandboxRoute<VOPIOperation> {
@@ -113,8 +112,7 @@ final class VOPIService: Sendable {
         }
     }
 
-    /// The body as JSON; null where there is none. The server refuses types it does not know, and JSON that is none, as if
-    /// the fault were its own.
+    /// The body as JSON; null without a body. The server refuses unknown types and invalid JSON as its own failure.
     private static func body(of call: inout SandboxCall) async throws -> SandboxJSON {
         let (body, method) = (try await call.body.whole(), call.address.method)
         guard body.count <= longestBody else { throw internalError }
@@ -129,9 +127,9 @@ final class VOPIService: Sendable {
         }
     }
 
-    /// Refuses who may not ask: by API key or bearer token, as the generation has it.
+    /// Refuses invalid credentials: API key or bearer token, by the generation.
     ///
-    /// The token is tried first; a good key hides what was wrong with it, and is then good for some reads only.
+    /// The token is tried first. A good key hides the token's fault, and is then valid for some reads only.
     private func authorize(_ call: SandboxCall, takesKey: Bool = false) throws {
         let key = call.fields["x-api-key"]
         let isKey = apiKey.map { SigningSecret.areEqual(key ?? "", $0.reveal()) } ?? false
@@ -161,7 +159,7 @@ final class VOPIService: Sendable {
         throw try SandboxReply.json(body, status: 404)
     }
 
-    /// The store refuses in XML; what it refuses elsewhere is the server's own fault.
+    /// The store refuses in XML; its other refusals count as the server's own failure.
     static func word(_ refusal: SandboxRefusal, _ operation: VOPIOperation?) -> SandboxReply {
         switch operation {
         case .upload, .download, nil: refusal.xml
@@ -169,13 +167,13 @@ final class VOPIService: Sendable {
         }
     }
 
-    /// The id of a job, as it stands in a path.
+    /// A job's id from a path.
     static func id(_ call: SandboxCall) throws -> String {
         guard let id = UUID(uuidString: call["id"]) else { try refuseSchema("/id", "format", "uuid") }
         return id.uuidString.lowercased()
     }
 
-    /// In front of the keys of objects, in addresses without a signature.
+    /// Comes before the keys of objects, in addresses without a signature.
     static func origin(_ call: SandboxCall) -> String { "http://\(call.host)\(bucket)" }
 }
 
@@ -238,7 +236,7 @@ extension VOPIService {
         return call.stored(etag: call.etag(object.md5.bytes))
     }
 
-    /// What is presigned for GET is good for HEAD.
+    /// A URL that is presigned for GET is valid for HEAD.
     private func get(_ call: inout SandboxCall) throws -> Response {
         var signed = call.address
         signed.method = "GET"
