@@ -17,7 +17,7 @@ package struct JobReport: Codable, Sendable, NamedSchema {
         package var url: String?
         package var etag: String?
         package var verified: String?
-        /// What else the destination said; nothing secret.
+        /// Further facts from the destination; nothing secret.
         package var details: [String: String]?
 
         static let notes: [String: SchemaDescription] = ["next_at": .time]
@@ -36,15 +36,15 @@ package struct JobReport: Codable, Sendable, NamedSchema {
     package var finished_at: String?
     package var disposition: String?
     package var deliveries: [Delivery]
-    /// The files that it belongs to; only where a single job is asked for.
+    /// The batch it belongs to; only in an answer about a single job.
     package var batch: Batch?
 
-    /// Files that belong together: a file with its companions, or a folder that is delivered as one.
+    /// Files that belong together: a file with its companions, or a folder delivered as one.
     package struct Batch: Codable, Sendable, NamedSchema {
         package var batch: Int64
         package var name: String
         package var route: String
-        /// `open` while files are still collected, `pending` until it ends, then the worst of its files' states.
+        /// `open` while the unit collects files, `pending` until it ends, then the worst of its files' states.
         package var state: String
         package var created_at: String
         package var closed_at: String?
@@ -101,7 +101,7 @@ package struct JobReport: Codable, Sendable, NamedSchema {
     }
 }
 
-/// What a command answers: whether it did something, and a sentence.
+/// The answer to an order: whether it did anything, and a sentence.
 package struct CommandReport: Codable, Sendable, NamedSchema {
     package var done: Bool
     package var message: String
@@ -116,7 +116,7 @@ package struct CommandReport: Codable, Sendable, NamedSchema {
     package static func refused(_ message: String) -> CommandReport { CommandReport(done: false, message: message) }
 }
 
-/// What is known of one file: more than its row says, as far as it is remembered.
+/// The details of one file beyond its row, as far as they are remembered.
 struct JobHistoryReport: Encodable, Sendable, NamedSchema {
     /// A part that a destination has proved.
     struct Part: Codable, Sendable, NamedSchema {
@@ -130,10 +130,10 @@ struct JobHistoryReport: Encodable, Sendable, NamedSchema {
     var job: JobReport
     /// Oldest first.
     var events: [EventReport]
-    /// What happened before is not remembered; left out when nothing is.
+    /// Earlier events may be forgotten; left out when there are none.
     var events_since: String?
     var parts: [Part]
-    /// As it was written; left out while there is none.
+    /// The receipt's text; left out while there is none.
     var receipt: JSONValue?
 
     static var schema: Schema {
@@ -149,7 +149,7 @@ struct JobHistoryReport: Encodable, Sendable, NamedSchema {
         events = feed?.newest(EventRing.most, level: .debug, job: job.job) ?? []
         events_since = feed?.since?.rfc3339
         parts = story.parts.map { Part(destination: $0.destination, part: $0.number, size: $0.size, etag: $0.etag) }
-        // One that is there and is no JSON is shown all the same.
+        // A receipt that is not JSON is shown as text.
         receipt = story.receipt.map {
             JSON.value($0) ?? .object(["unreadable": .string(String(decoding: $0, as: UTF8.self))])
         }
@@ -160,10 +160,10 @@ extension Schema {
     static let fileState = Schema.word(FileState.allCases.map(\.rawValue))
 }
 
-/// How far jobs are, in their order: those that have ended, and what the first of the others does now. Later ones are not
-/// looked at, so that thousands of jobs can be asked about many times a second.
+/// The progress of jobs, in their order: those that have ended, and the present step of the first one that has not.
+/// Later ones are not examined, so that thousands of jobs can be asked about many times a second.
 package struct FollowReport: Codable, Sendable, NamedSchema {
-    /// A file in short: one command reports tens of thousands of them.
+    /// A file in short: one order may report tens of thousands.
     package struct File: Codable, Sendable, NamedSchema {
         package struct Place: Codable, Sendable {
             package var destination: String
@@ -182,25 +182,25 @@ package struct FollowReport: Codable, Sendable, NamedSchema {
         static var schemaName: String { "FollowFile" }
     }
 
-    /// A job that has ended, or that waits for a destination which is away.
+    /// A job that has ended, or that waits for a destination that is away.
     package struct End: Codable, Sendable, NamedSchema {
         package var job: Int64
         /// nil when the journal no longer has it (`inlet queue forget`).
         package var report: File?
-        /// Why it has not ended and it is not known when it will: the destination that it waits for is away.
+        /// Why its end is not in sight: the destination that it waits for is away.
         package var waits_for: String?
 
         static var schemaName: String { "FollowEnd" }
     }
 
-    /// How many may be asked about at once: more would keep the others from the journal.
+    /// The most jobs in one question: more would keep others from the journal.
     package static let most = 128
 
-    /// The first of the jobs, in their order.
+    /// The leading jobs that need no more waiting, in their order.
     package var ends: [End]
-    /// The one after them, which is on its way; nil when there is none.
+    /// The first job still in progress; nil when there is none.
     package var next: File?
-    /// Its transfers that run now, and those that its destinations work on.
+    /// Its running transfers, and those that its destinations are working on.
     package var moving: [StatusReport.Transfer]
 }
 

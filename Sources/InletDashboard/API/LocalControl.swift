@@ -5,7 +5,8 @@ package import InletJournal
 internal import InletLinux
 package import SystemPackage
 
-/// An agent, the same whether it runs (over its socket) or not (on its journal): whatever `Endpoints` declares is asked of it.
+/// An agent, whether it runs (over its socket) or not (on its journal): everything that `Endpoints` declares can be
+/// asked of it.
 package protocol ControlAPI: Sendable {
     func ask<Body, Answer: Decodable>(
         _ endpoint: TypedEndpoint<Body, Answer>, _ parameters: KeyValuePairs<Parameter, String?>, body: Body
@@ -34,7 +35,7 @@ extension ControlAPI {
         }
     }
 
-    /// Takes files into the queue, some at a time. - Returns: what came of each, in their order.
+    /// Queues files, a batch at a time. - Returns: the outcome for each, in their order.
     package func send(
         _ paths: [FilePath], to destination: String?, again: Bool
     ) async throws -> [CommandReport] {
@@ -47,22 +48,22 @@ extension ControlAPI {
     }
 }
 
-/// The API of an agent in this process, or of the journal of one that does not run.
+/// The API of an agent in this process, or of the journal of an agent that does not run.
 package struct LocalControl: ControlAPI {
     let agent: AgentControl
     let by: String
     private let dashboard: DashboardStatus?
 
     /// - Parameters:
-    ///   - by: who asks, for the log.
-    ///   - dashboard: nil where nothing listens on a port.
+    ///   - by: the caller, for the log.
+    ///   - dashboard: nil where no port is open.
     package init(_ agent: AgentControl, by: String = "a person", dashboard: DashboardStatus? = nil) {
         self.agent = agent
         self.by = by
         self.dashboard = dashboard
     }
 
-    /// The same API, on behalf of somebody else.
+    /// The same API, on behalf of another caller.
     func acting(for who: String) -> LocalControl { LocalControl(agent, by: who, dashboard: dashboard) }
 
     package func ask<Body, Answer: Decodable>(
@@ -147,7 +148,7 @@ package struct LocalControl: ControlAPI {
                 + (paused ? "" : stillAway(names)))
     }
 
-    /// Takes a watched folder as it is now, which was paused because it is not what it was.
+    /// Accepts a watched folder in its present state, after a pause because it had changed.
     func resume(root: FilePath) async throws -> CommandReport {
         let root = watched(root)
         if let live = agent.live, !live.watched.contains(root) {
@@ -203,7 +204,7 @@ package struct LocalControl: ControlAPI {
     }
 }
 
-/// Why a delivery that somebody wants to be tried at once has to wait.
+/// Why a delivery that somebody wants to try now has to wait.
 extension LocalControl {
     /// Why none of a job's waiting deliveries can start now; empty when one can.
     func obstacles(_ job: Int64, at now: WallTime) async throws -> [String] {
@@ -223,7 +224,7 @@ extension LocalControl {
 
     /// Why some of many jobs may have to wait.
     ///
-    /// - Parameter destination: the only one that is meant; nil = all.
+    /// - Parameter destination: the only destination that counts; nil = all.
     func obstacles(to destination: String?, at now: WallTime) -> [String] {
         let away = awayDestinations().filter { destination == nil || $0.key == destination }
         let windows = (agent.live?.windows ?? []).compactMap { route, window in
@@ -236,7 +237,7 @@ extension LocalControl {
         "its window (\(window.text)) opens at \(opening.rfc3339(in: window.zone))"
     }
 
-    /// The destinations of `names` to which nothing is sent although they are not paused, as the end of a sentence.
+    /// Those of `names` to which nothing is sent although they are not paused, for the end of a sentence.
     func stillAway(_ names: [String]) -> String {
         guard agent.live != nil else { return "" }
         let away = awayDestinations()
@@ -244,7 +245,7 @@ extension LocalControl {
     }
 }
 
-/// Jobs whose end somebody waits for.
+/// Jobs that somebody is waiting for.
 extension LocalControl {
     func follow(_ jobs: [Int64]) async throws -> FollowReport {
         let jobs = Array(jobs.prefix(FollowReport.most))
@@ -273,7 +274,7 @@ extension LocalControl {
             return Dictionary(uniqueKeysWithValues: agent.destinations.map { ($0.name, "\($0.name) is not running") })
         }
         let shut = live.limits.filter { $0.rate == 0 }
-        // Those that are about to be asked, or asked for time themselves, are there.
+        // Destinations about to be probed, or that asked for time themselves, count as available.
         let fine = ["up", "not asked yet", "asks for time"]
         return live.destinations.reduce(into: [:]) { away, status in
             let report = StatusReport.destination(status, [:])
@@ -287,7 +288,7 @@ extension LocalControl {
         }
     }
 
-    /// Why it is not known when a job will end; nil when it is on its way.
+    /// Why a job's end is not in sight; nil while it is in progress.
     private static func obstacle(_ job: Job, _ away: [String: String]) -> String? {
         if away.isEmpty { return nil }
         return job.deliveries.lazy.filter { $0.state == .ready }.compactMap { away[$0.destination] }.first

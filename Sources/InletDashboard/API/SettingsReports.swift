@@ -1,12 +1,12 @@
 package import InletAgent
 package import InletCore
 
-/// How fast may be sent to one destination, or to all together, and why.
+/// The bandwidth limit of one destination, or of all together, and its cause.
 package struct LimitReport: Codable, Sendable, NamedSchema {
     package var destination: String?
     package var bytes_per_second: Int64?
     package var why: String
-    /// When the schedule changes it, by the clock of the limits, with its offset.
+    /// The schedule's next change, by the limits' clock, with its offset.
     package var until: String?
 
     static let notes: [String: SchemaDescription] = [
@@ -22,7 +22,7 @@ package struct LimitReport: Codable, Sendable, NamedSchema {
         until = status.until?.rfc3339(in: status.zone)
     }
 
-    /// Whether there is anything to say of it: a destination without a limit of its own is as all are.
+    /// Whether it is worth a line: a destination without its own limit follows the common one.
     package var isNotable: Bool { bytes_per_second != nil || until != nil || why != "configuration" }
 
     /// `all destinations: 5 MiB/s by the schedule, until 2026-11-22T18:00:00+01:00`.
@@ -63,7 +63,7 @@ package struct WindowReport: Codable, Sendable, NamedSchema {
     }
 }
 
-/// What `inlet limit` posts.
+/// The body that `inlet limit` posts.
 package struct LimitRequest: Codable, Sendable, NamedSchema {
     package var limit: String
     package var destination: String?
@@ -79,7 +79,7 @@ package struct LimitRequest: Codable, Sendable, NamedSchema {
         self.destination = destination
     }
 
-    /// nil with the end of a sentence when the limit is none.
+    /// nil, with the end of a sentence, for an invalid limit.
     package static func order(_ text: String) -> (order: BandwidthPolicy.Order?, fault: String) {
         if text == "auto" { return (.auto, "") }
         do {
@@ -92,10 +92,10 @@ package struct LimitRequest: Codable, Sendable, NamedSchema {
 
 /// `GET log/level`.
 package struct LogLevelReport: Codable, Sendable, NamedSchema {
-    /// The least important level that is written.
+    /// The least important level that is logged.
     package var level: String
     package var configured: String?
-    /// Which there are, the least important first.
+    /// Every level, the least important first.
     package var levels = LogSettings.Level.allCases.map(\.rawValue)
 
     static let notes: [String: SchemaDescription] = [
@@ -109,7 +109,7 @@ package struct LogLevelReport: Codable, Sendable, NamedSchema {
     }
 }
 
-/// What `inlet log level` posts.
+/// The body that `inlet logs level` posts.
 package struct LogLevelRequest: Codable, Sendable, NamedSchema {
     package var level: String
 
@@ -119,7 +119,7 @@ package struct LogLevelRequest: Codable, Sendable, NamedSchema {
     package init(level: String) { self.level = level }
 }
 
-/// What came of a reload.
+/// The outcome of a reload.
 package struct ReloadReport: Codable, Sendable, Equatable, NamedSchema {
     package struct Change: Codable, Sendable, Equatable, NamedSchema {
         package var path: String
@@ -141,7 +141,7 @@ package struct ReloadReport: Codable, Sendable, Equatable, NamedSchema {
 
     static let notes: [String: SchemaDescription] = ["warnings": "What works but should be changed."]
 
-    /// - Parameter outcome: nil when no agent runs that has a configuration file.
+    /// - Parameter outcome: nil when no agent with a configuration file runs.
     package init(_ outcome: ReloadOutcome?) {
         switch outcome {
         case .done(let changes, let parked, let warnings):
@@ -181,7 +181,7 @@ package struct ReloadReport: Codable, Sendable, Equatable, NamedSchema {
 /// The configuration of a running agent.
 package struct ConfigReport: Codable, Sendable, Equatable, NamedSchema {
     package var file: String
-    /// As `inlet config show` prints it: secrets are `***`.
+    /// As `inlet config show` prints it, with secrets as `***`.
     package var text: String
     package var loaded_at: String
 

@@ -4,8 +4,8 @@ package import InletJournal
 internal import InletLinux
 internal import SystemPackage
 
-/// The control API's answers; `inlet status --json` prints them as they are. Paths are shown escaped, ids are the
-/// journal's. Keys may be added, never renamed.
+/// The control API's answers; `inlet status --json` prints them unchanged. Paths are escaped, ids are the journal's.
+/// Keys may be added, never renamed.
 package struct StatusReport: Codable, Sendable, NamedSchema {
     package struct Destination: Codable, Sendable, NamedSchema {
         package var name: String
@@ -28,7 +28,7 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         package var watches: Int?
         package var last_event: String?
         package var directories: Int
-        /// Those of them whose changes raise no events.
+        /// Those whose changes raise no events.
         package var polled: Int
         package var settling: Int
         package var ignored: Int
@@ -47,9 +47,9 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
     package struct SettlingFile: Codable, Sendable, NamedSchema {
         package var path: String
         package var writer: Bool
-        /// What it waits for besides writers and its quiet time.
+        /// Its other reason to wait, besides writers and its quiet time.
         package var waits_for: String?
-        /// The process that has it open for writing, where it can be seen.
+        /// The process that has it open for writing, where that is visible.
         package var held_by: String?
         package var waiting_ms: Int64?
     }
@@ -61,30 +61,30 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         package var sent: Int64
         package var size: Int64
         package var since: String
-        /// How far it is of 100, and what is being done, where bytes do not tell.
+        /// Its progress in per cent, and its present step, where bytes do not tell.
         package var percent: Double?
         package var step: String?
-        /// When the destination, which works on it, is asked again; nil while we work on it.
+        /// The next question to the destination that is working on it; nil while we work on it.
         package var next_look: String?
 
         static let notes: [String: SchemaDescription] = ["since": .time, "next_look": .time]
     }
 
-    /// Where open deliveries are, and what needs a person; a file has one delivery for each destination.
+    /// Open deliveries by place, and those that need a person; a file has one delivery for each destination.
     package struct Queue: Codable, Sendable, NamedSchema {
         package var total: Int
         package var in_flight: Int
-        /// That wait for a worker or for their time.
+        /// Deliveries that wait for a worker or for their time.
         package var waiting: Int
-        /// Those of `waiting` that were tried before.
+        /// Deliveries among `waiting` that were tried before.
         package var retrying: Int
-        /// That wait for another file, or for their unit.
+        /// Deliveries that wait for another file, or for their unit.
         package var held: Int
-        /// Whose destination is not configured.
+        /// Deliveries whose destination is not configured.
         package var parked: Int
         package var failed: Int
         package var expired: Int
-        /// When the file that has waited longest was admitted.
+        /// The admission time of the file that has waited longest.
         package var oldest_waiting: String?
         package var oldest_waiting_ms: Int64?
 
@@ -93,7 +93,7 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         ]
     }
 
-    /// A part of the agent that has ended unasked.
+    /// A part of the agent that ended unexpectedly.
     package struct ServiceFailure: Codable, Sendable, NamedSchema {
         package var service: String
         package var reason: String
@@ -101,7 +101,7 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         static let notes: [String: SchemaDescription] = ["service": "What it does."]
     }
 
-    /// Files with which something cannot be done now.
+    /// Files that cannot be processed now.
     package struct BlockedFiles: Codable, Sendable, NamedSchema {
         package var files: Int
         package var reason: String
@@ -120,14 +120,14 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         ]
     }
 
-    /// What needs a person; nil from an agent of an older version.
+    /// The things that need a person; nil from an agent of an older version.
     package var health: Health?
     package var running: Bool
     package var queue: Queue
     package var version: String?
     package var started_at: String?
     package var journal_failing: Bool
-    /// Why, as the log has it.
+    /// The reason, as in the log.
     package var journal_reason: String?
     package var seen: Int
     package var pending: Int
@@ -138,25 +138,25 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
     package var destinations: [Destination]
     package var roots: [Root]
     package var in_flight: [Transfer]
-    /// Notices that their receivers (notify) have not taken yet, and those given up.
+    /// Notices that their receivers (notify) have not accepted yet, and abandoned ones.
     package var notices_waiting: Int?
     package var notices_failed: Int?
     package var stuck: BlockedFiles?
     package var forbidden: BlockedFiles?
     package var gone_soon: Int?
     package var away: [AwayVolume]?
-    /// nil while the log is written.
+    /// nil while the log can be written.
     package var log: LogStatus?
     package var incidents: [ServiceFailure]?
-    /// How far the files are that waited at the start; nil once all have been tried.
+    /// The progress of the files that waited at the start; nil once all have been tried.
     package var resuming: ResumeSummary?
-    /// How fast may be sent, all destinations together first; nil while no agent runs.
+    /// The bandwidth limits, the common one first; nil while no agent runs.
     package var limits: [LimitReport]?
     /// The windows of the routes that have one.
     package var windows: [WindowReport]?
     /// The page and the API on a port; nil where there is none.
     package var dashboard: DashboardReport?
-    /// What the running agent has given up of the file system.
+    /// The parts of the file system that the running agent has given up.
     package var confinement: ConfinementReport?
 
     static let notes: [String: SchemaDescription] = [
@@ -169,7 +169,7 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         "gone_soon": "Files that ended as gone within seconds of their admission, since yesterday.",
     ]
 
-    /// What is so now.
+    /// The state now.
     package init(_ agent: AgentControl) async throws(JournalError) {
         let live = agent.live
         let balance = try await agent.balance()
@@ -221,7 +221,7 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         }
     }
 
-    /// Files that a person should look into.
+    /// Files that a person should look at.
     private static func troubles(
         _ journal: Journal
     ) async throws(JournalError) -> (BlockedFiles?, BlockedFiles?, Int?, [AwayVolume]?) {
@@ -231,7 +231,7 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         return (stuck, forbidden, gone > 0 ? gone : nil, try await away(journal))
     }
 
-    /// Removable volumes that files wait for; nil where none do.
+    /// Removable volumes that files wait for; nil where there are none.
     private static func away(_ journal: Journal) async throws(JournalError) -> [AwayVolume]? {
         let volumes = try await journal.awayVolumes().map {
             AwayVolume(volume: DisplayText.escape($0.volume), path: $0.root.display, files: $0.files)
@@ -239,7 +239,7 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         return volumes.isEmpty ? nil : volumes
     }
 
-    /// Of deliveries that destinations work on; the rest is in the queue's list.
+    /// Deliveries that destinations are working on; the queue's list has the rest.
     static let mostWaiting = 100
 
     static func destination(_ status: DestinationState, _ waiting: [String: Int]) -> Destination {

@@ -8,16 +8,16 @@ package struct ControlClient: ControlAPI {
     private let socket: FilePath
     private let client = HTTPClient(threads: 1, userAgent: "inlet")
 
-    /// What went wrong between us and a running agent.
+    /// A fault between us and a running agent.
     package struct Failure: Error, Sendable, CustomStringConvertible {
         package let description: String
-        /// Whether there was no answer: the agent may have stopped in the meantime.
+        /// Whether there was no answer: the agent may have stopped meanwhile.
         package var isSilence = false
-        /// Whether nothing even listens at the socket: no agent runs.
+        /// Whether nothing listens at the socket: no agent runs.
         package var isAbsence = false
-        /// Whether the agent said why it does not do this, for this user or now.
+        /// Whether the agent gave a reason to refuse this, for this user or now.
         package var isRefusal = false
-        /// Whether what was asked for is not there.
+        /// Whether the subject of the request does not exist.
         var isMissing = false
     }
 
@@ -27,12 +27,12 @@ package struct ControlClient: ControlAPI {
         _ endpoint: TypedEndpoint<Body, Answer>, _ parameters: KeyValuePairs<Parameter, String?>, body: Body
     ) async throws -> Answer {
         let json = try JSON.encode(body)
-        // What has no body is nil.
+        // An answer without a body is nil.
         let sent = json == Array("null".utf8) ? nil : json
         return try Self.decode(await exchange(endpoint.row, parameters, body: sent, deadline: endpoint.deadline))
     }
 
-    /// - Parameter deadline: of the whole answer.
+    /// - Parameter deadline: the time for the whole answer.
     package func status(within deadline: Duration) async throws -> StatusReport {
         try Self.decode(await exchange(Endpoints.status.row, [:], deadline: deadline))
     }
@@ -40,9 +40,9 @@ package struct ControlClient: ControlAPI {
     /// Ends the client's connection and thread.
     package func shutdown() { client.shutdown() }
 
-    /// One question. An answer that `sink` takes on has no body.
+    /// One request. An answer that `sink` consumes has no body.
     ///
-    /// - Parameter deadline: of the whole answer.
+    /// - Parameter deadline: the time for the whole answer.
     /// - Throws: `Failure` where there is no answer.
     private func exchange(
         _ endpoint: Endpoint, _ parameters: KeyValuePairs<Parameter, String?>, headers: [(String, String)] = [],
@@ -76,7 +76,7 @@ package struct ControlClient: ControlAPI {
 
     private static func decode<Value: Decodable>(_ response: HTTPResponse) throws -> Value {
         guard (200..<300).contains(response.status) else {
-            // An agent of another version may say why in another form, or not at all.
+            // An agent of another version may give the reason in another form, or none.
             let why = JSON.note(response.body, as: ErrorReport.self)?.message
             if response.status == 403, let why {
                 throw Failure(description: "the running agent refuses: \(why)", isRefusal: true)
@@ -89,7 +89,7 @@ package struct ControlClient: ControlAPI {
         return try value(of: response.body)
     }
 
-    /// - Throws: `Failure` for an answer that an agent of another version gives.
+    /// - Throws: `Failure` for the answer of an agent of another version.
     static func value<Value: Decodable>(of body: [UInt8]) throws -> Value {
         do {
             return try JSON.decode(body)
@@ -114,12 +114,12 @@ package struct ControlClient: ControlAPI {
         return lines
     }
 
-    /// Calls `body` with each line from now on, on the thread of the connection, until it says
-    /// that nobody wants more (false), the agent ends or the task is cancelled.
+    /// Calls `body` with each line from now on, on the connection's thread, until it returns false, the agent ends or
+    /// the task is cancelled.
     ///
     /// - Parameters:
-    ///   - sequence: the line after which to go on, as far as the agent remembers.
-    ///   - level: the least that is told.
+    ///   - sequence: the line after which to continue, as far as the agent remembers.
+    ///   - level: the lowest level to receive.
     /// - Throws: `Failure` when nothing listens, and when the agent has ended.
     package func followLog(
         after sequence: Int64?, level: LogSettings.Level, _ body: @escaping @Sendable (LogFields) -> Bool
@@ -141,17 +141,17 @@ package struct ControlClient: ControlAPI {
     private static let silentLog = Failure(
         description: "the running agent does not tell its log; are both of one version?")
 
-    /// A stream ends with its agent; ten years are as good as no limit.
+    /// A stream ends with its agent; ten years equal no limit.
     private static let streamLife = Duration.seconds(315_360_000)
 }
 
-/// Reads the lines of the log from a stream of the agent's events while it comes: an event's name, its number and its data, a
-/// line each. Of a line that is longer than any of ours only the beginning is held, which is no line of a log.
+/// Reads log lines from a stream of the agent's events as it arrives: an event's name, its number and its data, a line
+/// each. Of a line longer than any of ours only the start is kept, which is not a log line.
 final class LogStream: ResponseSink {
     private let state = Mutex((lines: LineSplitter(most: 4 << 20), isLog: false, hasEnough: false))
     private let body: @Sendable (LogFields) -> Bool
 
-    /// Whether `body` has said so.
+    /// Whether `body` has returned false.
     var hasEnough: Bool { state.withLock { $0.hasEnough } }
 
     init(_ body: @escaping @Sendable (LogFields) -> Bool) { self.body = body }

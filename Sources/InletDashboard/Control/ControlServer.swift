@@ -5,16 +5,16 @@ internal import NIOCore
 internal import ServiceLifecycle
 package import SystemPackage
 
-/// Serves the control API on the agent's Unix socket, mode 0660: who may write to it may see and steer the agent, and the
-/// agent's own user (and root) may do everything.
+/// Serves the control API on the agent's Unix socket, mode 0660. Users who may write to it may see and steer the agent;
+/// the agent's own user and root may do everything.
 package struct ControlServer: Service {
     private let path: FilePath
     private let responder: APIResponder
     private let whenOpen: @Sendable () -> Void
 
     /// - Parameters:
-    ///   - feed: what is told of what happened lately.
-    ///   - whenOpen: called once the socket is there.
+    ///   - feed: the record of recent events.
+    ///   - whenOpen: called once the socket exists.
     package init(
         path: FilePath, control: LocalControl, feed: ActivityFeed? = nil, whenOpen: @escaping @Sendable () -> Void = {}
     ) {
@@ -24,7 +24,7 @@ package struct ControlServer: Service {
     }
 
     package func run() async throws {
-        // Others are kept out until the socket has its mode: who connects before that would stay connected.
+        // Others are kept out until the socket has its mode: a client that connects before would stay connected.
         let mask = ProcessSetup.withholdWritingFromOthers()
         let restore = { @Sendable in if let mask { ProcessSetup.setFileMask(mask) } }
         do {
@@ -33,7 +33,7 @@ package struct ControlServer: Service {
             restore()
             throw error
         }
-        // If it stays: the next start replaces it, and commands find no agent at it.
+        // If it stays, the next start replaces it, and commands find no agent at it.
         try? DurableFile.remove(path)
     }
 
@@ -42,7 +42,7 @@ package struct ControlServer: Service {
         (bounds.idle, bounds.backlog) = (.seconds(300), 256)
         let (path, responder, whenOpen, owner) = (path, responder, whenOpen, ProcessSetup.userID)
         return try httpService(at: .unixDomainSocket(path: path.string), bounds) { _ in
-            // Without it the mask holds, by which others may not write to it, nor perhaps its group.
+            // Without it the mask applies, by which others may not write to it, nor perhaps its group.
             try? FileOwner.setMode(path, 0o660)
             isBound()
             whenOpen()
@@ -55,11 +55,11 @@ package struct ControlServer: Service {
         }
     }
 
-    /// Why a peer may not use an endpoint. Who may write to the socket has what a login with the whole secret has. What only
-    /// the socket serves reads and writes any file with the agent's rights, and hands out its credentials: that is for root and
-    /// the agent's own user.
+    /// Why a peer may not use an endpoint. Write access to the socket equals a login with the full secret. Endpoints
+    /// that only the socket serves read and write any file with the agent's rights and hand out its credentials: they
+    /// are for root and the agent's own user.
     ///
-    /// - Parameter owner: the user that the agent runs as.
+    /// - Parameter owner: the agent's user.
     static func fault(_ peer: PeerCredentials?, _ need: Endpoint.Need, owner: UInt32) -> APIFault? {
         guard let peer else { return APIFault(403, "peer", "the kernel does not say who asks") }
         guard need == .socket, peer.user != 0, peer.user != owner else { return nil }
@@ -70,7 +70,7 @@ package struct ControlServer: Service {
     }
 }
 
-/// Who is at the other end of the socket, as the kernel says (SO_PEERCRED, unix(7)).
+/// The process at the other end of the socket, from the kernel (SO_PEERCRED, unix(7)).
 struct PeerCredentials: Sendable {
     var process: Int32 = 0
     var user: UInt32 = 0
@@ -79,7 +79,7 @@ struct PeerCredentials: Sendable {
     static func of(_ channel: any Channel) async -> PeerCredentials? {
         guard let provider = channel as? any SocketOptionProvider else { return nil }
         let option = NIOBSDSocket.Option(rawValue: 17)
-        // The filter refuses whom the kernel does not name.
+        // The filter refuses peers that the kernel does not name.
         return try? await provider.unsafeGetSocketOption(level: .socket, name: option).get()
     }
 }

@@ -42,12 +42,12 @@ extension Endpoint {
     fileprivate var operation: JSONValue {
         let places = describedPlaces.map { Self.parameter($0.name, in: "path", $0.schema, isRequired: true) }
         let query = query.map { Self.parameter($0.name, in: "query", $0.schema, note: $0.note) }
-        // On the port: what another site's page cannot send.
+        // On the port: a header that another site's page cannot send.
         let mark = Self.parameter(
             "X-Inlet", in: "header", .word(["1"]), isRequired: true,
             note: "Asked for on the port; a request with a bearer token may leave it out.")
         let parameters = places + query + (method == .post && need != .socket ? [mark] : [])
-        // An order without a body is described too: the header Content-Type must say that there could be one.
+        // An order without a body is described too: the Content-Type header must announce a possible body.
         let body = body ?? Body(schema: .object([]), isRequired: false)
         return .members([
             "summary": .string(summary), "operationId": .string(operationID), "x-inlet-need": .string(need.rawValue),

@@ -1,6 +1,6 @@
 internal import InletCore
 
-/// What a value of the API looks like, as far as OpenAPI can say it.
+/// The shape of a value of the API, as far as OpenAPI can express it.
 indirect enum Schema: Sendable {
     case text
     /// One of these words.
@@ -8,9 +8,9 @@ indirect enum Schema: Sendable {
     /// RFC 3339.
     case time
     case integer
-    /// A whole number within bounds; nil = as large as there are.
+    /// An integer within bounds; nil = the type's own.
     case from(Int, to: Int?)
-    /// A text that a regular expression (ECMA-262) takes as a whole.
+    /// A text that a regular expression (ECMA-262) matches as a whole.
     case pattern(String)
     case number
     case flag
@@ -19,7 +19,7 @@ indirect enum Schema: Sendable {
     case list(Schema)
     /// Values under names that are not known beforehand.
     case map(Schema)
-    /// `more`: what other keys hold; nil = there are none.
+    /// `more`: the shape of other keys' values; nil = there are none.
     case object([Field], more: Schema? = nil)
     /// Described under its own name.
     case named(any NamedSchema.Type)
@@ -28,12 +28,12 @@ indirect enum Schema: Sendable {
     struct Field: Sendable {
         var name: String
         var schema: Schema
-        /// Keys that are not required are left out where there is nothing to say.
+        /// Optional keys are left out where they have nothing to say.
         var isRequired: Bool
         var note: String?
 
         fileprivate var json: JSONValue {
-            // Beside a $ref nothing else is read.
+            // Readers ignore everything beside a $ref.
             guard let note, case .object(var keys) = schema.json, keys["$ref"] == nil else { return schema.json }
             keys["description"] = .string(note)
             return .object(keys)
@@ -77,7 +77,8 @@ indirect enum Schema: Sendable {
     /// The words of a flag; in either case, as scripts write them.
     static let flags = ["true": true, "1": true, "yes": true, "false": false, "0": false, "no": false]
 
-    /// What a text of a query should be, as the end of a sentence; nil where it is that, or its endpoint judges it.
+    /// The expected form of a query's text, for the end of a sentence; nil where the text is fine, or its endpoint
+    /// judges it.
     func wanted(insteadOf text: String) -> String? {
         switch self {
         case .word(let words): words.contains(text) ? nil : "one of \(words.joined(separator: ", "))"
@@ -91,13 +92,13 @@ indirect enum Schema: Sendable {
         }
     }
 
-    /// A number of a query as close to what is wanted as its bounds let it be; other texts as they are.
+    /// A query's number, clamped to its bounds; other texts unchanged.
     func clamped(_ text: String) -> String {
         guard case .from(let least, let most) = self, let number = Int(text) else { return text }
         return String(min(max(number, least), most ?? .max))
     }
 
-    /// Those of an object's keys, where there are no others; nil for what is none.
+    /// An object's keys, where no others are allowed; nil for other shapes.
     var names: [String]? {
         switch self {
         case .object(let fields, more: nil): fields.map(\.name)
@@ -106,7 +107,7 @@ indirect enum Schema: Sendable {
         }
     }
 
-    /// The types that it names, and those that they name.
+    /// The types that it names, and those that these name.
     func collect(_ found: inout [String: any NamedSchema.Type]) {
         switch self {
         case .text, .word, .time, .integer, .from, .pattern, .number, .flag, .wordOfFlag, .anything: break
@@ -132,8 +133,8 @@ extension Schema.Field {
     }
 }
 
-/// A type of the API that the document describes under its own name. Members and their types are those that it decodes; what
-/// these do not say stands in `notes`, beside them.
+/// A type of the API that the document describes under its own name. Its members and their types are those that it
+/// decodes; `notes` adds what these do not tell.
 protocol NamedSchema: Sendable {
     static var schemaName: String { get }
     static var schema: Schema { get }
@@ -142,7 +143,7 @@ protocol NamedSchema: Sendable {
 }
 
 extension NamedSchema {
-    /// The type's name, of which a report leaves out that it is one.
+    /// The type's name, without the ending `Report`.
     static var schemaName: String {
         let name = String(describing: Self.self)
         return name.hasSuffix("Report") ? String(name.dropLast("Report".count)) : name
@@ -155,7 +156,7 @@ extension NamedSchema where Self: Decodable {
     static var schema: Schema { SchemaReader.members(of: Self.self, notes) }
 }
 
-/// What the document says of a member beside its type: a sentence, a narrower schema, or both.
+/// The document's addition to a member's type: a sentence, a narrower schema, or both.
 struct SchemaDescription: Sendable, ExpressibleByStringLiteral {
     var schema: Schema?
     var text: String?

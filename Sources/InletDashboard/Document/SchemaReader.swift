@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// A type whose schema is known without looking at its members.
+/// A type whose schema is known without examining its members.
 protocol SchemaSample {
     static var schema: Schema { get }
     /// Any value of it.
@@ -57,16 +57,17 @@ extension Optional: SchemaSample {
     static var sample: Wrapped?? { .some(nil) }
 }
 
-/// Decodes a type from nothing to see which members it asks for: those that it decodes if they are there may be left out, the
+/// Decodes a type from nothing to see which members it asks for: members that it decodes if present are optional, the
 /// others are required.
 final class SchemaReader: Decoder {
     let codingPath: [any CodingKey] = []
     let userInfo: [CodingUserInfoKey: Any] = [:]
     private var fields: [Schema.Field] = []
-    /// Whether a member was asked for that is decoded next: how the standard library decodes a text or a number if it is there.
+    /// Whether the code asked for the presence of the member that it decodes next: the standard library decodes an
+    /// optional text or number so.
     private var isOptional = false
 
-    /// What a member of `type` is described as; anything where the type does not tell.
+    /// The description of a member of `type`; anything where the type does not tell.
     static func schema(of type: Any.Type) -> Schema {
         if let type = type as? any NamedSchema.Type { return .named(type) }
         if let type = type as? any SchemaSample.Type { return type.schema }
@@ -79,7 +80,7 @@ final class SchemaReader: Decoder {
         do {
             _ = try Value(from: reader)
         } catch {
-            // It does not tell its members.
+            // It does not reveal its members.
             return .anything
         }
         return .object(

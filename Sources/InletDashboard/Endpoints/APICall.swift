@@ -6,13 +6,13 @@ internal import InletCore
 internal import InletJournal
 internal import Synchronization
 
-/// What all calls share.
+/// Shared by all calls.
 final class APIContext: Sendable {
     let control: LocalControl
     /// nil where nothing is remembered: a journal without its agent.
     let feed: ActivityFeed?
     let streams = Semaphore(Semaphore.streams)
-    /// nil where large answers are not counted: on the control socket, whose users are trusted.
+    /// nil where large answers are not limited: on the control socket, whose users are trusted.
     let largeAnswers: Semaphore?
     private let lastStatus = Mutex<(at: ContinuousClock.Instant, report: StatusReport)?>(nil)
 
@@ -22,7 +22,7 @@ final class APIContext: Sendable {
         (self.control, self.feed, self.largeAnswers) = (control, feed, largeAnswers)
     }
 
-    /// One status for all streams, so that many readers at once cost one query of the journal.
+    /// One status report for all streams, so that many readers at once cost one query of the journal.
     ///
     /// - Parameter change: the report must include everything that happened until then.
     func status(since change: ContinuousClock.Instant) async throws -> StatusReport {
@@ -36,25 +36,25 @@ final class APIContext: Sendable {
     }
 }
 
-/// Who sent a request: what they may do, and how they log in and out.
+/// The sender of a request: rights, login and logout.
 struct Principal: Sendable {
     var access: Access
     var login = LoginKind.none
     /// For the log.
     var name: String
-    /// Whether that is still so: a stream outlives its request.
+    /// Whether these rights still hold: a stream outlives its request.
     var isStillIn: @Sendable () -> Bool = { true }
     /// Opens a session; nil where there are none.
     var logIn: (@Sendable (Secret) throws -> (access: Access, cookie: String))?
-    /// Ends the session. - Returns: the cookie that takes the old one away.
+    /// Ends the session. - Returns: the cookie that removes the old one.
     var logOut: (@Sendable () -> String)?
 }
 
-/// What an endpoint is asked: by whom, and with which parameters.
+/// A request to an endpoint: its sender and its parameters.
 struct APICall: Sendable {
     let context: APIContext
     let principal: Principal
-    /// Those of the path and of the query, checked against the endpoint's declaration before.
+    /// The parameters of the path and the query, already checked against the endpoint's declaration.
     let parameters: [(name: String, value: String)]
 
     var control: LocalControl { context.control.acting(for: principal.name) }
@@ -71,7 +71,7 @@ struct APICall: Sendable {
         text(parameter).flatMap { Schema.flags[$0.lowercased()] } ?? false
     }
 
-    /// How many are wanted.
+    /// The number of rows wanted.
     func limit(_ usual: Int = 100) -> Int { number(.limit).map { Int($0) } ?? usual }
 
     /// The number in the path.
@@ -81,14 +81,14 @@ struct APICall: Sendable {
     }
 }
 
-/// The request that a call came with.
+/// The request behind a call.
 struct HTTPExchange: Sendable {
     let request: Request
     let body: [UInt8]
     /// Closes the connection when its other end takes too long.
     let deadline: ConnectionDeadline
 
-    /// `a=1&b=two+words`, percent signs resolved.
+    /// `a=1&b=two+words`, with percent signs decoded.
     static func query(_ text: String?) -> [(name: String, value: String)] {
         (text ?? "").split(separator: "&").map { pair in
             let halves = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -101,17 +101,17 @@ struct HTTPExchange: Sendable {
     }
 }
 
-/// A refused request: a status, a stable code, and a sentence that says what to do.
+/// A refused request: a status, a stable code, and a sentence with the remedy.
 struct APIFault: Error, Sendable, Equatable, CustomStringConvertible {
     var status: Int
     var code: String
     var message: String
-    /// When to come again.
+    /// When to try again.
     var wait: Duration?
-    /// Methods that the path knows.
+    /// The path's methods.
     var allowed: [String] = []
 
-    /// What a command without an agent prints.
+    /// Printed by a command without an agent.
     var description: String { message }
 
     /// As an answer: an `ErrorReport`.
@@ -130,7 +130,7 @@ struct APIFault: Error, Sendable, Equatable, CustomStringConvertible {
     static func conflict(_ message: String) -> APIFault { APIFault(409, "conflict", message) }
     static func tooLarge(_ message: String) -> APIFault { APIFault(413, "too_large", message) }
 
-    /// What an endpoint threw.
+    /// The answer for an error that an endpoint threw.
     init(_ error: any Error) {
         switch error {
         case let fault as APIFault: self = fault
@@ -156,16 +156,16 @@ struct APIFault: Error, Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// Every answer that is none.
+/// The body of every error answer.
 struct ErrorReport: Codable, Sendable, NamedSchema {
-    /// Stable: programs may look at it.
+    /// Stable: programs may depend on it.
     var error: String
-    /// What is wrong, and what to do about it.
+    /// The fault and its remedy.
     var message: String
 }
 
-/// Counts answers that cost much for as long as they last: event streams, and lists of thousands. It waits for nothing: who
-/// gets no permit is refused.
+/// Counts expensive answers for as long as they last: event streams, and lists of thousands. It waits for nothing: a
+/// request without a permit is refused.
 final class Semaphore: Sendable {
     static let streams = 16
 
@@ -174,7 +174,7 @@ final class Semaphore: Sendable {
 
     init(_ most: Int) { self.most = most }
 
-    /// Given back when the last reference goes.
+    /// Released with the last reference.
     final class Permit: Sendable {
         private let semaphore: Semaphore
 
@@ -202,7 +202,7 @@ final class Semaphore: Sendable {
 }
 
 extension Response {
-    /// The same answer; the permit is given back once it is written, or thrown away.
+    /// The same answer; its permit is released once it is written or dropped.
     func holding(_ permit: Semaphore.Permit) -> Response {
         var held = self
         held.body = ResponseBody(contentLength: body.contentLength) { [body] writer in

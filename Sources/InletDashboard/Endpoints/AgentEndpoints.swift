@@ -4,7 +4,7 @@ internal import InletAgent
 internal import InletCore
 internal import SystemPackage
 
-/// What the agent does now, and how: its state, its limits, its configuration, its log.
+/// The agent itself: its state, its limits, its configuration, its log.
 extension Endpoints {
     package static let status = TypedEndpoint.get("status", "What is moving, what waits, and what needs somebody.") {
         call in try await call.control.status()
@@ -70,7 +70,7 @@ extension Endpoints {
         return ConfigReport(config)
     }
 
-    /// Destinations are tried meanwhile, and folders that end are waited for.
+    /// A reload probes destinations, and waits for folders that end.
     package static let reload = TypedEndpoint.post(
         "reload", "Reads the configuration file again; a wrong one changes nothing.", within: .seconds(120)
     ) { call in ReloadReport(await call.control.agent.reload()) }
@@ -111,7 +111,7 @@ extension Endpoints {
         answerType: "text/event-stream"
     ) { call, exchange in
         let last = exchange.request.headers[.lastEventID]
-        // Without it the stream would begin now, and what came in between would be missed in silence.
+        // Without it the stream would begin now, and silently miss earlier events.
         if last != nil, last.flatMap({ Int64($0) }) == nil {
             throw APIFault.badRequest("'Last-Event-ID' is a number (seq)")
         }
@@ -168,29 +168,29 @@ extension Endpoints {
 }
 
 extension HTTPField.Name {
-    /// What a browser says of the page that asks (W3C Fetch Metadata).
+    /// The browser's description of the requesting page (W3C Fetch Metadata).
     static var fetchSite: Self { named("Sec-Fetch-Site") }
-    /// Where a reader of an event stream wants to go on (WHATWG HTML, server-sent events).
+    /// The event after which a reader of an event stream wants to continue (WHATWG HTML, server-sent events).
     static var lastEventID: Self { named("Last-Event-ID") }
     /// A header that a page of another site cannot send without asking first.
     static var mark: Self { named("X-Inlet") }
-    /// Tells a proxy to pass each piece on as it comes (nginx).
+    /// Makes a proxy pass each piece on as it arrives (nginx).
     static var buffering: Self { named("X-Accel-Buffering") }
     static var forwardedProto: Self { named("X-Forwarded-Proto") }
     static var forwardedFor: Self { named("X-Forwarded-For") }
 
-    /// For names that are known to be valid.
+    /// For names known to be valid.
     static func named(_ text: String) -> Self { Self(text) ?? .userAgent }
 }
 
-/// What `GET session` answers.
+/// The answer to `GET session`.
 struct SessionReport: Codable, Sendable, NamedSchema {
     var access: Access
     var login: LoginKind
     var version: String
 }
 
-/// What `POST login` brings. Text only in the request.
+/// The body of `POST login`. Plain text only in the request.
 struct LoginRequest: Codable, Sendable, NamedSchema {
     var secret: String
 
@@ -198,7 +198,7 @@ struct LoginRequest: Codable, Sendable, NamedSchema {
     static let notes: [String: SchemaDescription] = ["secret": "The token or the password."]
 }
 
-/// What `POST route` asks: where a file would go, whether it is there or not.
+/// The question of `POST route`: where a file would go, whether it exists or not.
 struct RouteRequest: Codable, Sendable, NamedSchema {
     var path: String
     var root: String?
@@ -211,7 +211,7 @@ struct RouteRequest: Codable, Sendable, NamedSchema {
     ]
 }
 
-/// Where it would go, and why.
+/// Where the file would go, and why.
 struct RouteResponse: Codable, Sendable, NamedSchema {
     struct Delivery: Codable, Sendable, NamedSchema {
         var destination: String
@@ -225,12 +225,12 @@ struct RouteResponse: Codable, Sendable, NamedSchema {
     var matched: Bool
     var route: String?
     var root: String?
-    /// What was looked at, a sentence for each step.
+    /// The facts examined, a sentence for each step.
     var why: [String]
     var category: String?
     var media_type: String?
     var deliveries: [Delivery]
-    /// What was taken for granted because nothing of the file was read.
+    /// The assumptions made because nothing of the file was read.
     var assumed: [String]
 
     init(_ trial: RouteDryRun) {
@@ -247,7 +247,8 @@ struct RouteResponse: Codable, Sendable, NamedSchema {
 }
 
 extension LocalControl {
-    /// The watched folder that is meant, by its name or by what is shown of it: a name that is no text is shown escaped.
+    /// The watched folder that is meant, by its name or its displayed form: a name that is not text is displayed
+    /// escaped.
     func watched(_ root: FilePath) -> FilePath {
         let known = agent.live?.watched ?? []
         if known.contains(root) { return root }
@@ -263,7 +264,7 @@ extension LocalControl {
         guard !question.path.isEmpty, !question.path.utf8.contains(0) else {
             throw APIFault.badRequest("'path' names no file")
         }
-        // No file can be called so, and each rule would look at all of it.
+        // No file can have such a name, and each rule would examine all of it.
         guard question.path.utf8.count <= Self.longestPath,
             question.path.utf8.split(separator: 0x2F).allSatisfy({ $0.count <= Self.longestName })
         else { throw APIFault.badRequest("'path' is longer than a path can be") }

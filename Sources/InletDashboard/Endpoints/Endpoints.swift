@@ -5,9 +5,9 @@ internal import InletAgent
 internal import InletCore
 internal import NIOCore
 
-/// All endpoints. A new one is one declaration in a file beside this one, and its name in `all`.
+/// All endpoints. To add one, declare it in a file beside this one, and name it in `all`.
 package enum Endpoints {
-    /// The table, in the order of the document.
+    /// The table, in the document's order.
     static let all: [Endpoint] =
         [
             status.row, jobs.row, job.row, story.row, receipts.row, route.row, batches.row, offload.row, rates.row,
@@ -36,7 +36,7 @@ package enum Endpoints {
     }
 }
 
-/// Those that more than one endpoint has, or that commands name.
+/// Parameters that several endpoints have, or that commands name.
 extension Parameter {
     package static let id = Parameter("id", .from(1, to: nil))
     package static let type = Parameter("type", .text)
@@ -51,24 +51,24 @@ extension Schema {
     static let level = Schema.word(LogSettings.Level.allCases.map(\.rawValue))
 }
 
-/// One thing that can be asked of an agent over HTTP. From the table of them the control socket and the port are served, and
-/// the document that describes both is made.
+/// One question or order to an agent over HTTP. The control socket and the port are served from the table of these, and
+/// the document that describes both is made from it.
 struct Endpoint: Sendable {
-    /// What a principal needs.
+    /// The rights that a principal needs.
     enum Need: String, Sendable {
         /// No login.
         case nothing
         case read
         case full
-        /// The control socket: never served on a port.
+        /// The control socket only: never served on a port.
         case socket
     }
 
     struct Body: Sendable {
         let schema: Schema
-        /// The keys that an object has; nil where others are passed over, or it is no object.
+        /// The keys of an object; nil where other keys are ignored, or it is not an object.
         let names: [String]?
-        /// Bytes; a larger one is refused.
+        /// In bytes; a larger body is refused.
         let limit: Int
         let isRequired: Bool
 
@@ -83,12 +83,12 @@ struct Endpoint: Sendable {
     var summary: String
     var need: Need
     var query: [Parameter] = []
-    /// What stands in the places of the path, where it is not what their names say.
+    /// The meaning of the path's places, where their names do not tell.
     var places: [String: Schema] = [:]
     var body: Body?
     var answer: Schema
     var answerType = "application/json"
-    /// Other statuses that it has an answer of the same kind for.
+    /// Other statuses with an answer of the same kind.
     var others: [Int] = []
     var serve: @Sendable (APICall, HTTPExchange) async throws -> Response
 
@@ -104,7 +104,7 @@ struct Endpoint: Sendable {
     /// For lists of jobs.
     static let largeBody = 1 << 20
 
-    /// What stands in the places of the path; nil when that is another one.
+    /// The values of the path's places; nil for another path.
     func places(of path: [Substring]) -> [(name: String, value: String)]? {
         let parts = self.path.split(separator: "/")
         guard parts.count == path.count else { return nil }
@@ -120,7 +120,7 @@ struct Endpoint: Sendable {
         return places
     }
 
-    /// The places of the path, in their order: an `id` is a number that the journal gave.
+    /// The places of the path, in their order: an `id` is a number from the journal.
     var describedPlaces: [(name: String, schema: Schema)] {
         path.split(separator: "/").filter { $0.hasPrefix("{") }.map { part in
             let name = String(part.dropFirst().dropLast())
@@ -128,8 +128,8 @@ struct Endpoint: Sendable {
         }
     }
 
-    /// What `parameters` give, as the API takes it: numbers of the query as close to what is wanted as their bounds let them be.
-    /// What stands in the path names one thing, so that no other may be asked for in its place.
+    /// The values of `parameters` for the API: numbers of the query are clamped to their bounds. A value in the path
+    /// names one thing, so it is never replaced by another.
     func given(_ parameters: KeyValuePairs<Parameter, String?>) -> [(name: String, value: String)] {
         parameters.compactMap { parameter, text in
             guard let text else { return nil }
@@ -138,7 +138,7 @@ struct Endpoint: Sendable {
         }
     }
 
-    /// Why a query is not understood. What is passed over could be what keeps an order from being carried out.
+    /// Why a query is refused. An ignored parameter could be the one that limits an order.
     func fault(in query: [(name: String, value: String)]) -> APIFault? {
         var given: Set<String> = []
         for (name, value) in query {
@@ -153,12 +153,12 @@ struct Endpoint: Sendable {
         return nil
     }
 
-    /// Why the body of an order is not understood: a key that it does not have, or any where it needs none.
+    /// Why an order's body is refused: an unknown key, or any key where none is needed.
     func fault(inBody bytes: [UInt8]) -> APIFault? {
         guard method == .post, !bytes.isEmpty, let known = body == nil ? [] : body?.names else {
             return nil
         }
-        // Decoding it says what is wrong with one that is no object.
+        // Decoding reports a body that is not an object.
         guard let object = try? JSON.decode(bytes, as: [String: AnyJSON].self) else {
             return body == nil ? .badRequest("the body is an object in JSON, or empty") : nil
         }
@@ -171,18 +171,18 @@ struct Endpoint: Sendable {
                 + (known.isEmpty ? "; nothing is asked for in it" : "; there is \(known.joined(separator: ", "))"))
     }
 
-    /// A value that is not looked at.
+    /// An ignored value.
     private struct AnyJSON: Decodable {
         init(from decoder: any Decoder) {}
     }
 }
 
-/// A text in the query of a request, or in its path.
+/// A text in a request's query or path.
 package struct Parameter: Sendable {
     let name: String
     let schema: Schema
     var note = ""
-    /// Whether it may be given several times.
+    /// Whether it may be repeated.
     var isRepeated = false
 
     init(_ name: String, _ schema: Schema, _ note: String = "", isRepeated: Bool = false) {
@@ -190,16 +190,16 @@ package struct Parameter: Sendable {
     }
 }
 
-/// An endpoint with JSON of these types: the one declaration from which it is served, described in the document, and asked
-/// for (`ControlAPI.ask`), over a socket or in this process.
+/// An endpoint with JSON of these types: the one declaration by which it is served, described in the document, and
+/// called (`ControlAPI.ask`), over a socket or in this process.
 package struct TypedEndpoint<Body: Codable & Sendable, Answer: Encodable & Sendable>: Sendable {
     let row: Endpoint
-    /// For the whole answer, over a socket.
+    /// The time for the whole answer, over a socket.
     let deadline: Duration
     let answer: @Sendable (APICall, Body) async throws -> Answer
 
-    /// - Parameter isLarge: whether the answer is one of which, on a port, only few are given at once: each is in memory until
-    ///   its reader has taken it.
+    /// - Parameter isLarge: whether the answer is large: a port gives few of these at once, since each is in memory
+    ///   until its reader has taken it.
     init(
         _ method: HTTPRequest.Method, _ path: String, _ summary: String, need: Endpoint.Need, query: [Parameter],
         places: [String: Schema] = [:], body: Endpoint.Body?, within deadline: Duration = .seconds(60),
@@ -265,7 +265,7 @@ extension TypedEndpoint {
 }
 
 extension JSON {
-    /// One line that a terminal may show as it is, members in the order of their names.
+    /// One line, safe for a terminal, with members in the order of their names.
     static func answer(_ value: some Encodable) throws -> [UInt8] { JSONString.masked(try encode(value)) }
 }
 
@@ -286,7 +286,7 @@ extension Response {
             body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
     }
 
-    /// The answer to a request that is not answered as it wants.
+    /// The answer to a refused request.
     static func fault(_ fault: APIFault) -> Response {
         var response = json(fault.body, status: fault.status)
         if let wait = fault.wait { response.headers[.retryAfter] = String(max(1, wait.components.seconds)) }

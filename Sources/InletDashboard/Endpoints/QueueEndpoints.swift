@@ -48,7 +48,7 @@ extension Endpoints {
         try await call.control.agent.journal.batches(limit: call.limit()).map { JobReport.Batch($0) }
     }
 
-    /// The `id` that stands for the batch that ended last.
+    /// The `id` of the batch that ended last.
     package static let lastBatch = "last"
 
     package static let offload = TypedEndpoint.get(
@@ -68,7 +68,7 @@ extension Endpoints {
         return OffloadReport(batch, try await journal.jobs(ofBatch: batch.id), at: .now)
     }
 
-    /// Files of a batch whose report is given on a port: it is in memory as a whole.
+    /// The most files of a batch whose report a port gives: it is in memory as a whole.
     private static let mostReported = 20_000
 
     private static func noJob(_ call: APICall) -> APIFault { .notFound("there is no job \(call.text(.id) ?? "")") }
@@ -133,7 +133,7 @@ extension Endpoints {
 
     private static func filter(_ call: APICall) throws -> FileFilter {
         var filter = FileFilter(destination: call.text(.destination), limit: call.limit())
-        // One that is left empty is no wish for all of them.
+        // An empty text does not mean all files.
         let names = call.text(state).map { $0.split(separator: ",", omittingEmptySubsequences: false) } ?? []
         filter.states = try names.map { name in
             guard let state = FileState(rawValue: String(name)) else {
@@ -158,7 +158,7 @@ extension Endpoints {
     }
 }
 
-/// Selects files of the queue: those that match every criterion that is given.
+/// Selects files of the queue: those that match every given criterion.
 package struct JobSelection: Codable, Sendable, NamedSchema {
     /// nil = any.
     package var jobs: [Int64]?
@@ -166,14 +166,14 @@ package struct JobSelection: Codable, Sendable, NamedSchema {
     package var states: [String]?
     package var destination: String?
     package var route: String?
-    /// Of the path below its root.
+    /// Matches the path below the file's root.
     package var path: String?
     package var labels: [String: String]?
     package var code: String?
-    /// Files that ended, or while they have not were admitted, so long ago at least.
+    /// Only files that ended at least this long ago; files that have not ended count by their admission.
     package var older_ms: Int64?
     package var batch: Int64?
-    /// At most so many; nil = all.
+    /// The most files; nil = all.
     package var limit: Int?
 
     static var schemaName: String { "Selection" }
@@ -184,19 +184,19 @@ package struct JobSelection: Codable, Sendable, NamedSchema {
 
     package init() {}
 
-    /// Numbers in one selection: each may lie in a stretch of the journal of its own.
+    /// The most numbers in one selection: each may need its own query of the journal.
     static let mostJobs = 10_000
 
-    /// - Throws: `PatternError` for a path that is no pattern; `APIFault` for what is out of bounds.
+    /// - Throws: `PatternError` for an invalid path pattern; `APIFault` for a value out of bounds.
     func filter(at now: WallTime) throws -> FileFilter {
         if let age = older_ms, age < 0 { throw APIFault.badRequest("'older_ms' is less than nothing") }
         if let jobs, jobs.count > Self.mostJobs {
             throw APIFault.badRequest("a selection names at most \(Self.mostJobs) jobs")
         }
-        // It is held against each file's path, which is no longer.
+        // It is compared with each file's path, which is no longer.
         if let path, path.utf8.count > 4096 { throw APIFault.badRequest("'path' is longer than a path can be") }
         let states = states ?? []
-        // Each is looked for by itself.
+        // Each is looked up separately.
         if states.count > FileState.allCases.count { throw APIFault.badRequest("a selection names each state once") }
         var filter = FileFilter(destination: destination, limit: max(0, limit ?? .max))
         filter.states = try states.map { name in
@@ -214,7 +214,7 @@ package struct JobSelection: Codable, Sendable, NamedSchema {
     }
 }
 
-/// What a command did to a selection; with `dry_run`, what it would do.
+/// The effect of an order on a selection; with `dry_run`, the effect it would have.
 package struct SelectionReport: Codable, Sendable, NamedSchema {
     /// One of the first files of the selection.
     package struct File: Codable, Sendable, NamedSchema {
@@ -230,11 +230,11 @@ package struct SelectionReport: Codable, Sendable, NamedSchema {
     package var matched: Int
     package var bytes: Int64
     package var done: Int
-    /// Of `done`: files that waited for their time, and are tried as soon as they may.
+    /// Among `done`: files that waited for their time, and are tried as soon as possible.
     package var hurried: Int
-    /// What keeps some of them.
+    /// The reasons that hold back some of them.
     package var waits_for: [String]?
-    /// Those that nothing was done to.
+    /// Files left alone.
     package var skipped: [String: Int]
     package var files: [File]
     package var dry_run: Bool

@@ -4,7 +4,7 @@ package import InletCore
 package import InletJournal
 package import SystemPackage
 
-/// Served on the control socket only, to root and the agent's own user: these read and write any file, and hand out
+/// Served only on the control socket, to root and the agent's own user: these read and write any file, and hand out
 /// credentials.
 extension Endpoints {
     package static let undo = TypedEndpoint.post(
@@ -55,7 +55,7 @@ extension Endpoints {
         "follow", "How far jobs are, in their order.", [Int64].self, need: .socket
     ) { call, jobs in try await call.control.follow(jobs) }
 
-    // Asked for by POST, because there can be many numbers; they change nothing.
+    // A POST, because there can be many numbers; it changes nothing.
     package static let proofs = TypedEndpoint.post(
         "proofs", "The proofs of what was delivered, a page at a time.", ProofRequest.self, need: .socket,
         limit: Endpoint.largeBody
@@ -78,7 +78,7 @@ extension Endpoints {
     }
 }
 
-/// What `send` posts; the paths as bytes, because names need not be text.
+/// The body that `send` posts; paths as bytes, because names need not be text.
 package struct SendOrder: Codable, Sendable, NamedSchema {
     /// Files of one request.
     static let most = 256
@@ -94,7 +94,7 @@ package struct SendOrder: Codable, Sendable, NamedSchema {
     ]
 }
 
-/// What `queue backup` posts; no path for one in the state directory.
+/// The body that `queue backup` posts; without a path the backup goes to the state directory.
 package struct BackupRequest: Codable, Sendable, NamedSchema {
     package var path: [UInt8]?
 
@@ -103,7 +103,7 @@ package struct BackupRequest: Codable, Sendable, NamedSchema {
     package init(path: FilePath?) { self.path = path?.bytes }
 }
 
-/// What `resume` posts; the path as bytes, because names need not be text, or as text.
+/// The body that `resume` posts; the path as bytes, because names need not be text, or as text.
 package struct RootOrder: Codable, Sendable, NamedSchema {
     package var path: [UInt8]?
     package var text: String?
@@ -121,7 +121,7 @@ package struct RootOrder: Codable, Sendable, NamedSchema {
     }
 }
 
-/// What asks for a token where the last one was refused. Text only in the request on the control socket.
+/// A request for a token after the last one was refused. Plain text only in the request on the control socket.
 package struct TokenRequest: Codable, Sendable, NamedSchema {
     package var refused: String
 
@@ -130,7 +130,7 @@ package struct TokenRequest: Codable, Sendable, NamedSchema {
     package init(refused: Secret) { self.refused = refused.reveal() }
 }
 
-/// A token that was asked for, or why there is none. It is text only in the answer on the control socket.
+/// A token, or the reason there is none. Plain text only in the answer on the control socket.
 package struct TokenReport: Codable, Sendable, NamedSchema {
     package var token: Secret?
     /// Why there is no token.
@@ -162,7 +162,7 @@ package struct TokenReport: Codable, Sendable, NamedSchema {
 /// A content that a destination has.
 package struct ContentReport: Codable, Sendable, NamedSchema {
     package var destination: String
-    /// Who brought it there.
+    /// The job that brought it there.
     package var job: Int64
     package var path: String
     package var key: String
@@ -181,11 +181,11 @@ extension ContentQuery: NamedSchema {
 package struct ProofRequest: Codable, Sendable, Equatable, NamedSchema {
     /// Numbers of files; empty = all.
     package var jobs: [Int64]
-    /// Milliseconds since 1970; only what arrived then or later.
+    /// Milliseconds since 1970; only deliveries that arrived then or later.
     package var since: Int64?
     package var destination: String?
     package var batch: Int64?
-    /// The delivery that the last page ended with; 0 for the first.
+    /// The last delivery of the page before; 0 for the first page.
     package var after: Int64
 
     static var schemaName: String { "ProofWish" }
@@ -209,22 +209,22 @@ package struct ProofRequest: Codable, Sendable, Equatable, NamedSchema {
 /// One page of proofs.
 package struct ProofPage: Codable, Sendable, NamedSchema {
     package var proofs: [ProofReport]
-    /// What the next page begins after; nil when this is the last one.
+    /// Where the next page begins; nil when this is the last one.
     package var next: Int64?
 
     /// Deliveries of one page.
     static let size = 200
 }
 
-/// A delivered file as the journal knows it, for comparing the destination's copy with it.
+/// The journal's record of a delivered file, to compare the destination's copy with.
 package struct ProofReport: Codable, Sendable, NamedSchema {
     package var job: Int64
     package var delivery: Int64
     package var path: String
     package var destination: String
-    /// Without what is for the journal alone; nil for one that cannot be read.
+    /// Without the journal's private parts; nil for an unreadable one.
     package var proof: Proof?
-    /// Checksums of the whole file, as it was read at admission.
+    /// Checksums of the whole file, read at admission.
     package var digests: [Digest]
 
     static let notes: [String: SchemaDescription] = [

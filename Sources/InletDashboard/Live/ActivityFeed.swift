@@ -3,16 +3,16 @@ internal import InletCore
 internal import InletLinux
 internal import Synchronization
 
-/// The newest events and the rates of the last hour, for the page and for `inlet tail`. Costs little: it listens to events that
-/// are emitted anyway, counts running transfers only when somebody asks, and keeps nothing on disk.
+/// The newest events and the rates of the last hour, for the page and for `inlet tail`. Costs little: it listens to
+/// events that are emitted anyway, counts running transfers only when asked, and keeps nothing on disk.
 package final class ActivityFeed: Sendable {
     private struct State {
         var ring: EventRing
         var rates: RateHistory
-        /// Signals of the subscribers, by a number each.
+        /// The subscribers' signals, by a number each.
         var readers: [UInt64: WakeSignal] = [:]
         var nextReader: UInt64 = 0
-        /// Counts commands that may have changed something without an event.
+        /// Counts orders that may have changed something without an event.
         var changes: UInt64 = 0
     }
 
@@ -21,7 +21,7 @@ package final class ActivityFeed: Sendable {
     /// Listens to `log` from now on.
     package init(_ log: EventLog) {
         let now = WallTime.now
-        // Numbers keep growing from one process to the next, so that a returning reader knows what is new.
+        // Numbers keep growing from one process to the next, so that a returning reader recognises new ones.
         let ring = EventRing(after: now.milliseconds * 1000)
         state = Mutex(State(ring: ring, rates: RateHistory(from: now)))
         log.listen { [weak self] in self?.hear($0) }
@@ -35,7 +35,7 @@ package final class ActivityFeed: Sendable {
         }
     }
 
-    /// Wakes the subscribers after a command that may have changed something without an event.
+    /// Wakes the subscribers after an order that may have changed something without an event.
     func noteChange() { change { $0.changes += 1 } }
 
     private func change(_ body: (inout State) -> Void) {
@@ -49,7 +49,7 @@ package final class ActivityFeed: Sendable {
     /// Grows with each `noteChange`.
     var changes: UInt64 { state.withLock { $0.changes } }
 
-    /// Counts what running deliveries have sent since the last look.
+    /// Counts the bytes that running deliveries have sent since the last look.
     func count(_ inFlight: [Transfers.RunningTransfer]) {
         let now = WallTime.now
         state.withLock { state in
@@ -76,9 +76,9 @@ package final class ActivityFeed: Sendable {
         state.withLock { $0.ring.after(seq, limit: limit) }.map { EventReport($0) }
     }
 
-    /// The newest of a level and above, oldest first; of one job if it is named.
+    /// The newest events of a level and above, oldest first; of one job if it is named.
     func newest(_ limit: Int, level: LogSettings.Level, job: Int64? = nil, before seq: Int64? = nil) -> [EventReport] {
-        // Reports are made outside of the lock: `emit` waits for it.
+        // Reports are made outside the lock: `emit` waits for it.
         let entries = state.withLock { $0.ring.before(seq) }
         var found: [EventReport] = []
         for entry in entries.reversed() {
@@ -89,7 +89,7 @@ package final class ActivityFeed: Sendable {
         return found.reversed()
     }
 
-    /// A signal that is raised when something happens, until `end` is called.
+    /// A signal that is raised at each event, until `end` is called.
     func subscribe() -> (signal: WakeSignal, end: @Sendable () -> Void) {
         let signal = WakeSignal()
         let id = state.withLock { state in
@@ -101,7 +101,7 @@ package final class ActivityFeed: Sendable {
     }
 }
 
-/// The newest events, each under a number of its own; older ones are forgotten.
+/// The newest events, each with its own number; older ones are forgotten.
 struct EventRing: Sendable {
     struct Entry: Sendable {
         var seq: Int64
@@ -112,7 +112,7 @@ struct EventRing: Sendable {
     static let most = 2000
 
     private var entries: [Entry] = []
-    /// Where the oldest is, once the ring is full.
+    /// The position of the oldest, once the ring is full.
     private var oldest = 0
     private let capacity: Int
     private(set) var last: Int64
@@ -134,18 +134,17 @@ struct EventRing: Sendable {
         }
     }
 
-    /// When the oldest that is remembered was said.
+    /// The time of the oldest event kept.
     var since: WallTime? { entries.isEmpty ? nil : entries[oldest].at }
 
-    /// Those after a number, oldest first, at most `limit`; of a number that is not remembered, and of one that never was, all
-    /// that are.
+    /// Events after a number, oldest first, at most `limit`; for an unknown or forgotten number, all of them.
     func after(_ seq: Int64, limit: Int) -> [Entry] {
         let first = last - Int64(entries.count) + 1
         let skipped = seq < first || seq > last ? 0 : Int(seq - first) + 1
         return (skipped..<min(entries.count, skipped + limit)).map { self[$0] }
     }
 
-    /// Those before a number, oldest first; nil = all.
+    /// Events before a number, oldest first; nil = all.
     func before(_ seq: Int64?) -> [Entry] {
         entries.indices.map { self[$0] }.filter { $0.seq < seq ?? .max }
     }
@@ -154,7 +153,7 @@ struct EventRing: Sendable {
     private subscript(_ index: Int) -> Entry { entries[(oldest + index) % entries.count] }
 }
 
-/// One event, as a line of the log says it, under its number.
+/// One event with its number, as in a line of the log.
 package struct EventReport: Encodable, Sendable {
     let seq: Int64
     let level: LogSettings.Level
@@ -181,7 +180,7 @@ package struct EventReport: Encodable, Sendable {
         json = .object(object)
     }
 
-    /// The job that it is about; nil for one that is about none.
+    /// Its job; nil where it concerns none.
     var job: Int64? { json["job"]?.integer }
 
     package func encode(to encoder: any Encoder) throws { try json.encode(to: encoder) }

@@ -5,8 +5,8 @@ internal import InletCore
 internal import NIOCore
 internal import ServiceLifecycle
 
-/// Sends one reader what happens (WHATWG HTML, server-sent events). A reader that accepts nothing for a minute is disconnected;
-/// one that falls behind by more than the ring holds misses the events in between.
+/// Sends events to one reader (WHATWG HTML, server-sent events). A reader that accepts nothing for a minute is
+/// disconnected; one that falls behind by more than the ring holds misses the events in between.
 struct EventStream: Sendable {
     let call: APICall
     let exchange: HTTPExchange
@@ -41,7 +41,7 @@ struct EventStream: Sendable {
             ending.set()
             signal.raise()
         }
-        // A browser that goes away is noticed at once, and not when the next thing happens.
+        // A browser that disconnects is noticed at once, and not at the next event.
         try await exchange.request.body.consumeWithInboundCloseHandler { _ in
             try await withGracefulShutdownHandler {
                 try await sendEvents(&writer, signal, until: ending)
@@ -78,7 +78,7 @@ struct EventStream: Sendable {
                 guard call.principal.isStillIn() else { return }
                 try await send("rates", Self.newest(feed.rates(inFlight)), &writer)
                 nextRates = .now.advanced(by: Self.ratePace)
-                // Changes without an event, such as a file that settles, reach the reader by this.
+                // Carries changes without an event, such as a file that settles.
                 (isChanged, changedAt) = (true, .now)
             }
             if news.count == Self.mostAtOnce { continue }

@@ -1,20 +1,21 @@
 internal import InletAgent
 internal import InletCore
 
-/// How fast bytes went to each destination in the last hour, in steps of ten seconds. How many bytes of each running delivery
-/// are counted is remembered, so that the next look counts only the rest. Pure: time is a parameter.
+/// The rate to each destination over the last hour, in steps of ten seconds. It remembers the counted bytes of each
+/// running delivery, so that the next look counts only the rest. Pure: time is a parameter.
 struct RateHistory: Sendable {
     static let step: Int64 = 10_000
     static let steps = 360
-    /// The whole ones, and the one that is now.
+    /// The complete steps, and the current one.
     private static let slots = steps + 1
 
     /// Bytes of each step by destination, at the step's number modulo their count.
     private var bytes: [String: [Int64]] = [:]
-    /// The newest step that there is a place for.
+    /// The newest step with a place.
     private var newest: Int64
 
-    /// By delivery. `counted` is nil until the first look at one that goes on with what an earlier process or try sent.
+    /// By delivery. `counted` is nil until the first look at a delivery that continues an earlier process's or
+    /// attempt's work.
     private var records: [Int64: (counted: Int64?, size: Int64, at: WallTime)] = [:]
     /// Many times what can run at once.
     private static let mostRecords = 10_000

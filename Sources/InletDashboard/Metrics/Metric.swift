@@ -3,7 +3,7 @@ internal import InletCore
 // length: one switch over all metrics, so that one without a meaning does not compile
 /// Every metric of `/metrics`, once and in the page's order: the raw value is its name, which is never changed.
 ///
-/// Seconds and bytes as Prometheus has them; what ends in `_total` counts from the agent's start.
+/// Seconds and bytes, as Prometheus expects; names that end in `_total` count from the agent's start.
 enum Metric: String, CaseIterable, Sendable {
     case info = "inlet_info"
     case startTime = "inlet_start_time_seconds"
@@ -55,7 +55,7 @@ enum Metric: String, CaseIterable, Sendable {
     /// The names of its series' labels, in their order.
     var labels: [String] { meaning.labels }
 
-    /// What it says, in one line.
+    /// Its meaning in one line.
     var help: String { meaning.help }
 
     private var meaning: (labels: [String], help: String) {
@@ -117,8 +117,8 @@ enum Metric: String, CaseIterable, Sendable {
     }
 }
 
-/// Metrics in the text format that Prometheus reads (exposition format 0.0.4): families in the order of `Metric`, series in the
-/// order of their labels, so that two pages differ only in what has changed.
+/// Metrics in the text format that Prometheus reads (exposition format 0.0.4). Families have the order of `Metric`,
+/// series the order of their labels, so that two pages differ only in what has changed.
 struct PrometheusText {
     /// Names and values, in the order in which they are written.
     typealias Labels = [(name: String, value: String)]
@@ -181,7 +181,7 @@ struct PrometheusText {
         return "{" + labels.map { "\($0.name)=\"\(escape($0.value, quotes: true))\"" }.joined(separator: ",") + "}"
     }
 
-    /// As Go's ParseFloat reads it, which knows other words than Swift for what is no number.
+    /// As Go's ParseFloat reads it, which uses other words than Swift for infinities and NaN.
     static func format(_ value: Double) -> String {
         if value.isNaN { return "NaN" }
         if value.isInfinite { return value < 0 ? "-Inf" : "+Inf" }

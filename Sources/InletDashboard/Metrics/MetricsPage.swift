@@ -3,7 +3,7 @@ internal import InletCore
 internal import InletJournal
 internal import InletLinux
 
-/// What `/metrics` answers. The journal keeps its sums, so that a page costs the same with a million files as with none.
+/// The answer of `/metrics`. The journal keeps its sums, so a page costs the same with a million files as with none.
 package struct MetricsPage: Sendable {
     private let agent: AgentControl
     private let tally: MetricsCollector?
@@ -11,7 +11,7 @@ package struct MetricsPage: Sendable {
     /// The media type of `text`.
     package static let contentType = PrometheusText.contentType
 
-    /// - Parameter tally: nil takes that of the agent; a page of a journal without an agent has only gauges.
+    /// - Parameter tally: nil uses the agent's; a page of a journal without an agent has only gauges.
     package init(_ agent: AgentControl, tally: MetricsCollector? = nil) {
         self.agent = agent
         self.tally = tally ?? agent.live?.tally
@@ -66,7 +66,7 @@ package struct MetricsPage: Sendable {
         }
     }
 
-    /// Those of the process that makes the page: the agent's.
+    /// The metrics of the process that makes the page: the agent's.
     private func addProcess(_ figures: ProcessUsage, to page: inout PrometheusText) {
         if let bytes = figures.residentBytes { page.add(.residentMemory, .whole(bytes)) }
         if let count = figures.openDescriptors { page.add(.openDescriptors, count) }
@@ -75,7 +75,7 @@ package struct MetricsPage: Sendable {
 
     // MARK: - What only a running agent has to say
 
-    /// What is always there, be it 0: a series that begins with its first event shows no increase by it.
+    /// Series that always exist, even at 0: a series that begins with its first event shows no increase for it.
     private static let usualEnds: Set<FileState> = [.delivered, .failed, .expired, .rejected]
     private static let usualOutcomes: Set<FileState> = [.delivered, .failed, .expired]
 
@@ -133,11 +133,11 @@ package struct MetricsPage: Sendable {
     }
 
     func addRoots(_ roots: [RootStatus], to page: inout PrometheusText) {
-        // A card that is in two slots, or that comes while it goes, is one series all the same.
+        // A card in two slots, or one that arrives while it leaves, is still one series.
         let roots = Dictionary(roots.map { ($0.root.display, $0) }) { _, last in last }
         for (path, status) in roots {
             let label = [(name: "root", value: path)]
-            // One that is being listed is there; before it was entered that is not known.
+            // A folder that is being listed counts as there; before that it is unknown.
             page.add(.rootUp, status.state == .watching || (status.state == .starting && status.mode != nil), label)
             page.add(.settling, status.settling, label)
             page.add(.watches, status.watches, label)

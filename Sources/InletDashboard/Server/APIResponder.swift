@@ -2,7 +2,7 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import NIOCore
 
-/// An answer, and whether the connection must end after it because a part of the request was not read.
+/// An answer, and whether the connection must end after it because part of the request was not read.
 struct Reply: Sendable {
     var response: Response
     var closes = false
@@ -13,7 +13,7 @@ struct APIResponder: Sendable {
     let context: APIContext
     let table: [Endpoint]
 
-    /// - Parameter admit: whether the principal may have what the endpoint gives; throws `APIFault`.
+    /// - Parameter admit: checks whether the principal may use the endpoint; throws `APIFault`.
     func respond(
         to request: Request, from principal: Principal, _ deadline: ConnectionDeadline,
         admit: (Endpoint) throws -> Void = { _ in }
@@ -31,14 +31,14 @@ struct APIResponder: Sendable {
         }
         let body: [UInt8]
         do {
-            // Where none is needed, a small one does no harm.
+            // Where no body is needed, a small one does no harm.
             body = try await request.wholeBody(upTo: endpoint.body?.limit ?? 1024, deadline)
         } catch {
             return Reply(response: .fault(error), closes: true)
         }
         if let fault = endpoint.fault(inBody: body) { return Reply(response: .fault(fault)) }
         let call = APICall(context: context, principal: principal, parameters: places + query)
-        // A command that fails may have done a part of its work.
+        // An order that fails may have done part of its work.
         defer { if [.full, .socket].contains(endpoint.need) { context.feed?.noteChange() } }
         do {
             let response = try await endpoint.serve(
@@ -51,7 +51,7 @@ struct APIResponder: Sendable {
 }
 
 extension Response {
-    /// The same answer, for those who ask for its head.
+    /// The same answer without its body, for HEAD.
     var withoutBody: Response {
         var head = Response(status: status, headers: headers)
         head.headers[.contentLength] = body.contentLength.map(String.init)
@@ -60,21 +60,21 @@ extension Response {
 }
 
 extension Request {
-    /// So much of a body that is too large is read and dropped, so that the client can read the refusal before the connection
-    /// ends.
+    /// The most of an oversized body that is read and dropped, so that the client can read the refusal before the
+    /// connection ends.
     private static let mostDrained = 4 << 20
 
-    /// Whether there is anything behind the head.
+    /// Whether anything follows the head.
     private var announcesBody: Bool {
         headers[.transferEncoding] != nil || headers[.contentLength].map { $0 != "0" } ?? false
     }
 
-    /// The answer to a request of which nothing behind the head was read. If more was announced than comes at once, the
-    /// connection ends after it: a refused client could send for ever, and keep a connection for so long.
+    /// The answer to a request of which only the head was read. If more was announced than arrives at once, the
+    /// connection ends after it: a refused client could otherwise send for ever.
     func refuse(_ response: Response, _ deadline: ConnectionDeadline) async -> Reply {
         guard announcesBody else { return Reply(response: response) }
-        // Who asks first whether he may send has not sent it (RFC 9110, 10.1.1).
-        // Whatever ends it, what was not read ends the connection.
+        // A client that asks before sending has not sent anything (RFC 9110, 10.1.1). Unread bytes end the connection
+        // in any case.
         let isRead = headers[.expect] == nil ? (try? await drain(deadline)) ?? false : false
         return Reply(response: response, closes: !isRead)
     }
@@ -91,7 +91,7 @@ extension Request {
         return true
     }
 
-    /// - Throws: for a body that is too large, or that is not as its head and its own frame say: the connection must end.
+    /// - Throws: for a body that is too large, or that contradicts its head or framing: the connection must end.
     func wholeBody(upTo limit: Int, _ deadline: ConnectionDeadline) async throws(APIFault) -> [UInt8] {
         guard announcesBody else { return [] }
         let alarm = deadline.begin(deadline.reading)

@@ -5,8 +5,9 @@ internal import InletAgent
 internal import InletCore
 internal import Synchronization
 
-/// Tells who sends a request to the port, and holds the login sessions. The rules are in `RequestFilter`, `Credentials`,
-/// `LoginThrottle` and `LoginSessions`; sessions and failed tries are forgotten when the process ends.
+/// Identifies the sender of a request to the port, and holds the login sessions. The rules are in `RequestFilter`,
+/// `Credentials`, `LoginThrottle` and `LoginSessions`; sessions and failed attempts are forgotten when the process
+/// ends.
 final class Authenticator: Sendable {
     let filter: RequestFilter
     private let credentials: Credentials
@@ -22,7 +23,7 @@ final class Authenticator: Sendable {
         self.log = log
     }
 
-    /// Who asks. A wrong token is a wrong try.
+    /// The sender. A wrong token counts as a failed attempt.
     ///
     /// - Throws: `APIFault` where there were too many of these.
     func principal(_ request: Request, from peer: String?) throws(APIFault) -> Principal {
@@ -56,16 +57,16 @@ final class Authenticator: Sendable {
     private func access(by secret: String, asToken: Bool, _ address: String) throws(APIFault) -> Access {
         let network = IPAddress(address)?.network ?? []
         if let wait = throttle.withLock({ $0.wait(network, at: .now) }) {
-            // Wrong tries must not keep out the programs of the same address. Only a token that cannot be guessed is looked at
-            // meanwhile: for passwords and short tokens that would be a way around the wait.
+            // Failed attempts must not keep out programs at the same address. Only a token that cannot be guessed is
+            // checked meanwhile: for passwords and short tokens that would be a way around the wait.
             guard let access = credentials.access(secret, asToken: asToken, ifUnguessable: true) else {
                 throw Self.tooMany(wait)
             }
             return access
         }
         if let access = credentials.access(secret, asToken: asToken) {
-            // Programs that know a token, and readers, share addresses with others: only a person who logs in with the
-            // whole secret makes its wrong tries good.
+            // Programs with a token, and readers, share addresses with others: only a login with the full secret clears
+            // an address's failed attempts.
             if access == .full, !asToken { throttle.withLock { $0.succeeded(network) } }
             return access
         }
@@ -94,7 +95,7 @@ final class Authenticator: Sendable {
         return mine.map { String($0.dropFirst(LoginSessions.cookieName.count + 1)) }
     }
 
-    /// Who it comes from: what a proxy of this machine says of that, where one is configured.
+    /// The client's address: as a proxy on this machine reports it, where one is configured.
     private func address(_ request: Request, _ peer: String?) -> String {
         guard believesProxy, Self.isLoopback(peer), let list = request.headers[HTTPField.Name.forwardedFor],
             let last = list.split(separator: ",").last.map({ $0.filter { $0 != " " } }), IPAddress(last) != nil
@@ -105,11 +106,11 @@ final class Authenticator: Sendable {
     private static func isLoopback(_ peer: String?) -> Bool { peer.flatMap { IPAddress($0) }?.isLoopback ?? false }
 }
 
-/// What a principal may do.
+/// A principal's rights.
 enum Access: String, Codable, Sendable, CaseIterable, SchemaSample, Comparable {
-    /// Nothing but log in.
+    /// May only log in.
     case none
-    /// Look, and change nothing.
+    /// May look, and change nothing.
     case read
     case full
 
@@ -118,7 +119,7 @@ enum Access: String, Codable, Sendable, CaseIterable, SchemaSample, Comparable {
     }
 }
 
-/// What is asked of those who want in.
+/// The ways to log in.
 enum LoginKind: String, Codable, Sendable, CaseIterable, SchemaSample {
     /// Nothing.
     case none
@@ -127,15 +128,15 @@ enum LoginKind: String, Codable, Sendable, CaseIterable, SchemaSample {
     case either
 }
 
-/// The token, the password and the reader's token. What is compared are keyed hashes, and always all of them: how long that
-/// takes says nothing.
+/// The token, the password and the reader's token. Keyed hashes are compared, and always all of them, so that the time
+/// reveals nothing.
 struct Credentials: Sendable {
-    /// Characters of a token that is too long to be found by trying, however fast: as `openssl rand -hex 16` makes them, and
-    /// some shorter ones.
+    /// The length of a token that no guessing finds, however fast: as `openssl rand -hex 16` makes them, and some
+    /// shorter ones.
     static let unguessable = 24
 
     private let key = MessageCode(key: [UInt8].unforeseeable(32))
-    /// `isToken`: whether programs send it with each request; a password is for logging in only.
+    /// `isToken`: whether programs send it with each request; a password only logs in.
     private let known: [(hash: [UInt8], access: Access, isToken: Bool, isUnguessable: Bool)]
     let login: LoginKind
 
@@ -152,7 +153,7 @@ struct Credentials: Sendable {
             ? .none : settings.password == nil ? .token : settings.token == nil ? .password : .either
     }
 
-    /// What a secret opens; nil for one that is none.
+    /// The rights that a secret grants; nil for a wrong one.
     ///
     /// - Parameter ifUnguessable: nil also for one that might be guessed.
     func access(_ secret: String, asToken: Bool, ifUnguessable: Bool = false) -> Access? {
@@ -167,7 +168,7 @@ struct Credentials: Sendable {
         return found
     }
 
-    /// A new cookie, and what is remembered of it.
+    /// A new cookie, and the record kept of it.
     static func newCookie() -> (text: String, id: [UInt8]) {
         let text = [UInt8].unforeseeable(32).hex
         return (text, id(of: text))
@@ -181,9 +182,9 @@ struct LoginSessions: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     static let cookieName = "inlet_session"
-    /// Since its last request.
+    /// The time since its last request.
     static let life = Duration.seconds(12 * 3600)
-    /// The one that was used longest ago gives way.
+    /// The least recently used one is dropped.
     static let most = 64
 
     private var records: [[UInt8]: (access: Access, used: Instant)] = [:]
@@ -196,7 +197,7 @@ struct LoginSessions: Sendable {
         records[id] = (access, now)
     }
 
-    /// nil for one that there is not, or not any more; a session that is asked for lives on.
+    /// nil for an unknown or expired session; using one extends it.
     mutating func access(of id: [UInt8], at now: Instant) -> Access? {
         guard let record = records[id] else { return nil }
         guard record.used.advanced(by: Self.life) > now else {
@@ -210,28 +211,28 @@ struct LoginSessions: Sendable {
     mutating func close(_ id: [UInt8]) { records[id] = nil }
 }
 
-/// Keeps people from guessing: after some wrong tries an address has to wait, each time longer, and after many from anywhere
-/// everybody has. Pure: time is a parameter.
+/// Slows down guessing: after some failed attempts an address has to wait, each time longer, and after many from
+/// anywhere everybody has. Pure: time is a parameter.
 struct LoginThrottle: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// Wrong tries of one address that cost nothing.
+    /// Failed attempts of one address that cost nothing.
     static let free = 5
     static let firstWait = Duration.seconds(30)
     static let longestWait = Duration.seconds(15 * 60)
-    /// An address of which no wrong one came for so long is forgotten.
+    /// An address without failed attempts for this long is forgotten.
     static let memory = Duration.seconds(3600)
-    /// Wrong tries of all together within `span`.
+    /// Failed attempts of all addresses together within `span`.
     static let freeTogether = 60
     static let span = Duration.seconds(60)
-    /// Addresses that are remembered; the one that tried longest ago gives way.
+    /// The most addresses remembered; the least recent one is dropped.
     static let most = 1000
 
     private var records: [[UInt8]: (failures: Int, last: Instant, until: Instant)] = [:]
     private var together = 0
     private var spanBegan: Instant?
 
-    /// Whether the next try of `network` has to wait; nil = it has not.
+    /// How long the next attempt of `network` has to wait; nil = it need not.
     mutating func wait(_ network: [UInt8], at now: Instant) -> Duration? {
         if let until = records[network]?.until, until > now { return now.duration(to: until) }
         guard let began = spanBegan else { return nil }
@@ -240,7 +241,8 @@ struct LoginThrottle: Sendable {
         return together >= Self.freeTogether ? now.duration(to: end) : nil
     }
 
-    /// A wrong try. - Returns: how long its address has to wait from now on, or everybody; nil = nobody has.
+    /// Records a failed attempt. - Returns: how long its address, or everybody, has to wait from now on; nil = not at
+    /// all.
     mutating func failed(_ network: [UInt8], at now: Instant) -> (wait: Duration, isForAll: Bool)? {
         if let began = spanBegan, now >= began.advanced(by: Self.span) { (together, spanBegan) = (0, nil) }
         spanBegan = spanBegan ?? now

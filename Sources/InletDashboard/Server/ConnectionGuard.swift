@@ -28,8 +28,8 @@ final class ConnectionLimiter: Sendable {
     }
 }
 
-/// Counts a connection, closes it when its address has too many, and adds the filters for its requests. One is made for each
-/// connection.
+/// Counts a connection, closes it when its address has too many, and adds the filters for its requests. One instance
+/// for each connection.
 final class ConnectionGuard: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = Never
 
@@ -49,7 +49,7 @@ final class ConnectionGuard: ChannelInboundHandler, RemovableChannelHandler {
             let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
             try pipeline.addHandler(TargetHostFilter(), position: .after(decoder))
         } catch {
-            // Nothing comes in unjudged.
+            // Nothing arrives unfiltered.
             return context.close(promise: nil)
         }
         if context.channel.isActive { enter(context) }
@@ -72,14 +72,14 @@ final class ConnectionGuard: ChannelInboundHandler, RemovableChannelHandler {
 @available(*, unavailable)
 extension ConnectionGuard: Sendable {}
 
-/// Refuses HTTP/1.0 where no secret is set. No browser and hardly a program speaks it, but nginx as a proxy does by default,
-/// without a header that gives it away, and behind it the whole network would have full access. One is made for each
-/// connection, before what reads HTTP.
+/// Refuses HTTP/1.0 where no secret is set. No browser and hardly any program speaks it, but nginx as a proxy does by
+/// default, without a header that reveals it. Behind such a proxy the whole network would have full access. One
+/// instance for each connection, before the HTTP decoder.
 final class OldProtocolFilter: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// What has come of the first line; nil once that is complete.
+    /// The part of the first line that has arrived; nil once it is complete.
     private var line: [UInt8]? = []
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -94,10 +94,10 @@ final class OldProtocolFilter: ChannelInboundHandler, RemovableChannelHandler {
         context.fireChannelRead(data)
     }
 
-    /// Bytes of a line that is looked at: as much as a whole head may have.
+    /// The most bytes of a line examined: as much as a whole head may have.
     private static let longest = 16 << 10
 
-    /// Watchers of all ages may ask whether we live.
+    /// Health checks may use any version.
     static func isRefused(_ line: some Collection<UInt8>) -> Bool {
         let words = String(decoding: line, as: UTF8.self).split { $0 == " " || $0.isNewline }
         guard words.count == 3, words[2] == "HTTP/1.0" else { return false }
@@ -126,8 +126,8 @@ final class OldProtocolFilter: ChannelInboundHandler, RemovableChannelHandler {
 @available(*, unavailable)
 extension OldProtocolFilter: Sendable {}
 
-/// Makes the host in a request's target (`GET http://host/path HTTP/1.1`; RFC 9112, 3.2.2) count like the header's: a proxy in
-/// between goes by it, and what reads requests after this drops it. One is made for each connection.
+/// Makes the host in a request's target (`GET http://host/path HTTP/1.1`; RFC 9112, 3.2.2) count like the header's. A
+/// proxy in between routes by it, and the decoder behind this drops it. One instance for each connection.
 final class TargetHostFilter: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -137,7 +137,8 @@ final class TargetHostFilter: ChannelInboundHandler, RemovableChannelHandler {
         context.fireChannelRead(wrapInboundOut(.head(Self.judged(head))))
     }
 
-    /// The same request for its path alone where target and header agree; otherwise one with two hosts, which is refused.
+    /// The same request with only its path where target and header agree; otherwise one with two hosts, which is
+    /// refused.
     static func judged(_ head: HTTPRequestHead) -> HTTPRequestHead {
         if head.uri.hasPrefix("/") || head.uri == "*" || head.method == .CONNECT { return head }
         var head = head

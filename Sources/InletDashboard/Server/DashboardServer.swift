@@ -9,8 +9,8 @@ internal import NIOCore
 internal import ServiceLifecycle
 internal import Synchronization
 
-/// Serves the page and the API on a port: the page's files to everybody, the API to those who may. A port that cannot be had
-/// stops nothing: it is tried again until it can.
+/// Serves the page and the API on a port: the page's files to everybody, the API to those with rights. An unavailable
+/// port stops nothing: it is tried again until it works.
 package struct DashboardServer: Service {
     private static let firstWait = Duration.seconds(1)
     private static let longestWait = Duration.seconds(60)
@@ -18,8 +18,8 @@ package struct DashboardServer: Service {
     private let listen: ListenAddress
     private let responder: APIResponder
     private let authenticator: Authenticator
-    /// The page's files, which the program holds (`Sources/InletWeb/page`), by path: `/` for the page itself, `/assets/NAME` for all
-    /// others.
+    /// The page's files, embedded in the program (`Sources/InletWeb/page`), by path: `/` for the page itself,
+    /// `/assets/NAME` for all others.
     private let files = Self.pageFiles()
     private let bounds: ServerBounds
     private let status: DashboardStatus
@@ -39,7 +39,7 @@ package struct DashboardServer: Service {
         self.log = log
     }
 
-    /// Where it is reached from this machine's networks.
+    /// Its addresses on this machine's networks.
     package static func url(_ listen: ListenAddress, port: Int? = nil) -> String {
         let host = listen.address?.isUnspecified == true ? ProcessSetup.hostName : listen.host
         return "http://\(ListenAddress(host: host, port: port ?? listen.port).text)/"
@@ -56,7 +56,7 @@ package struct DashboardServer: Service {
                 if status.fails(reason) { log.emit(.dashboardFailed(address: listen.text, reason: reason)) }
             }
             let pause = wait
-            // It fails only when the service is to end, which the loop asks next.
+            // It fails only when the service must end, which the loop checks next.
             try? await cancelWhenGracefulShutdown { try await Task.sleep(for: pause) }
             wait = min(wait * 2, Self.longestWait)
         }
@@ -80,7 +80,7 @@ package struct DashboardServer: Service {
 
     /// Bytes of a path with its query.
     private static let longestPath = 8 << 10
-    /// What watchers ask by whatever address they know.
+    /// Health checks reach these under any host name.
     private static let openToAllHosts: Set<String> = ["/healthz", "/readyz"]
 
     private func respond(
@@ -104,7 +104,7 @@ package struct DashboardServer: Service {
         }
         if let response = file(for: request) { return await request.refuse(response, deadline) }
         let principal: Principal
-        // A liveness check needs no secret; under another host's name none is looked at.
+        // A liveness check needs no secret; under another host's name no secret is examined.
         if hostFault != nil || request.uri.path == "/healthz" {
             principal = Principal(access: .none, name: "dashboard")
         } else {
@@ -137,7 +137,7 @@ package struct DashboardServer: Service {
         return files
     }
 
-    /// A file of the page, or 304 when the `ETag` matches; nil for a path that is none of theirs.
+    /// A file of the page, or 304 when the `ETag` matches; nil for another path.
     private func file(for request: Request) -> Response? {
         guard let file = files[request.uri.path] else { return nil }
         guard request.method == .get || request.method == .head else {
@@ -152,7 +152,7 @@ package struct DashboardServer: Service {
         return request.method == .head ? response.withoutBody : response
     }
 
-    /// The page loads nothing from other hosts, and is shown in no other page's frame.
+    /// The page loads nothing from other hosts, and appears in no other page's frame.
     private static let alwaysSent: [HTTPField] = [
         HTTPField(
             name: .contentSecurityPolicy,
@@ -171,7 +171,7 @@ package struct DashboardServer: Service {
     ]
 }
 
-/// Where the page and the API listen, and if they cannot, why.
+/// Where the page and the API listen, or why they cannot.
 package struct DashboardReport: Codable, Sendable, Equatable, NamedSchema {
     package enum State: String, Codable, Sendable, CaseIterable, SchemaSample {
         case starting
@@ -195,7 +195,7 @@ package final class DashboardStatus: Sendable {
 
     func listens(at url: String) { report.withLock { $0 = DashboardReport(url: url, state: .listening) } }
 
-    /// - Returns: whether that is news.
+    /// - Returns: whether it changed.
     func fails(_ reason: String) -> Bool {
         report.withLock { report in
             defer { (report.state, report.error) = (.failing, reason) }

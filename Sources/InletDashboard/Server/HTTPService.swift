@@ -7,11 +7,11 @@ internal import NIOPosix
 internal import ServiceLifecycle
 internal import SystemPackage
 
-/// How much a server takes, of all clients together and of each: for a few people and programs, on small machines.
+/// The limits of a server, for all clients together and for each: for a few people and programs, on small machines.
 package struct ServerBounds: Sendable {
     /// Connections at once; others wait to be accepted.
     var connections = 64
-    /// On a port, those of them from one address; more are closed.
+    /// On a port, the connections of one address; more are closed.
     var connectionsOfOne = 24
     /// Connections that wait to be accepted.
     var backlog = 128
@@ -19,18 +19,18 @@ package struct ServerBounds: Sendable {
     var largeAnswers = 2
     /// Bytes of a request's head.
     var head = 16 << 10
-    /// For a connection on which nothing is asked, and for a request's head.
+    /// The time for an idle connection, and for a request's head.
     var idle = Duration.seconds(30)
-    /// For a request's body, once its head is there.
+    /// The time for a request's body after its head.
     var reading = Duration.seconds(20)
-    /// For an answer, or for one piece of a stream.
+    /// The time for an answer, or for one piece of a stream.
     var writing = Duration.seconds(60)
 
     package init() {}
 }
 
-/// Ends a connection whose other end takes too long: to say what it wants, or to take what it is told. A timer exists only
-/// while something is waited for.
+/// Ends a connection whose other end takes too long to send its request, or to read the answer. A timer exists only
+/// while something is awaited.
 struct ConnectionDeadline: Sendable {
     let channel: any Channel
     /// See `ServerBounds`.
@@ -42,8 +42,8 @@ struct ConnectionDeadline: Sendable {
     }
 }
 
-/// Answers HTTP/1.1 at an address. Not Hummingbird's Application: that wakes up every second to keep a date for a header that
-/// nobody reads here.
+/// Answers HTTP/1.1 at an address. Not Hummingbird's Application: that wakes up every second to maintain a date header
+/// that nobody reads here.
 ///
 /// - Parameters:
 ///   - guards: made for each connection.
@@ -68,7 +68,7 @@ func httpService(
         let deadline = ConnectionDeadline(
             channel: channel, reading: .init(bounds.reading), writing: .init(bounds.writing))
         let reply = await answer(request, deadline)
-        // A stream looks after each of its pieces.
+        // A stream checks after each of its pieces.
         let alarm = reply.response.body.contentLength == nil ? nil : deadline.begin(deadline.writing)
         defer { alarm?.cancel() }
         try await writer.write(response: reply.response.head, body: reply.response.body)
@@ -78,7 +78,7 @@ func httpService(
     }
 }
 
-/// Why a port cannot be had, and what to do about it.
+/// Why a port is not available, and the remedy.
 package struct ListenFault: Sendable {
     package let reason: String
     package let remedy: String?
@@ -109,14 +109,14 @@ package struct ListenFault: Sendable {
             }
     }
 
-    /// Listens there for a moment, as the dashboard would; nil when that can be had.
+    /// Listens there for a moment, as the dashboard would; nil when that works.
     package static func of(_ listen: ListenAddress) async -> ListenFault? {
         do {
-            // What has just been left may be had again, as by the server.
+            // An address that was just released may be reused, as by the server.
             let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
                 .bind(host: listen.bindHost, port: listen.port).get()
-            // It could be had, which is all that was asked.
+            // It worked, which was the question.
             try? await channel.close()
             return nil
         } catch {

@@ -7,7 +7,7 @@ struct RequestFilter: Sendable {
     let listen: ListenAddress
     /// In lower case.
     let hosts: [String]
-    /// Whether everybody who reaches the port may do everything.
+    /// Whether everybody who reaches the port has full access.
     let isOpen: Bool
 
     init(_ settings: DashboardSettings) {
@@ -27,8 +27,8 @@ struct RequestFilter: Sendable {
             return nil
         }
         if let address = IPAddress(name) {
-            // An address, unlike a name, cannot be pointed elsewhere; on which of its addresses the machine was reached does
-            // not matter.
+            // An address, unlike a name, cannot be redirected. Which of the machine's addresses was used does not
+            // matter.
             if address.isLoopback || address == listen.address || listen.address?.isUnspecified == true { return nil }
         }
         return APIFault(
@@ -45,8 +45,8 @@ struct RequestFilter: Sendable {
         )
     }
 
-    /// What changes something must come from our own page, or from a program that knows the token. What is read, other sites'
-    /// pages could not see; but they could keep others out.
+    /// A request that changes something must come from our own page, or from a program with the token. Other sites'
+    /// pages cannot see answers to reads; but they could keep others out.
     func crossFault(_ head: HTTPRequest) -> APIFault? {
         if let site = head.headerFields[.fetchSite], site != "same-origin", site != "none" {
             return Self.csrf("it comes from another site's page")
@@ -72,7 +72,7 @@ struct RequestFilter: Sendable {
 
     private static func csrf(_ why: String) -> APIFault { APIFault(403, "csrf", "refused: \(why)") }
 
-    /// Why somebody with `access` may not use an endpoint; nil where they may.
+    /// Why `access` does not suffice for an endpoint; nil where it does.
     static func accessFault(_ access: Access, _ need: Endpoint.Need) -> APIFault? {
         switch need {
         case .nothing: nil
@@ -86,7 +86,8 @@ struct RequestFilter: Sendable {
         }
     }
 
-    /// Without its port, an IPv6 address without brackets; nil where more follows: who stands in between may go by that.
+    /// The host without its port, an IPv6 address without brackets; nil where more follows, since a proxy in between
+    /// may use that part.
     private static func name(of host: String) -> String? {
         guard let parts = host.wholeMatch(of: /(?:\[([0-9a-f:.%]+)\]|([^\[\]:,@ \t]+))(?::([0-9]*))?/),
             let name = parts.1 ?? parts.2
@@ -97,13 +98,13 @@ struct RequestFilter: Sendable {
 }
 
 extension HTTPRequest {
-    /// The header, or what stands for it in HTTP/2; where there are more, who stands in between may have gone by another one
-    /// (RFC 9112, 3.2).
+    /// The host header, or its equivalent in HTTP/2; with several, a proxy in between may have used another (RFC 9112,
+    /// 3.2).
     fileprivate var hosts: [String] { (authority.map { [$0] } ?? []) + headerFields[values: .host] }
 
     fileprivate var mark: String? { headerFields[.mark] }
 
-    /// A token that came with the request; a page of another site cannot add one.
+    /// A token sent with the request; a page of another site cannot add one.
     var bearer: String? {
         guard let text = headerFields[.authorization], text.lowercased().hasPrefix("bearer ") else { return nil }
         return String(text.dropFirst(7)).trimmingSpaces
