@@ -90,7 +90,7 @@ import Testing
         for command in [["send", secret.string], ["queue", "backup", copy.string]] {
             let refused = try Self.start(command, place)
             #expect(try await refused.ending() == .code(1), "\(command): \(refused.errors)")
-            #expect(refused.errors.contains("for root and the user that the agent runs as"), "\(refused.errors)")
+            #expect(refused.errors.contains("only root and the agent's own user may do this"), "\(refused.errors)")
         }
         #expect(agent.lines("job.admitted").isEmpty && !FileManager.default.fileExists(atPath: copy.string))
         #expect(try await agent.stop() == .code(0))

@@ -45,7 +45,7 @@ import Testing
         let failure = try #require(
             throws: ControlClient.Failure.self
         ) { let _: CommandReport = try ControlClient.value(of: Array("{}".utf8)) }
-        #expect(failure.description.contains("are both of one version?") && !failure.isSilence)
+        #expect(failure.description.contains("check that both have the same version") && !failure.isSilence)
     }
 
     @Test(

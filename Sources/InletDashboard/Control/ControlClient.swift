@@ -81,7 +81,7 @@ package struct ControlClient: ControlAPI {
             if response.status == 403, let why {
                 throw Failure(description: "the running agent refuses: \(why)", isRefusal: true)
             }
-            let words = why.map { ": \(DisplayText.escape($0))" } ?? "; are both of one version?"
+            let words = why.map { ": \(DisplayText.escape($0))" } ?? "; check that both have the same version"
             throw Failure(
                 description: "the running agent answered with \(response.status)\(words)",
                 isMissing: response.status == 404)
@@ -95,7 +95,8 @@ package struct ControlClient: ControlAPI {
             return try JSON.decode(body)
         } catch {
             throw Failure(
-                description: "the running agent's answer cannot be read; are both of one version? (\(error))")
+                description:
+                    "the running agent's answer cannot be read; check that both have the same version (\(error))")
         }
     }
 
@@ -139,7 +140,7 @@ package struct ControlClient: ControlAPI {
     }
 
     private static let silentLog = Failure(
-        description: "the running agent does not tell its log; are both of one version?")
+        description: "the running agent does not share its log; check that both have the same version")
 
     /// A stream ends with its agent; ten years equal no limit.
     private static let streamLife = Duration.seconds(315_360_000)

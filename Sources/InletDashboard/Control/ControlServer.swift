@@ -61,11 +61,11 @@ package struct ControlServer: Service {
     ///
     /// - Parameter owner: the agent's user.
     static func fault(_ peer: PeerCredentials?, _ need: Endpoint.Need, owner: UInt32) -> APIFault? {
-        guard let peer else { return APIFault(403, "peer", "the kernel does not say who asks") }
+        guard let peer else { return APIFault(403, "peer", "the kernel does not identify the caller") }
         guard need == .socket, peer.user != 0, peer.user != owner else { return nil }
         return APIFault(
             403, "owner",
-            "this is for root and the user that the agent runs as (uid \(owner)), and not for uid \(peer.user): run the command with sudo, or put files into a watched folder"
+            "only root and the agent's own user may do this (uid \(owner)), and not for uid \(peer.user): run the command with sudo, or put files into a watched folder"
         )
     }
 }

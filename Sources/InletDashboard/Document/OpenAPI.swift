@@ -16,7 +16,7 @@ extension Endpoints {
             "info": .object([
                 "title": .string("Inlet"), "version": .string(version),
                 "description": .string(
-                    "The API of a running agent. Operations with x-inlet-need 'socket' are served on its control socket only; there, no login is needed. A query parameter or a key of a body that is not described, and a parameter that is not as it is described, are refused with 400."
+                    "The API of a running agent. Operations with x-inlet-need 'socket' are served on its control socket only; there, no login is needed. Unknown query parameters and body keys, and invalid values, are refused with 400."
                 ),
             ]),
             "servers": .array([.object(["url": .string("/")])]),
@@ -45,7 +45,7 @@ extension Endpoint {
         // On the port: a header that another site's page cannot send.
         let mark = Self.parameter(
             "X-Inlet", in: "header", .word(["1"]), isRequired: true,
-            note: "Asked for on the port; a request with a bearer token may leave it out.")
+            note: "Required on the port; a request with a bearer token may leave it out.")
         let parameters = places + query + (method == .post && need != .socket ? [mark] : [])
         // An order without a body is described too: the Content-Type header must announce a possible body.
         let body = body ?? Body(schema: .object([]), isRequired: false)

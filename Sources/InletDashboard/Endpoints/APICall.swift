@@ -76,7 +76,7 @@ struct APICall: Sendable {
 
     /// The number in the path.
     func id() throws(APIFault) -> Int64 {
-        guard let id = number(.id) else { throw .notFound("'\(text(.id) ?? "")' is no number") }
+        guard let id = number(.id) else { throw .notFound("'\(text(.id) ?? "")' is not a number") }
         return id
     }
 }
@@ -135,9 +135,10 @@ struct APIFault: Error, Sendable, Equatable, CustomStringConvertible {
         switch error {
         case let fault as APIFault: self = fault
         case let error as JournalError: self.init(503, "journal", "the journal does not answer: \(error)")
-        case let error as PatternError: self = .badRequest("'path' is no pattern: \(error.message)")
-        case let error as DecodingError: self = .badRequest("the body is not what is asked for: \(Self.text(error))")
-        default: self.init(500, "internal", "this was not to happen: \(error)")
+        case let error as PatternError: self = .badRequest("'path' is not a pattern: \(error.message)")
+        case let error as DecodingError:
+            self = .badRequest("the body does not have the required form: \(Self.text(error))")
+        default: self.init(500, "internal", "unexpected error: \(error)")
         }
     }
 
@@ -149,7 +150,7 @@ struct APIFault: Error, Sendable, Equatable, CustomStringConvertible {
         }
         return switch error {
         case .keyNotFound(let key, let context): "'\(key.stringValue)' is missing\(place(context))"
-        case .typeMismatch(_, let context), .valueNotFound(_, let context): "another type is needed\(place(context))"
+        case .typeMismatch(_, let context), .valueNotFound(_, let context): "the type is wrong\(place(context))"
         case .dataCorrupted(let context) where !context.codingPath.isEmpty: "no such value\(place(context))"
         default: "no JSON"
         }
@@ -196,7 +197,7 @@ final class Semaphore: Sendable {
     func permitForAnswer() throws(APIFault) -> Permit {
         if let permit = permit() { return permit }
         throw APIFault(
-            429, "busy", "as many large answers as there may be are under way; ask again, or for less",
+            429, "busy", "too many large answers are in progress; ask again later, or for less",
             wait: .seconds(5))
     }
 }

@@ -6,21 +6,21 @@ internal import SystemPackage
 
 /// The agent itself: its state, its limits, its configuration, its log.
 extension Endpoints {
-    package static let status = TypedEndpoint.get("status", "What is moving, what waits, and what needs somebody.") {
+    package static let status = TypedEndpoint.get("status", "Transfers, the queue and problems.") {
         call in try await call.control.status()
     }
 
     static let route = TypedEndpoint.post(
-        "route", "Where a file would go, and why; nothing of it is read.", RouteRequest.self, need: .read
+        "route", "Where a file would go, and why; the file is not read.", RouteRequest.self, need: .read
     ) { call, question in try await call.control.route(question) }
 
     static let healthz = Endpoint(
-        method: .get, path: "/healthz", summary: "Answers while the process does.", need: .nothing,
+        method: .get, path: "/healthz", summary: "Answers as long as the process runs.", need: .nothing,
         answer: .text, answerType: "text/plain"
     ) { _, _ in .text("ok\n") }
 
     static let readyz = Endpoint(
-        method: .get, path: "/readyz", summary: "Whether the agent does what it is there for, and if not, why.",
+        method: .get, path: "/readyz", summary: "Whether the agent is ready, and if not, why.",
         need: .nothing, answer: .named(ReadyReport.self), others: [503]
     ) { call, _ in
         let reasons = ReadyReport.reasons(call.control.agent.live)
@@ -34,20 +34,20 @@ extension Endpoints {
     package static func setPaused(_ isPaused: Bool) -> TypedEndpoint<NoBody, CommandReport> {
         .post(
             isPaused ? "pause" : "resume",
-            isPaused ? "Sends nothing to a destination, until resume." : "Sends to it again.", query: [.destination]
+            isPaused ? "Pauses a destination until resume." : "Resumes a destination.", query: [.destination]
         ) { call in try await call.control.setPaused(isPaused, destination: call.text(.destination)) }
     }
 
     package static let resumeRoot = TypedEndpoint.post(
-        "roots/resume", "Takes a watched folder as it is now.", RootOrder.self
+        "roots/resume", "Accepts a paused watched folder in its present state.", RootOrder.self
     ) { call, order in try await call.control.resume(root: order.root()) }
 
-    package static let limits = TypedEndpoint.get("limits", "How fast may be sent, all together first.") {
+    package static let limits = TypedEndpoint.get("limits", "The bandwidth limits, the common one first.") {
         call in call.control.agent.live?.limits.map { LimitReport($0) } ?? []
     }
 
     package static let setLimit = TypedEndpoint.post(
-        "limits", "Sets that, until auto or the next start.", LimitRequest.self
+        "limits", "Sets a bandwidth limit until auto or the next start.", LimitRequest.self
     ) { call, request in call.control.limit(request) }
 
     static let rates = TypedEndpoint.get("rates", "Bytes per second of the last hour, in steps of ten seconds.") {
@@ -62,7 +62,7 @@ extension Endpoints {
 
     // MARK: - The configuration
 
-    package static let config = TypedEndpoint.get("config", "The configuration that holds; secrets are ***.") {
+    package static let config = TypedEndpoint.get("config", "The running configuration; secrets are ***.") {
         call throws -> ConfigReport in
         guard let config = call.control.agent.live?.config else {
             throw APIFault.notFound("this agent has no configuration file")
@@ -72,7 +72,7 @@ extension Endpoints {
 
     /// A reload probes destinations, and waits for folders that end.
     package static let reload = TypedEndpoint.post(
-        "reload", "Reads the configuration file again; a wrong one changes nothing.", within: .seconds(120)
+        "reload", "Reloads the configuration file; an invalid one changes nothing.", within: .seconds(120)
     ) { call in ReloadReport(await call.control.agent.reload()) }
 
     static let document = Endpoint(
@@ -83,14 +83,14 @@ extension Endpoints {
     // MARK: - The log
 
     package static let logLevel = TypedEndpoint.get(
-        "log/level", "The least important level that is written to the log."
+        "log/level", "The least important level that is logged."
     ) { call throws -> LogLevelReport in
         guard let report = call.control.logLevel else { throw APIFault.conflict("no agent is running") }
         return report
     }
 
     package static let setLogLevel = TypedEndpoint.post(
-        "log/level", "Sets that, until the next start or reload.", LogLevelRequest.self
+        "log/level", "Sets the log level until the next start or reload.", LogLevelRequest.self
     ) { call, request in call.control.setLogLevel(request) }
 
     static let log = TypedEndpoint.get("log", "The newest events, newest last.", query: [.level, .job, before, .limit])
@@ -101,26 +101,26 @@ extension Endpoints {
     }
 
     private static let before = Parameter("before", .integer, "Only those of smaller numbers (seq).")
-    private static let after = Parameter("after", .integer, "As the header Last-Event-ID: go on after this seq.")
+    private static let after = Parameter("after", .integer, "As the header Last-Event-ID: continue after this seq.")
 
     static let events = Endpoint(
         method: .get, path: Endpoint.base + "events",
-        summary: "An event stream: hello, then log (an Event each), status (a Status) and rates, as they come.",
+        summary: "An event stream: hello, then log (an Event each), status (a Status) and rates, as they happen.",
         need: .read,
-        query: [Parameter("level", .level, "The least important of log; info without it."), after], answer: .text,
+        query: [Parameter("level", .level, "The lowest level of log events; default info."), after], answer: .text,
         answerType: "text/event-stream"
     ) { call, exchange in
         let last = exchange.request.headers[.lastEventID]
         // Without it the stream would begin now, and silently miss earlier events.
         if last != nil, last.flatMap({ Int64($0) }) == nil {
-            throw APIFault.badRequest("'Last-Event-ID' is a number (seq)")
+            throw APIFault.badRequest("'Last-Event-ID' must be a number (seq)")
         }
         let stream = EventStream(
             call: call, exchange: exchange, feed: try feed(call), level: level(call),
             after: last.flatMap { Int64($0) } ?? call.number(after))
         guard let permit = call.context.streams.permit() else {
             throw APIFault(
-                503, "streams", "\(Semaphore.streams) streams are open, and more are not served; close another page",
+                503, "streams", "\(Semaphore.streams) streams are open, which is the limit; close another page",
                 wait: .seconds(30))
         }
         return stream.response(permit)
@@ -138,11 +138,11 @@ extension Endpoints {
     // MARK: - Who asks
 
     static let session = TypedEndpoint.get(
-        "session", "What you may do, and what is asked of those who want in.", need: .nothing
+        "session", "Your rights, and the ways to log in.", need: .nothing
     ) { call in report(call.principal.access, call) }
 
     static let login = Endpoint(
-        method: .post, path: Endpoint.base + "login", summary: "Opens a session, and sets its cookie.", need: .nothing,
+        method: .post, path: Endpoint.base + "login", summary: "Logs in and sets the session's cookie.", need: .nothing,
         body: Endpoint.Body(schema: .named(LoginRequest.self)), answer: .named(SessionReport.self)
     ) { call, exchange in
         guard let logIn = call.principal.logIn else { return try .json(report(call.principal.access, call)) }
@@ -153,7 +153,7 @@ extension Endpoints {
     }
 
     static let logout = Endpoint(
-        method: .post, path: Endpoint.base + "logout", summary: "Ends your session.", need: .nothing,
+        method: .post, path: Endpoint.base + "logout", summary: "Logs out.", need: .nothing,
         answer: .named(SessionReport.self)
     ) { call, _ in
         let cookie = call.principal.logOut?()
@@ -205,9 +205,9 @@ struct RouteRequest: Codable, Sendable, NamedSchema {
     var size: Int64?
 
     static let notes: [String: SchemaDescription] = [
-        "path": "The whole path, or one below root.",
-        "root": "One of the watched folders; the first of them without it.",
-        "size": .schema(.from(0, to: nil), "Another size than the file has."),
+        "path": "The full path, or one below root.",
+        "root": "A watched folder; default: the first.",
+        "size": .schema(.from(0, to: nil), "A size to assume instead of the file's own."),
     ]
 }
 
@@ -262,18 +262,18 @@ extension LocalControl {
     func route(_ question: RouteRequest) async throws -> RouteResponse {
         guard let live = agent.live else { throw APIFault.conflict("no agent is running; ask with 'inlet route'") }
         guard !question.path.isEmpty, !question.path.utf8.contains(0) else {
-            throw APIFault.badRequest("'path' names no file")
+            throw APIFault.badRequest("'path' does not name a file")
         }
         // No file can have such a name, and each rule would examine all of it.
         guard question.path.utf8.count <= Self.longestPath,
             question.path.utf8.split(separator: 0x2F).allSatisfy({ $0.count <= Self.longestName })
-        else { throw APIFault.badRequest("'path' is longer than a path can be") }
-        if let size = question.size, size < 0 { throw APIFault.badRequest("'size' is less than nothing") }
+        else { throw APIFault.badRequest("'path' is longer than any path") }
+        if let size = question.size, size < 0 { throw APIFault.badRequest("'size' must not be negative") }
         var path = FilePath(question.path)
         if path.isRelative {
             guard let root = question.root.map({ watched(FilePath($0)) }) ?? live.watched.first, root.isAbsolute
             else {
-                throw APIFault.badRequest("'path' is the whole path of a file, or one below 'root'")
+                throw APIFault.badRequest("'path' must be the full path of a file, or one below 'root'")
             }
             path = root.pushing(path)
         }

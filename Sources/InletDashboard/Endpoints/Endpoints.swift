@@ -40,11 +40,11 @@ package enum Endpoints {
 extension Parameter {
     package static let id = Parameter("id", .from(1, to: nil))
     package static let type = Parameter("type", .text)
-    package static let destination = Parameter("destination", .text, "Without it, all of them.")
-    package static let limit = Parameter("limit", .from(1, to: Endpoint.mostRows), "At most so many.")
-    package static let dryRun = Parameter("dry_run", .wordOfFlag, "Only says what would be done.")
-    static let job = Parameter("job", .integer, "Only of this file.")
-    static let level = Parameter("level", .level, "The least important that is wanted; info without it.")
+    package static let destination = Parameter("destination", .text, "Default: all of them.")
+    package static let limit = Parameter("limit", .from(1, to: Endpoint.mostRows), "The most to return.")
+    package static let dryRun = Parameter("dry_run", .wordOfFlag, "Only shows what would be done.")
+    static let job = Parameter("job", .integer, "Only events of this file.")
+    static let level = Parameter("level", .level, "The lowest level to return; default info.")
 }
 
 extension Schema {
@@ -160,7 +160,7 @@ struct Endpoint: Sendable {
         }
         // Decoding reports a body that is not an object.
         guard let object = try? JSON.decode(bytes, as: [String: AnyJSON].self) else {
-            return body == nil ? .badRequest("the body is an object in JSON, or empty") : nil
+            return body == nil ? .badRequest("the body must be a JSON object, or empty") : nil
         }
         return object.keys.sorted().first { !known.contains($0) }.map { Self.unknown($0, in: "body", known: known) }
     }
@@ -168,7 +168,7 @@ struct Endpoint: Sendable {
     private static func unknown(_ name: String, in place: String, known: [String]) -> APIFault {
         .badRequest(
             "the \(place) has no '\(DisplayText.escape(name))' here"
-                + (known.isEmpty ? "; nothing is asked for in it" : "; there is \(known.joined(separator: ", "))"))
+                + (known.isEmpty ? "; it takes no keys" : "; there is \(known.joined(separator: ", "))"))
     }
 
     /// An ignored value.

@@ -17,7 +17,7 @@ extension Endpoints {
         return job
     }
 
-    static let story = TypedEndpoint.get("jobs/{id}/story", "All that is known of one file.") {
+    static let story = TypedEndpoint.get("jobs/{id}/story", "Everything known about one file.") {
         call throws -> JobHistoryReport in
         let id = try call.id()
         guard let story = try await call.control.agent.story(id), let job = try await call.control.job(id) else {
@@ -52,7 +52,7 @@ extension Endpoints {
     package static let lastBatch = "last"
 
     package static let offload = TypedEndpoint.get(
-        "batches/{id}/offload", "What became of a batch's files; 'last' is the one that ended last.",
+        "batches/{id}/offload", "The report on a batch's files; 'last' is the batch that ended last.",
         places: [Parameter.id.name: .pattern("last|[1-9][0-9]{0,17}")], isLarge: { _ in true }
     ) { call throws -> OffloadReport in
         let journal = call.control.agent.journal
@@ -114,17 +114,18 @@ extension Endpoints {
     private static let states = FileState.allCases.map(\.rawValue).joined(separator: "|")
     private static let state = Parameter(
         "state", .pattern("(\(states))(,(\(states)))*"), "States of files, with commas between them.")
-    private static let ofRoute = Parameter("route", .text, "The route that took it.")
+    private static let ofRoute = Parameter("route", .text, "The file's route.")
     private static let path = Parameter(
         "path", .text, "A pattern of the path below its root, by gitignore's rules.")
-    private static let part = Parameter("q", .text, "A part of the whole path; ASCII letters in either case.")
+    private static let part = Parameter("q", .text, "Part of the full path; ASCII letters match either case.")
     private static let label = Parameter(
-        "label", .text, "NAME=VALUE; may be given several times.", isRepeated: true)
-    private static let batch = Parameter("batch", .integer, "The batch that it belongs to.")
+        "label", .text, "NAME=VALUE; may be repeated.", isRepeated: true)
+    private static let batch = Parameter("batch", .integer, "The file's batch.")
     private static let before = Parameter("before", .integer, "Only jobs of smaller numbers: the next page.")
 
     private static let filters: [Parameter] = [
-        state, Parameter("destination", .text, "One that the file goes to."), ofRoute, path, part, label, batch, before,
+        state, Parameter("destination", .text, "One of the file's destinations."), ofRoute, path, part, label, batch,
+        before,
         .limit,
     ]
 
@@ -142,14 +143,16 @@ extension Endpoints {
             }
             return state
         }
-        if filter.states.count > FileState.allCases.count { throw APIFault.badRequest("'state' names each one once") }
+        if filter.states.count > FileState.allCases.count {
+            throw APIFault.badRequest("'state' must name each state only once")
+        }
         filter.route = call.text(ofRoute)
         filter.path = try call.text(path).map { try GlobPattern($0) }
         filter.text = call.text(part).flatMap { $0.isEmpty ? nil : $0 }
         if let text = filter.text, text.utf8.count > longestText { throw APIFault.badRequest("'q' is too long") }
         for label in call.texts(label) {
             let halves = label.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard halves.count == 2 else { throw APIFault.badRequest("'label' is NAME=VALUE") }
+            guard halves.count == 2 else { throw APIFault.badRequest("'label' must be NAME=VALUE") }
             filter.labels[String(halves[0])] = String(halves[1])
         }
         filter.batch = call.number(batch)
@@ -189,15 +192,17 @@ package struct JobSelection: Codable, Sendable, NamedSchema {
 
     /// - Throws: `PatternError` for an invalid path pattern; `APIFault` for a value out of bounds.
     func filter(at now: WallTime) throws -> FileFilter {
-        if let age = older_ms, age < 0 { throw APIFault.badRequest("'older_ms' is less than nothing") }
+        if let age = older_ms, age < 0 { throw APIFault.badRequest("'older_ms' must not be negative") }
         if let jobs, jobs.count > Self.mostJobs {
-            throw APIFault.badRequest("a selection names at most \(Self.mostJobs) jobs")
+            throw APIFault.badRequest("a selection may name at most \(Self.mostJobs) jobs")
         }
         // It is compared with each file's path, which is no longer.
-        if let path, path.utf8.count > 4096 { throw APIFault.badRequest("'path' is longer than a path can be") }
+        if let path, path.utf8.count > 4096 { throw APIFault.badRequest("'path' is longer than any path") }
         let states = states ?? []
         // Each is looked up separately.
-        if states.count > FileState.allCases.count { throw APIFault.badRequest("a selection names each state once") }
+        if states.count > FileState.allCases.count {
+            throw APIFault.badRequest("a selection must name each state only once")
+        }
         var filter = FileFilter(destination: destination, limit: max(0, limit ?? .max))
         filter.states = try states.map { name in
             guard let state = FileState(rawValue: name) else { throw APIFault.badRequest("'\(name)' is not a state") }

@@ -8,7 +8,7 @@ package import SystemPackage
 /// credentials.
 extension Endpoints {
     package static let undo = TypedEndpoint.post(
-        "jobs/{id}/undo/{type}", "Deletes at its destination what was delivered to one of a type.", need: .socket,
+        "jobs/{id}/undo/{type}", "Deletes a delivered object at a destination of the given type.", need: .socket,
         within: .seconds(400)
     ) { call in try await call.control.undo(call.id(), type: call.text(.type) ?? "") }
 
@@ -26,11 +26,11 @@ extension Endpoints {
     }
 
     package static let backup = TypedEndpoint.post(
-        "queue/backup", "Backs the journal up.", BackupRequest.self, need: .socket, within: .seconds(3600)
+        "queue/backup", "Backs up the journal.", BackupRequest.self, need: .socket, within: .seconds(3600)
     ) { call, order throws -> CommandReport in
         do {
             let path = try await call.control.agent.backUp(to: order.path.map { FilePath(bytes: $0) })
-            return .done("the journal is backed up as \(path.display)")
+            return .done("the journal's backup is \(path.display)")
         } catch {
             return .refused("no backup was made: \(error)")
         }
@@ -38,7 +38,7 @@ extension Endpoints {
 
     /// Where a route asks for checksums, the agent reads all of the files before it answers.
     package static let send = TypedEndpoint.post(
-        "send", "Takes files into the queue.", SendOrder.self, need: .socket, limit: SendOrder.mostBytes,
+        "send", "Queues files.", SendOrder.self, need: .socket, limit: SendOrder.mostBytes,
         within: .seconds(86_400)
     ) { call, order throws -> [CommandReport] in
         let paths = order.paths.map { FilePath(bytes: Array($0)) }
@@ -52,12 +52,12 @@ extension Endpoints {
     }
 
     package static let follow = TypedEndpoint.post(
-        "follow", "How far jobs are, in their order.", [Int64].self, need: .socket
+        "follow", "The progress of jobs, in their order.", [Int64].self, need: .socket
     ) { call, jobs in try await call.control.follow(jobs) }
 
     // A POST, because there can be many numbers; it changes nothing.
     package static let proofs = TypedEndpoint.post(
-        "proofs", "The proofs of what was delivered, a page at a time.", ProofRequest.self, need: .socket,
+        "proofs", "The proofs of deliveries, a page at a time.", ProofRequest.self, need: .socket,
         limit: Endpoint.largeBody
     ) { call, request throws -> ProofPage in
         let (page, next) = try await call.control.agent.journal.delivered(
@@ -90,7 +90,7 @@ package struct SendOrder: Codable, Sendable, NamedSchema {
     package var again: Bool?
 
     static let notes: [String: SchemaDescription] = [
-        "paths": "Base64, because names need not be text.", "again": "Also what was delivered there before.",
+        "paths": "Base64, because names need not be text.", "again": "Also files that were delivered there before.",
     ]
 }
 
@@ -115,7 +115,7 @@ package struct RootOrder: Codable, Sendable, NamedSchema {
     func root() throws(APIFault) -> FilePath {
         if let path, !path.isEmpty, !path.contains(0) { return FilePath(bytes: path) }
         guard let text, !text.isEmpty, !text.utf8.contains(0) else {
-            throw .badRequest("'path' or 'text' names a folder")
+            throw .badRequest("'path' or 'text' must name a folder")
         }
         return FilePath(text)
     }

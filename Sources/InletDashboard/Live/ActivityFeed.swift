@@ -194,7 +194,7 @@ extension EventReport: NamedSchema {
                 .must("seq", .integer), .must("ts", .time),
                 .must("level", .level),
                 .must("event", .text, "As in the log: job.delivered, destination.down …"),
-                .may("was", .text, "What an event that 0.9 renamed was called before; goes away with 0.10."),
+                .may("was", .text, "The former name of an event that 0.9 renamed; removed with 0.10."),
             ], more: .anything)
     }
 }

@@ -61,19 +61,19 @@ enum Metric: String, CaseIterable, Sendable {
     private var meaning: (labels: [String], help: String) {
         switch self {
         case .info: (["version"], "The version that runs, as a label.")
-        case .startTime: ([], "When the agent started, in seconds since 1970.")
+        case .startTime: ([], "Time of the agent's start, in seconds since 1970.")
         case .journalFailing: ([], "1 while the journal cannot be written, and nothing new is taken or sent.")
-        case .journalWrites: ([], "How long changes took to be on the disk; many files share one.")
+        case .journalWrites: ([], "Time until changes were on disk; many files share one.")
         case .files: (["state"], "Files that the journal knows, by state.")
         case .fileBytes: (["state"], "Bytes of the files that the journal knows, by state.")
         case .filesEnded:
             (
                 ["route", "state"],
-                "Files that are done with since the start, by the route that took them and how they ended."
+                "Files that ended since the start, by route and final state."
             )
-        case .filesIgnored: ([], "Files of watched folders that no route takes, since each folder began to be watched.")
+        case .filesIgnored: ([], "Files of watched folders that no route takes, since the folder's watch began.")
         case .queueWaiting: ([], "Deliveries that wait for a worker or for their time.")
-        case .oldestWaiting: ([], "How long the file has waited that has waited longest, since it was admitted.")
+        case .oldestWaiting: ([], "Time since the admission of the file that has waited longest.")
         case .deliveriesOpen:
             (["destination", "state"], "Deliveries that have not ended, by destination and where they are.")
         case .deliveries:

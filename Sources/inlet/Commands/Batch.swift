@@ -12,7 +12,7 @@ struct BatchCommand: AsyncParsableCommand {
             discussion: "Example: inlet batch list --limit 5")
 
         @OptionGroup var options: ConfigOption
-        @Option(help: "At most so many.") var limit = 50
+        @Option(help: "The most to return.") var limit = 50
         @Flag(help: "Print one JSON object a line.") var json = false
 
         func run() async throws {

@@ -11,7 +11,7 @@ struct Receipts: AsyncParsableCommand {
             """)
 
     @OptionGroup var options: ConfigOption
-    @Option(help: "At most so many.") var limit = 100
+    @Option(help: "The most to return.") var limit = 100
 
     func run() async throws {
         let receipts = try await options.use {

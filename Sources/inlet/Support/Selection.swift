@@ -20,7 +20,7 @@ struct SelectionOptions: ParsableArguments {
     var code: String?
     @Option(help: "Only files that ended, or while they have not came, so long ago: 90m, 30d.") var older: String?
     @Option(help: "Only files of this batch.") var batch: Int64?
-    @Option(help: "At most so many.") var limit: Int?
+    @Option(help: "The most to return.") var limit: Int?
 
     /// Whether anything but the number of files is asked for.
     var isEmpty: Bool {

@@ -40,7 +40,7 @@ class Described(Agent):
     def is_well(self):
         """The same process still answers, and nothing happened that was not to happen."""
         until(lambda: self.answers() and self.get("status")["running"], 30, "it is still ready")
-        found = re.findall(r'.*(?:"internal"|this was not to happen|Fatal error).*', self.agent.log.read_text())
+        found = re.findall(r'.*(?:"internal"|unexpected error:|Fatal error).*', self.agent.log.read_text())
         if found:
             sys.exit("its log tells of what was not to happen: " + found[0][:2000])
 

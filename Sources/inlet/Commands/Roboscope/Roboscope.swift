@@ -142,7 +142,7 @@ extension Roboscope {
                     """)
 
             @OptionGroup var server: ServerOption
-            @Option(help: "At most so many.") var limit = 100
+            @Option(help: "The most to return.") var limit = 100
             @Flag(help: "Print one JSON object a line.") var json = false
 
             func run() async throws {
