@@ -228,9 +228,9 @@ struct Promise {
         #expect(keys.contains { isKey(String($0)) }, "\(file): not \(parts.key): \(said)")
     }
 
-    /// Whether `key` is the promised one, but for a part that `*` stands for.
+    /// Whether `key` is the promised one, except for a part that `*` stands for; any key where none is promised.
     func isKey(_ key: String) -> Bool {
-        let ends = (parts?.key ?? "").split(separator: "*", omittingEmptySubsequences: false)
+        let ends = (parts?.key ?? "*").split(separator: "*", omittingEmptySubsequences: false)
         guard let start = ends.first, let end = ends.last else { return false }
         return ends.count == 1 ? key == start : key.hasPrefix(start) && key.hasSuffix(end)
     }

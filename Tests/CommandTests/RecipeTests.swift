@@ -5,7 +5,7 @@ import InletTestSupport
 import SystemPackage
 import Testing
 
-/// The manual's recipes do what they say: each configuration is run by the built agent, against the sandbox's servers.
+/// The manual's recipes keep their promises: the built agent runs each configuration against the sandbox's servers.
 @Suite struct RecipeTests {
     private static let page = Repository.root.pushing("Sources/inlet/inlet.docc/Recipes.md")
     private static let recipes = ((try? String(contentsOfFile: page.string, encoding: .utf8)) ?? "")
@@ -20,16 +20,16 @@ import Testing
     }
 
     @Test(arguments: recipes)
-    func `a recipe's files arrive whole, and what becomes of their sources is what it says`(_ recipe: Recipe)
+    func `a recipe's files arrive whole, and their sources are kept, moved or deleted as it says`(_ recipe: Recipe)
         async throws
     {
-        let kitchen = try Kitchen(recipe)
-        try await whileServing({ try await kitchen.servers.run() }) {
-            try await kitchen.prepare()
-            let agent = try await kitchen.place.run(environment: kitchen.secrets)
-            let cards = try kitchen.drop()
-            for promise in kitchen.promises { try await kitchen.expect(promise, by: agent) }
-            try await kitchen.expectReports(by: agent, cards: cards.count)
+        let scene = try RecipeScene(recipe)
+        try await whileServing({ try await scene.servers.run() }) {
+            try await scene.prepare()
+            let agent = try await scene.place.run(environment: scene.secrets)
+            let cards = try scene.drop()
+            for promise in scene.promises { try await scene.expect(promise, by: agent) }
+            try await scene.expectReports(by: agent, cards: cards.count)
             #expect(try await agent.stop() == .code(0))
             withExtendedLifetime(cards) {}
         }
@@ -49,7 +49,7 @@ struct Recipe: Sendable, CustomStringConvertible {
     }
 }
 
-/// The servers that recipes name, each at an address of this machine.
+/// The servers that recipes name, on loopback.
 private struct RecipeServers: Sendable {
     let spiral: SpiralSandbox
     let s3: S3Sandbox
@@ -85,7 +85,7 @@ private struct RecipeServers: Sendable {
         }
     }
 
-    /// Where each server of the page is here.
+    /// The page's addresses, and the loopback ones that replace them.
     func addresses() async throws -> [(page: String, here: String)] {
         let ports = [
             ("https://storage.example.com", try await spiral.port()), ("https://s3.example.com", try await s3.port()),
@@ -100,7 +100,7 @@ private struct RecipeServers: Sendable {
 }
 
 /// One recipe on a machine of its own: its folders, its files and its servers.
-private struct Kitchen: Sendable {
+private struct RecipeScene: Sendable {
     let servers: RecipeServers
     private let example: Example
     private let destinations: [String: String]
@@ -119,14 +119,13 @@ private struct Kitchen: Sendable {
     var secrets: [String: String] { example.secrets }
     var promises: [Promise] { example.promises }
 
-    /// The entries of a top-level key, by name, as they are written.
-    private static func entries(of key: String, _ first: Regex<(Substring, Substring)>, in text: String) -> [String:
-        String]
-    {
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    /// The entries of a top-level key, by name.
+    private static func entries(
+        of key: String, _ first: Regex<(Substring, Substring)>, in text: String
+    ) -> [String: String] {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).drop { $0 != "\(key):" }.dropFirst()
         var (entries, name): ([String: String], String) = ([:], "")
-        for line in lines.drop(while: { $0 != "\(key):" }).dropFirst().prefix(while: { $0.isEmpty || $0.hasPrefix(" ") }
-        ) {
+        for line in lines.prefix(while: { $0.isEmpty || $0.hasPrefix(" ") }) {
             if let match = line.wholeMatch(of: first) { name = String(match.output.1) }
             entries[name, default: ""] += line + "\n"
         }
@@ -135,7 +134,7 @@ private struct Kitchen: Sendable {
 
     // MARK: - Before the start
 
-    /// Writes the configuration with the servers' addresses and without long waits, and makes what must be there.
+    /// Writes the configuration with the servers' addresses and without long waits; creates its folders and its login.
     func prepare() async throws {
         var text = example.text
         for (page, here) in try await servers.addresses() { text.replace(page, with: here) }
@@ -161,7 +160,7 @@ private struct Kitchen: Sendable {
 
     // MARK: - Files
 
-    /// Drops the files, those first that nobody takes. - Returns: the cards that they came on, where cards can be mounted here.
+    /// Drops the files, first those that no route takes. - Returns: their cards, where this machine can mount some.
     func drop() throws -> [DiskImage] {
         let files = promises.filter { $0.parts == nil } + promises.filter { $0.parts != nil }
         guard let media = files.lazy.compactMap({ cardPoint(of: $0) }).first, DiskImage.isAvailable else {
@@ -182,14 +181,14 @@ private struct Kitchen: Sendable {
         return [card]
     }
 
-    /// Where the card is mounted that a file is on.
+    /// The mount point of the card that holds a file.
     private func cardPoint(of promise: Promise) -> FilePath? {
         let media = place.folder.path.appending("media")
         guard promise.file.starts(with: media) else { return nil }
         return FilePath(root: "/", promise.file.components.prefix(media.components.count + 1))
     }
 
-    /// As a careful program does: written elsewhere, then renamed; on 2026-03-14.
+    /// Writes elsewhere, then renames. The file's date is 2026-03-14.
     private func put(_ promise: Promise) throws {
         let draft = try place.folder.write(try content(of: promise), to: "draft")
         try FileManager.default.setAttributes(
@@ -199,7 +198,7 @@ private struct Kitchen: Sendable {
         guard rename(draft.string, promise.file.string) == 0 else { throw Errno(rawValue: errno) }
     }
 
-    /// Each file has its own, by its place on the page.
+    /// Different for each file of the page.
     private func content(of promise: Promise) throws -> Data {
         let number = promises.firstIndex { $0.file == promise.file } ?? 0
         let name = promise.file.lastComponent?.string ?? ""
@@ -216,7 +215,7 @@ private struct Kitchen: Sendable {
         return try place.content(clip)
     }
 
-    // MARK: - What became of them
+    // MARK: - Afterwards
 
     func expect(_ promise: Promise, by agent: InletProcess) async throws {
         func finished(_ state: String) async throws {
@@ -230,6 +229,7 @@ private struct Kitchen: Sendable {
             try expectSource(promise, of: parts.route)
         } else if promise.words.hasPrefix("goes with") {
             try await finished("delivered")
+            for name in destinations.keys { #expect(try has(promise, at: name), "\(promise.file) at \(name)") }
         } else if promise.words == "rejected" {
             try await finished("rejected")
             let isQuarantined = example.text.contains("on_failure: quarantine")
@@ -241,7 +241,7 @@ private struct Kitchen: Sendable {
         }
     }
 
-    /// Whether the file is at a destination, whole.
+    /// Whether a destination has the whole file.
     private func has(_ promise: Promise, at name: String) throws -> Bool {
         let entry = try #require(destinations[name], "\(name)")
         let content = try content(of: promise)
@@ -279,14 +279,14 @@ private struct Kitchen: Sendable {
         if disposal == "archive" { #expect(place.exists(try own("done", promise.file))) }
     }
 
-    /// Where a file of the watched folder is in one of its own folders, `.inlet/…`.
+    /// The place of a watched file below `.inlet/FOLDER`.
     private func own(_ folder: String, _ file: FilePath) throws -> FilePath {
         let root = FilePath(String(try #require(example.text.firstMatch(of: /\n  - path: (\S+)/)).output.1))
         return root.appending(".inlet").appending(folder)
             .pushing(FilePath(root: nil, file.components.dropFirst(root.components.count)))
     }
 
-    /// What a recipe has beside files: batches, lists, cards, messages, what programs make, duplicates.
+    /// Batches, checksum lists, cards, derived files, messages and duplicates, where the recipe has them.
     func expectReports(by agent: InletProcess, cards: Int) async throws {
         let text = example.text
         if text.contains("unit: folder") { try await agent.line("batch.ended") { $0["outcome"] == "complete" } }
