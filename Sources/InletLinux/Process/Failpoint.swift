@@ -55,7 +55,7 @@ package enum Failpoint: String, CaseIterable, Sendable {
             .noted: "that note is durable",
             .uploadCreated: "the note `upload` is durable",
             .partUploaded: "the note of a part, or of an offset, is durable",
-            .beforeComplete: "the journal notes that something may be visible at the destination from now on",
+            .beforeComplete: "the journal has noted that something may be visible at the destination from now on",
             .copied: "a copy to a folder is on the disk under its temporary name",
             .renamed: "the copy has its final name, which is not synced yet",
             .afterComplete: "the pipeline has its proof; the journal does not know it",
