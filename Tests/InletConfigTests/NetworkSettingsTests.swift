@@ -51,10 +51,10 @@ struct NetworkSettingsTests {
         ("proxy: http://p.example", "", "'url' names no port; write for example http://proxy.example:3128"),
         ("proxy: false", "", "'url' names no port"),
         ("proxy: { user: me }", "", "required key 'url' is missing in proxy"),
-        ("proxy: { url: off, user: me }", "", "'user' belongs to no proxy"),
+        ("proxy: { url: off, user: me }", "", "'user' has no effect"),
         ("proxy: { url: \"http://p:1\", no_proxy: 10.0.0.0/40 }", "", "'no_proxy' has '10.0.0.0/40'"),
         ("proxy: { url: \"http://p:1\", no_prox: x }", "", "did you mean 'no_proxy'?"),
-        ("", ", proxy: ftp://p:1", "'url' has a scheme other than http, https, socks5, socks5h"),
+        ("", ", proxy: ftp://p:1", "'url' has an unknown scheme; use one of http, https, socks5, socks5h"),
         ("log: { max_size: 1KiB }", "", "'max_size' must be 64KiB or more, or off"),
         ("log: { max_size: big }", "", "'big' is not a size; write for example 8MiB, 6GB, or off"),
         ("log: { keep: 0 }", "", "'keep' is 0; it must be from 1 to 1000"),
@@ -173,9 +173,9 @@ struct DashboardSettingsTests {
     }
 
     @Test(arguments: [
-        ("listen: 8844", "is an address and a port; write an address and a port, as in 127.0.0.1:8844"),
-        ("listen: \":8844\"", "127.0.0.1:8844 is for this machine only, 0.0.0.0:8844 for its networks"),
-        ("listen: \"*:8844\"", "127.0.0.1:8844 is for this machine only"),
+        ("listen: 8844", "needs an address and a port; write for example 127.0.0.1:8844"),
+        ("listen: \":8844\"", "127.0.0.1:8844 for this machine only, 0.0.0.0:8844 for its networks"),
+        ("listen: \"*:8844\"", "127.0.0.1:8844 for this machine only"),
         ("listen: \"127.0.0.1:0\"", "a port from 1 to 65535"),
         ("listen: \"127.0.0.1:http\"", "a port from 1 to 65535"),
         ("listen: \"127.0.0.1:+80\"", "a port from 1 to 65535"),

@@ -313,6 +313,6 @@ extension Settler.Entry {
 
     fileprivate var stuckWhy: String {
         if isBusy { return "open for writing" }
-        return why ?? (blocker?.isRefused ?? false ? "waiting for what is on its way" : "it keeps changing")
+        return why ?? (blocker?.isRefused ?? false ? "waiting for other files" : "it keeps changing")
     }
 }

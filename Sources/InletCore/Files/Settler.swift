@@ -411,6 +411,6 @@ extension Settler.Waiting {
     package var reason: String? {
         if isBusy { return "open for writing" }
         if let why { return why }
-        return changes > 1 ? "it keeps changing: \(changes) times since it was seen" : nil
+        return changes > 1 ? "it keeps changing: \(changes) times so far" : nil
     }
 }

@@ -126,7 +126,7 @@ extension RootMark {
         let isMoved = before?.folder != nil && before?.folder != now.folder
         if before?.wasEmptied == true, !isMoved { return nil }
         return
-            "it is empty, and the journal has files of it: is it not mounted? It goes on with the first file in it, or by "
-            + "'inlet resume --root'"
+            "it is empty, but the journal has files of it; mount it, or run 'inlet resume --root' if it should be empty. "
+            + "It resumes with the first file in it"
     }
 }

@@ -19,7 +19,7 @@ package struct ProxySettings: Sendable, Hashable {
             throw Fault(
                 key: "no_proxy",
                 message:
-                    "has '\(DisplayText.escape(entry))', which is no host, host:port, address or network like 10.0.0.0/8"
+                    "has '\(DisplayText.escape(entry))'; write a host, host:port, an address, or a network such as 10.0.0.0/8"
             )
         }
         self.exceptions = ProxyExceptions(exceptions)
@@ -27,7 +27,7 @@ package struct ProxySettings: Sendable, Hashable {
         let (user, password) = (section.user, section.password)
         if text == "off" {
             if let key = user != nil ? "user" : password != nil ? "password" : nil {
-                throw Fault(key: key, message: "belongs to no proxy: 'url' is off")
+                throw Fault(key: key, message: "has no effect: 'url' is off")
             }
             return
         }
@@ -41,11 +41,11 @@ package struct ProxySettings: Sendable, Hashable {
 
     private mutating func logIn(_ user: String?, _ password: Secret?) throws(Fault) {
         guard let user else {
-            if password != nil { throw Fault(key: "password", message: "needs a 'user' beside it") }
+            if password != nil { throw Fault(key: "password", message: "needs a 'user'") }
             return
         }
         guard server?.user == nil else {
-            throw Fault(key: "user", message: "stands in 'url' too; name it once")
+            throw Fault(key: "user", message: "is in 'url' too; give it only once")
         }
         guard !user.isEmpty, !user.contains(":"), !user.unicodeScalars.contains(where: { $0.value < 0x20 }) else {
             throw Fault(key: "user", message: "must be a name without ':' (RFC 7617, section 2)")
@@ -107,16 +107,16 @@ package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
     private static func scheme(_ text: Substring) throws(PatternError) -> Scheme {
         if let scheme = Scheme(rawValue: text.lowercased()) { return scheme }
         throw PatternError(
-            message: "has a scheme other than \(Scheme.allCases.map(\.rawValue).joined(separator: ", "))")
+            message: "has an unknown scheme; use one of \(Scheme.allCases.map(\.rawValue).joined(separator: ", "))")
     }
 
     private static func login(_ text: Substring) throws(PatternError) -> (String, Secret?) {
         let halves = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard let user = decoded(halves.first ?? ""), !user.isEmpty,
             let password = halves.count == 2 ? decoded(halves[1]) : ""
-        else { throw PatternError(message: "holds a user or password that is not percent-encoded (RFC 3986)") }
+        else { throw PatternError(message: "contains a user or password that is not percent-encoded (RFC 3986)") }
         guard !user.contains(":") else {
-            throw PatternError(message: "holds a user with ':' in it (RFC 7617, section 2)")
+            throw PatternError(message: "contains a user with ':' (RFC 7617, section 2)")
         }
         return (user, halves.count == 2 ? Secret(password) : nil)
     }

@@ -83,11 +83,12 @@ struct DatePattern: Sendable, Hashable {
             let known = widest.keys.sorted().map { String(UnicodeScalar($0)) }.joined(separator: " ")
             throw PatternError(
                 offset: offset,
-                message: "'\(name)' is no date field here (known: \(known)); text stands between quotes: '\(name)'")
+                message: "'\(name)' is not a date field (known: \(known)); put text in quotes: '\(name)'")
         }
         if width > widest {
             throw PatternError(
-                offset: offset, message: "'\(String(UnicodeScalar(letter)))' may stand at most \(widest) times in a row"
+                offset: offset,
+                message: "'\(String(UnicodeScalar(letter)))' may appear at most \(widest) times in a row"
             )
         }
     }
@@ -105,7 +106,7 @@ struct DatePattern: Sendable, Hashable {
         if letters.contains(UInt8(ascii: "y")), hasWeek, !hasDay, !letters.contains(UInt8(ascii: "Y")) {
             throw PatternError(
                 offset: bytes.firstIndex(of: UInt8(ascii: "y")) ?? 0,
-                message: "the week 'ww' goes with the year 'YYYY', which differs from 'yyyy' around New Year")
+                message: "use 'YYYY' with the week 'ww'; it differs from 'yyyy' around New Year")
         }
     }
 }

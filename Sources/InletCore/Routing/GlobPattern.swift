@@ -182,9 +182,9 @@ struct GlobParser {
         while index < bytes.count, bytes[index] != Self.slash { try tokens.append(parseToken()) }
         let written = bytes[start..<index]
         if written.elementsEqual("**".utf8) { return [.anyDepth] }
-        if written.isEmpty { throw error(start, "two slashes in a row; one separates folders") }
+        if written.isEmpty { throw error(start, "write one slash between folders, not two") }
         if written.elementsEqual(".".utf8) || written.elementsEqual("..".utf8) {
-            throw error(start, "'.' and '..' match nothing: paths start at the watched folder; leave it out")
+            throw error(start, "leave out '.' and '..': paths start at the watched folder")
         }
         return tokens
     }
@@ -194,7 +194,7 @@ struct GlobParser {
         let byte = bytes[index]
         index += 1
         switch byte {
-        case 0: throw error(start, "a file name cannot hold a NUL")
+        case 0: throw error(start, "a file name cannot contain a NUL")
         case UInt8(ascii: "*"): return .anyBytes
         case UInt8(ascii: "?"): return .anyByte
         case UInt8(ascii: "["): return try .oneOf(parseClass(openedAt: start))
@@ -205,7 +205,8 @@ struct GlobParser {
 
     private mutating func parseEscaped(at start: Int) throws(PatternError) -> UInt8 {
         guard index < bytes.count, bytes[index] != Self.slash else {
-            throw error(start, "a backslash must be followed by the character it protects; for itself write '\\\\'")
+            throw error(
+                start, "a backslash must be followed by the character it protects; for a backslash write '\\\\'")
         }
         defer { index += 1 }
         return bytes[index]
@@ -246,9 +247,9 @@ struct GlobParser {
         var byte = bytes[index]
         index += 1
         if byte == UInt8(ascii: "\\") { byte = try parseEscaped(at: start) }
-        if byte == Self.slash { throw error(start, "'/' cannot stand in [ ]") }
+        if byte == Self.slash { throw error(start, "'/' is not allowed in [ ]") }
         if byte >= 0x80 {
-            throw error(start, "only ASCII can stand in [ ]: names are compared byte by byte; use '*'")
+            throw error(start, "only ASCII is allowed in [ ], because names are compared byte by byte; use '*'")
         }
         return byte
     }

@@ -57,11 +57,11 @@ package struct IgnoreList: Sendable {
         let bytes = relativePath.bytes
         for name in bytes.split(separator: UInt8(ascii: "/")) where Self.isBuiltIn(name: name) {
             let shown = DisplayText.escape(String(decoding: name, as: UTF8.self))
-            return "'\(shown)' is on the built-in list of names that are never a user's file: "
+            return "'\(shown)' is on the built-in ignore list: "
                 + (Self.pattern(of: Self.folded(name)) ?? "rsync's temporary names")
         }
         return user.first { $0.matches(bytes, isDirectory: isDirectory) }.map { pattern in
-            "it matches '\(DisplayText.escape(pattern.text))' of the folder's 'ignore'"
+            "it matches '\(DisplayText.escape(pattern.text))' in the folder's 'ignore'"
         }
     }
 
@@ -133,7 +133,8 @@ package struct RootPattern: Sendable, Hashable {
             let text = component.string
             if Self.hasWildcard(component) {
                 if text == "**" {
-                    throw PatternError(offset: offset, message: "'**' is not for watched folders; name each level: '*'")
+                    throw PatternError(
+                        offset: offset, message: "'**' is not allowed in a watched path; write '*' for each level")
                 }
                 do throws(PatternError) {
                     parts.append(.pattern(try GlobPattern("/" + text)))

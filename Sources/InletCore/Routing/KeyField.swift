@@ -80,7 +80,7 @@ enum KeyField: Sendable, Hashable {
         guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int(digits), range.contains(number)
         else {
             let bounds = "\(range.lowerBound) to \(range.upperBound)"
-            throw PatternError(offset: offset, message: "a number from \(bounds) belongs here, as in '{\(example)}'")
+            throw PatternError(offset: offset, message: "write a number from \(bounds) here, as in '{\(example)}'")
         }
         return number
     }

@@ -116,7 +116,7 @@ extension KeyTemplate {
             }
         }
         finishLiteral()
-        if parts.isEmpty { throw PatternError(offset: 0, message: "the template is empty; the usual one is '{name}'") }
+        if parts.isEmpty { throw PatternError(offset: 0, message: "the template is empty; write for example '{name}'") }
         return parts
     }
 

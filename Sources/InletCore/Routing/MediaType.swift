@@ -133,7 +133,7 @@ package struct MediaTypePattern: Sendable, Hashable {
         if let bad = text.utf8.firstIndex(where: { !Self.isAllowed($0) }) {
             throw PatternError(
                 offset: text.utf8.distance(from: text.startIndex, to: bad),
-                message: "a media type has only letters, digits, '*' and ! # $ & - ^ _ . + in its two parts")
+                message: "use only letters, digits, '*' and ! # $ & - ^ _ . + in the two parts of a media type")
         }
         self.text = text
         kind = Self.registered(halves[0]).map { $0 == UInt8(ascii: "*") ? .anyBytes : .byte($0) }

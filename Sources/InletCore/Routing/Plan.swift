@@ -152,7 +152,7 @@ extension Route {
 
     private static func note(_ name: String, _ known: Set<String>) -> String {
         let hint = Suggestion.hint(name, in: known.sorted())
-        return "the sidecar's field '\(DisplayText.escape(name))' is none of the destination's and is left out\(hint)"
+        return "ignored the sidecar's field '\(DisplayText.escape(name))', which the destination does not have\(hint)"
     }
 
     /// Fields go into headers and forms: one line each, as templates give it. A break becomes a space.

@@ -204,7 +204,7 @@ extension Route {
         guard self.facts.contains(.captured) else { return [] }
         if case .at = fields.captured { return [] }
         let modified = WallTime(nanoseconds: fields.modified).rfc3339
-        return ["the file names no date of capture; {captured} is its modification time, \(modified)"]
+        return ["the file has no capture date; {captured} uses its modification time, \(modified)"]
     }
 }
 

@@ -43,7 +43,7 @@ extension KeyTable {
             }
             guard let place = specs.lastIndex(where: { $0.name == section }),
                 case .section(let keys) = specs[place].kind
-            else { preconditionFailure("the section \(section) has to stand above its keys") }
+            else { preconditionFailure("declare the section \(section) above its keys") }
             specs[place].kind = .section(keys + [spec])
         }
         return specs
@@ -98,7 +98,7 @@ extension Key {
     ) {
         let text = String(written)
         let value = type.kind.value(of: text).flatMap(type.value)
-        guard let value else { preconditionFailure("the default of \(name) is no value of it: \(text)") }
+        guard let value else { preconditionFailure("the default of \(name) is not valid: \(text)") }
         let spec = KeySpec(name, type.kind, default: text, untilRestart: untilRestart, summary)
         self.spec = spec
         read = { $0.values[spec.name].flatMap(type.value) ?? value }

@@ -41,9 +41,9 @@ package struct ListenAddress: Sendable, Hashable {
 
     /// `127.0.0.1:8844`, `[::1]:8844`, `localhost:8844`.
     package init(_ text: String) throws(PatternError) {
-        let example = "write an address and a port, as in 127.0.0.1:8844"
+        let example = "write for example 127.0.0.1:8844"
         guard let colon = text.lastIndex(of: ":") else {
-            throw PatternError(message: "'listen' is an address and a port; \(example)")
+            throw PatternError(message: "'listen' needs an address and a port; \(example)")
         }
         let (before, after) = (String(text[..<colon]), String(text[text.index(after: colon)...]))
         guard after.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = Int(after), (1...65_535).contains(port)
@@ -51,7 +51,7 @@ package struct ListenAddress: Sendable, Hashable {
         if before.isEmpty || before == "*" {
             throw PatternError(
                 message:
-                    "'listen' has no address: 127.0.0.1:\(port) is for this machine only, 0.0.0.0:\(port) for its networks"
+                    "'listen' needs an address: 127.0.0.1:\(port) for this machine only, 0.0.0.0:\(port) for its networks"
             )
         }
         self.port = port
@@ -62,7 +62,8 @@ package struct ListenAddress: Sendable, Hashable {
         if text.hasPrefix("["), text.hasSuffix("]") {
             let inner = String(text.dropFirst().dropLast())
             guard IPAddress(inner)?.bytes.count == 16 else {
-                throw PatternError(message: "'listen' has no IPv6 address in its brackets; write [::1]:\(port)")
+                throw PatternError(
+                    message: "'listen' has no IPv6 address in its brackets; write for example [::1]:\(port)")
             }
             return inner
         }

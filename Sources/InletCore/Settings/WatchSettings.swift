@@ -139,14 +139,14 @@ package struct SourceRule: Sendable, Equatable {
 extension SourceRule.Refusal {
     /// What to do about it, for people.
     package func reason(files count: Int) -> String {
-        let (files, have, their) = count == 1 ? ("1 file", "has", "its") : ("\(count) files", "have", "their")
+        let (files, their) = count == 1 ? ("1 file", "its") : ("\(count) files", "their")
         return switch self {
         case .owner(let user):
-            "\(files) of user \(user) in this folder left alone: 'owners' does not name this user; give them to one of the "
-                + "owners (chown), or add the user"
+            "ignored \(files) of user \(user) in this folder; add the user to 'owners', or give \(count == 1 ? "it" : "them") "
+                + "to one of the owners (chown)"
         case .links:
-            "\(files) in this folder left alone: \(count == 1 ? "it" : "they") \(have) more than one name, and 'hard_links' is "
-                + "refuse; remove \(their) other links, or put copies here"
+            "ignored \(files) with more than one name in this folder ('hard_links' is refuse); remove \(their) other links, "
+                + "or put copies here"
         }
     }
 }

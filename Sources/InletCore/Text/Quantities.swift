@@ -144,10 +144,10 @@ package enum RateText {
             throw PatternError(message: hint(text))
         }
         if isAmbiguous(amount) {
-            throw PatternError(message: "says bits or bytes? Write for example 5MB/s or 40Mbit/s")
+            throw PatternError(message: "is ambiguous, bits or bytes; write for example 5MB/s or 40Mbit/s")
         }
         guard let bytes = bytes(amount) else { throw PatternError(message: forms) }
-        if bytes > 0, bytes < least { throw PatternError(message: "is slower than 1KiB/s; 0 sends nothing at all") }
+        if bytes > 0, bytes < least { throw PatternError(message: "is slower than 1KiB/s; write 0 to send nothing") }
         return bytes
     }
 
