@@ -10,9 +10,9 @@ package typealias BandwidthFlow = UInt64
 /// - Within each of the two kinds, requests get equal shares.
 ///
 /// This bounds the wait of a small body of b bytes. Requests ask again within 10 ms, and a piece has q bytes (10 ms of
-/// the rate). Beside it wait n - 1 other small bodies of at most b bytes, and any number of large
-/// ones. The body is sent before its destination has sent `2 n (b + q) + 4 q` bytes. For a single file of 256 KiB at 5 MiB/s this is a seventh of a
-/// second. A large body gets at least half of an even share.
+/// the rate). Beside it wait n - 1 other small bodies of at most b bytes, and any number of large ones. The body is
+/// sent before its destination has sent `2 n (b + q) + 4 q` bytes. For a single file of 256 KiB at 5 MiB/s this is a
+/// seventh of a second. A large body gets at least half of an even share.
 package struct BandwidthShare: Sendable {
     package typealias Instant = ContinuousClock.Instant
 

@@ -273,8 +273,8 @@ extension CircuitBreaker {
         case brokenOff(file: Int64)
         /// An answer for this file that is not the service's own: an outage until something is delivered.
         case stranger(file: Int64)
-        /// A refusal of this file that may concern all files, or a 5xx other than 502 to 504; two files in a row decide. With
-        /// `ends` the file would fail; otherwise its attempt counts.
+        /// A refusal of this file that may concern all files, or a 5xx other than 502 to 504; two files in a row
+        /// decide. With `ends` the file would fail; otherwise its attempt counts.
         case refused(file: Int64, code: ErrorCode, ends: Bool)
         /// 429 with a Retry-After for this file: the server asks everyone for time.
         case throttled(after: Duration, file: Int64)
@@ -353,8 +353,8 @@ struct Refusals: Sendable, Equatable {
 
 /// Files that may cause apparent outages: only their deliveries got such answers.
 ///
-/// The first such answer counts against the destination. If the same file gets another one, the file may be to blame. It is if another file was
-/// delivered in between, or if a probe succeeded and no other file got such an answer.
+/// The first such answer counts against the destination. If the same file gets another one, the file may be to blame.
+/// It is if another file was delivered in between, or if a probe succeeded and no other file got such an answer.
 struct SuspectFiles: Sendable, Equatable {
     private var files: Set<Int64> = []
     /// Whether another file was delivered since the last answer that counted against the destination.

@@ -2,8 +2,9 @@
 ///
 /// The number moves on a ladder. It climbs while each rung clearly brings more bytes per second, confirmed twice in
 /// turns with the rung below. So a line that limits each connection gets many, and a merely uneven line none. A rung
-/// that was climbed is compared with the one below again and again, and left when it no longer pays. If a connection is slow, the number goes down as long as that costs almost nothing. On a full uplink, more
-/// connections only slow each body down, and a kill then repeats more bytes. A server that asks for less (503 SlowDown, 429) gets half. Each
+/// that was climbed is compared with the one below again and again, and left when it no longer pays. If a connection is
+/// slow, the number goes down as long as that costs almost nothing. On a full uplink, more connections only slow each
+/// body down, and a kill then repeats more bytes. A server that asks for less (503 SlowDown, 429) gets half. Each
 /// change is tried for a round of bodies and undone if it did not pay. A judged line is left in peace for longer and
 /// longer, unless its rate changes.
 ///
