@@ -87,8 +87,7 @@ struct DatePattern: Sendable, Hashable {
         }
         if width > widest {
             throw PatternError(
-                offset: offset,
-                message: "'\(String(UnicodeScalar(letter)))' may appear at most \(widest) times in a row"
+                offset: offset, message: "'\(String(UnicodeScalar(letter)))' may appear at most \(widest) times in a row"
             )
         }
     }

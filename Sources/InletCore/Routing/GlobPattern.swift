@@ -205,8 +205,7 @@ struct GlobParser {
 
     private mutating func parseEscaped(at start: Int) throws(PatternError) -> UInt8 {
         guard index < bytes.count, bytes[index] != Self.slash else {
-            throw error(
-                start, "a backslash must be followed by the character it protects; for a backslash write '\\\\'")
+            throw error(start, "a backslash must be followed by the character it protects; for a backslash write '\\\\'")
         }
         defer { index += 1 }
         return bytes[index]

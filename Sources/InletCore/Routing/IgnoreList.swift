@@ -133,8 +133,7 @@ package struct RootPattern: Sendable, Hashable {
             let text = component.string
             if Self.hasWildcard(component) {
                 if text == "**" {
-                    throw PatternError(
-                        offset: offset, message: "'**' is not allowed in a watched path; write '*' for each level")
+                    throw PatternError(offset: offset, message: "'**' is not allowed in a watched path; write '*' for each level")
                 }
                 do throws(PatternError) {
                     parts.append(.pattern(try GlobPattern("/" + text)))

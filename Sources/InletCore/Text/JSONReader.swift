@@ -1,4 +1,4 @@
-/// Where a text stops being JSON; both count from 1, columns in bytes.
+/// The position of an error in JSON; both numbers count from 1, columns in bytes.
 package struct JSONFault: Error, Sendable, Equatable, CustomStringConvertible {
     package var line: Int
     package var column: Int
@@ -8,8 +8,8 @@ package struct JSONFault: Error, Sendable, Equatable, CustomStringConvertible {
     package var description: String { "line \(line), column \(column): \(message)" }
 }
 
-/// Reads JSON (RFC 8259) from its beginning to its end, one value at a time, so that a large list need not be in memory as
-/// values. Bounded: nesting deeper than `deepest` is refused. The last of two members with one name counts.
+/// Reads JSON (RFC 8259) from start to end, one value at a time, so that a large list need not fit in memory as values.
+/// Rejects nesting deeper than `deepest`. Of two members with the same name, the last one counts.
 package struct JSONReader: Sendable {
     package static let deepest = 64
 
@@ -17,7 +17,7 @@ package struct JSONReader: Sendable {
     package private(set) var offset = 0
     private var depth = 0
 
-    /// A byte order mark is passed over.
+    /// Skips a byte order mark.
     package init(_ bytes: [UInt8]) {
         self.bytes = bytes
         offset = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
@@ -48,9 +48,7 @@ package struct JSONReader: Sendable {
     package mutating func members(_ take: (String, inout JSONReader) throws(JSONFault) -> Void) throws(JSONFault) {
         try list(UInt8(ascii: "{"), UInt8(ascii: "}"), "an object needs '{', members separated by commas, and '}'") {
             reader throws(JSONFault) in
-            guard try reader.next() == UInt8(ascii: "\"") else {
-                throw reader.fault("a member's name must be in quotes")
-            }
+            guard try reader.next() == UInt8(ascii: "\"") else { throw reader.fault("a member's name must be in quotes") }
             let name = try reader.string()
             guard try reader.next() == UInt8(ascii: ":") else { throw reader.fault("expected ':' after a name") }
             reader.offset += 1
@@ -63,14 +61,14 @@ package struct JSONReader: Sendable {
         try list(UInt8(ascii: "["), UInt8(ascii: "]"), "a list needs '[', values separated by commas, and ']'", take)
     }
 
-    /// The first byte of what comes next, which is not consumed.
+    /// The first byte of the next token, without consuming it.
     package mutating func next() throws(JSONFault) -> UInt8 {
         skipSpace()
         guard let byte = peek else { throw fault("the text ends too early") }
         return byte
     }
 
-    /// Makes sure that nothing but white space is left.
+    /// Checks that only white space is left.
     package mutating func end() throws(JSONFault) {
         skipSpace()
         if peek != nil { throw fault("there is more text after the value") }
@@ -149,7 +147,7 @@ package struct JSONReader: Sendable {
 
     private mutating func string() throws(JSONFault) -> String {
         offset += 1
-        // What stands before the last escape, and where the rest begins.
+        // The text up to the last escape, and the start of the rest.
         var (text, start): ([UInt8], Int) = ([], offset)
         while let byte = peek {
             switch byte {
@@ -180,7 +178,7 @@ package struct JSONReader: Sendable {
         if let byte = plain[kind] { return [byte] }
         guard kind == UInt8(ascii: "u"), let unit = codeUnit() else { throw fault("this is not a JSON escape") }
         var units = [unit]
-        // A pair of surrogates is one character; a lone one becomes U+FFFD.
+        // A surrogate pair is one character; a lone surrogate becomes U+FFFD.
         if UTF16.isLeadSurrogate(unit), bytes[offset...].starts(with: "\\u".utf8) {
             let here = offset
             offset += 2
@@ -189,7 +187,7 @@ package struct JSONReader: Sendable {
         return Array(String(decoding: units, as: UTF16.self).utf8)
     }
 
-    /// Four hexadecimal digits; nil without moving when they are not there.
+    /// Four hexadecimal digits; nil without moving if they are missing.
     private mutating func codeUnit() -> UInt16? {
         guard offset + 4 <= bytes.count else { return nil }
         let digits = bytes[offset..<offset + 4]
