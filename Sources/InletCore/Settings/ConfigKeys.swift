@@ -26,7 +26,7 @@ package struct ConfigKeys: KeyTable {
         "tls_key_log", .path, untilRestart: { $0.tlsKeyLog = $1.tlsKeyLog },
         "For debugging: 'inlet run' appends its TLS session keys to this file, so that Wireshark can decrypt the traffic. Without it they are never written."
     )
-    package let log = Key("log", .section, "What to log, where, and in which format.")
+    package let log = Key("log", .section, "The log: its level, output and format.")
     package let logLevel = Key(
         "log.level", .choice(LogSettings.Level.self), default: .info, "The lowest level to log.")
     package let logOutput = Key("log.output", .string, default: "stderr", "stderr, stdout, journald, or a file's path.")
@@ -157,8 +157,8 @@ package struct WatchKeys: KeyTable {
         "How long to wait before archiving or deleting a file when Inlet cannot tell whether a program still has it open.")
     package let mode = Key(
         "mode", .choice(WatchSettings.Mode.self), default: .auto,
-        "How to notice changes: auto decides for each mount; inotify and poll apply to all. fanotify is like auto with "
-            + "one mark for a whole file system; it needs privileges and suits trees with very many folders.")
+        "How to notice changes: auto decides for each mount; inotify and poll apply to all. Like auto, fanotify "
+            + "decides for each mount, but with one mark for a file system; it needs privileges and suits very many folders.")
     package let poll = Key(
         "poll", .duration, default: "10s",
         "The shortest pause between two polls of a folder, at least 1s; it grows with the cost of a poll.")
@@ -238,7 +238,7 @@ package struct RouteKeys: KeyTable {
         "Where to write receipts in addition to the journal: in state_dir/receipts (folder), or beside the file (sidecar).")
     package let dedupe = Key(
         "dedupe", .choice(DuplicateRule.self), default: .off,
-        "What to do when the destination already has the same content: send it again (off), finish the file as a duplicate (skip), or finish it as delivered at the first copy's key (link)."
+        "What to do when the destination already has the same content: send it again (off), finish the file as a duplicate (skip), or as delivered at the first copy's key (link)."
     )
     package let derive = Key(
         "derive", list: DeriveKeys(), "Small files that a program makes from each original, delivered beside it.")

@@ -1,15 +1,15 @@
-/// `dashboard:` — where the page and the API are served, and to whom.
+/// `dashboard:` — where the page and the API are served, and who has access.
 package struct DashboardSettings: Sendable, Equatable {
     package var listen: ListenAddress
-    /// For programs, and for people who like to paste: may do everything.
+    /// For programs, and for people who paste it: full access.
     package var token: Secret?
-    /// For people: may do everything.
+    /// For people: full access.
     package var password: Secret?
-    /// May look, and change nothing.
+    /// Read-only access.
     package var readOnlyToken: Secret?
-    /// Names under which browsers reach it besides its address, as they say them: `inlet.example`, `nas.lan:8844`.
+    /// Other host names that browsers use: `inlet.example`, `nas.lan:8844`.
     package var hosts: [String]
-    /// Whether a reverse proxy of this machine says whom a request comes from.
+    /// Whether to trust the client address from a reverse proxy on this machine.
     package var proxy: Bool
 
     package init(
@@ -24,7 +24,7 @@ package struct DashboardSettings: Sendable, Equatable {
         self.proxy = proxy
     }
 
-    /// Whether whoever reaches the port may do everything: it is on loopback, and nothing is asked for.
+    /// Whether everyone who reaches the port has full access: it is on loopback, without a token or password.
     package var isOpen: Bool { token == nil && password == nil }
 }
 
@@ -79,17 +79,18 @@ package struct ListenAddress: Sendable, Hashable {
         return text
     }
 
-    /// nil for a name.
+    /// nil for a host name.
     package var address: IPAddress? { IPAddress(host) }
 
-    /// Whether only this machine can reach it. A name might be anybody's.
+    /// Whether only this machine can reach it. A host name may have any address.
     package var isLoopback: Bool { isLocalhost || address?.isLoopback == true }
 
-    /// Where to bind. `localhost` may be anything in /etc/hosts, but here it means this machine only (RFC 6761, 6.3).
+    /// The address to bind. `localhost` may be anything in /etc/hosts, but here it means only this machine (RFC 6761,
+    /// 6.3).
     package var bindHost: String { isLocalhost ? "127.0.0.1" : host }
 
     private var isLocalhost: Bool { host.lowercased() == "localhost" }
 
-    /// As it is written.
+    /// As in the configuration.
     package var text: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }
