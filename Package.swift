@@ -1,9 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// libFuzzer's library without a `main`, for packaging/bench/fuzz.sh: its path makes a build of the fuzzer in place of the
-/// tests that read its corpora, with every target of ours instrumented. `none` makes a program that only reads the corpora,
-/// for packaging/checks/sanitize/valgrind.sh.
+/// The path of libFuzzer's library without a `main`, for packaging/bench/fuzz.sh. With it, the build makes the fuzzer instead
+/// of the tests that read its corpora, and instruments all our targets. The value `none` makes a program that only reads the
+/// corpora, for packaging/checks/sanitize/valgrind.sh.
 let fuzzer = Context.environment["INLET_FUZZER"]
 let instrumented: [SwiftSetting] = [
     .unsafeFlags((fuzzer == "none" ? [] : ["-sanitize=fuzzer,address"]) + ["-enable-testing"])
@@ -17,8 +17,8 @@ let settings: [SwiftSetting] =
         .enableUpcomingFeature("InternalImportsByDefault"),
         .enableUpcomingFeature("MemberImportVisibility"),
         .treatAllWarnings(as: .error),
-        // packaging/lib.sh has what we depend on optimised in debug builds too: half of the time of the tests goes there. Ours
-        // is compiled as it stands, in seconds.
+        // packaging/lib.sh optimises our dependencies in debug builds too: tests spend half of their time there. Our own code
+        // is not optimised, and compiles in seconds.
         .unsafeFlags(["-Xfrontend", "-Onone"], .when(configuration: .debug)),
     ] + (fuzzer == nil ? [] : instrumented)
 
@@ -46,8 +46,8 @@ let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift"
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
 
-/// What `inlet --version` says besides the number, as packaging/lib.sh gives it: hash and day. Only one C file is compiled
-/// with it, so that a new commit has that compiled and linked anew and nothing else; without it, as in debug builds, nothing.
+/// The commit's hash and day for `inlet --version`, from packaging/lib.sh; empty in debug builds. Only one C file depends on
+/// it, so that a new commit recompiles nothing else.
 let commit = Context.environment["INLET_COMMIT", default: ""].filter {
     $0.isASCII && ($0.isLetter || $0.isNumber || "+, -".contains($0))
 }
@@ -56,7 +56,7 @@ let fuzzed: [Target.Dependency] = [
     "InletCore", "InletLinux", "InletMedia", "InletConfig", "InletTransfer", "InletPipelines", system,
 ]
 
-/// The readers of strangers' bytes over their corpora: as tests, or as the fuzzer's program.
+/// The parsers of untrusted bytes with their corpora: as tests, or as the fuzzer's program.
 func fuzzTarget() -> Target {
     guard let fuzzer else {
         return .testTarget(
@@ -94,7 +94,7 @@ let package = Package(
         .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
         .systemLibrary(name: "CISAL", pkgConfig: "libisal", providers: [.apt(["libisal-dev"])]),
         .target(name: "CBuild", cSettings: commit.isEmpty ? [] : [.define("INLET_COMMIT", to: "\"\(commit)\"")]),
-        // The compiler takes the page's files in (`#embed`), and lists them among those that a build depends on.
+        // The compiler embeds the page's files (`#embed`), and lists them as dependencies of the build.
         .target(name: "InletWeb", exclude: ["page"]),
         .systemLibrary(name: "CLinux"),
         .systemLibrary(name: "CMagic"),

@@ -5,7 +5,7 @@ package import SystemPackage
 ///
 /// A flat mapping of names to texts, numbers or lists of them. `labels` may be such a mapping itself, and contains the
 /// file's labels. Anyone who may drop files can write a sidecar, so Inlet trusts it less than the configuration.
-/// `${env:NAME}` and `${file:PATH}` stay as written, and anchors, aliases, merge keys and tags are errors.
+/// Text such as `${env:NAME}` and `${file:PATH}` stays as written. Anchors, aliases, merge keys and tags are errors.
 package struct SidecarMetadata {
     private var fields: [String: String] = [:]
     private var labels: [String: String] = [:]

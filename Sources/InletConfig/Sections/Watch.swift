@@ -24,8 +24,8 @@ extension SettingsReader {
 
     // MARK: - Whose files are taken
 
-    /// Looks up user names while the file is read: only then are their positions known. `inlet check` and a reload report
-    /// an unknown user at once.
+    /// Looks up user names while the file is read: only then are their positions known. `inlet check` and a reload
+    /// report an unknown user at once.
     private mutating func sourceRule(_ section: Section<WatchKeys>) -> SourceRule {
         guard let listed = section.owners else { return SourceRule(hardLinks: section.hardLinks) }
         if listed.isEmpty {

@@ -78,8 +78,8 @@ package struct ProbePace: Sendable, Hashable {
 // Deliveries during which the process crashed: they may be the cause.
 extension RetryPolicy {
     /// After this many crashes without any bytes arriving in between, the delivery is left alone. The number is high
-    /// because an innocent delivery may be under way each time. `kill -9` once a second hits a short delivery ten times
-    /// in a row in a few thousand.
+    /// because an innocent delivery may be under way each time. With `kill -9` once a second, one short delivery in a few
+    /// thousand is hit ten times in a row.
     package static let mostCrashes = 20
 
     /// The wait of delivery `id` after crash number `crashes`: none at first; from the third on up to 1, 2, 4 … 60 s.

@@ -1,8 +1,8 @@
-// The keys of the configuration file: `log.level` is the key `level` of the section `log`, which is a member above it. Sections
-// of lists, and those that stand in several places, are tables of their own; those of destinations stand with their kinds. How
-// to add a key: `Sources/InletConfig/InletConfig.docc/InletConfig.md`.
+// The keys of the configuration file: `log.level` is the key `level` of the section `log`, which is a member above it.
+// Lists of sections, and sections that appear in several places, have their own tables; the tables of destinations are
+// with their kinds. To add a key, see `Sources/InletConfig/InletConfig.docc/InletConfig.md`.
 
-/// The whole file. Each destination has the keys of its type besides `type` itself: see `DestinationType`.
+/// The whole file. Each destination has `type` and the keys of its type: see `DestinationType`.
 package struct ConfigKeys: KeyTable {
     package static let all = Self()
 
@@ -47,7 +47,8 @@ package struct ConfigKeys: KeyTable {
     )
     package let dashboardToken = Key(
         "dashboard.token", .secret, "The token that programs send as 'Authorization: Bearer'; gives full access.")
-    package let dashboardPassword = Key("dashboard.password", .secret, "The password that people log in with; gives full access.")
+    package let dashboardPassword = Key(
+        "dashboard.password", .secret, "The password that people log in with; gives full access.")
     package let dashboardReadOnlyToken = Key(
         "dashboard.read_only_token", .secret, "A token that gives read-only access.")
     package let dashboardHosts = Key(
@@ -70,13 +71,20 @@ package struct ConfigKeys: KeyTable {
     package let journalHistoryAfter = Key(
         "journal_history.after", .durationOrOff, default: "90d",
         "How long after a file is finished it moves to the history; at least 1s. The journal drops its receipt then.")
-    package let destinations = Key("destinations", .destinations, "The destinations that routes can send files to, each under a name of your choice.")
+    package let destinations = Key(
+        "destinations", .destinations,
+        "The destinations that routes can send files to, each under a name of your choice.")
     package let watch = Key("watch", list: WatchKeys(), "The folders to watch.")
-    package let routes = Key("routes", list: RouteKeys(), "Which files go to which destinations; the first route that matches takes the file.")
+    package let routes = Key(
+        "routes", list: RouteKeys(),
+        "Which files go to which destinations; the first route that matches takes the file.")
     package let notify = Key("notify", list: NotifyKeys(), "Receivers of notifications: webhooks and programs.")
     package let pingURL = Key(
-        "ping_url", .secret, "A URL to request regularly while the agent is healthy, so that a monitoring service notices when the requests stop (a dead man's switch).")
-    package let pingInterval = Key("ping_interval", .duration, default: "5m", "How often to request ping_url; at least 10s.")
+        "ping_url", .secret,
+        "A URL to request regularly while the agent is healthy, so that a monitoring service notices when the requests stop (a dead man's switch)."
+    )
+    package let pingInterval = Key(
+        "ping_interval", .duration, default: "5m", "How often to request ping_url; at least 10s.")
     package let pingAllowHTTP = Key(
         "ping_allow_http", .boolean, default: false,
         "Allow plain HTTP for ping_url to hosts other than loopback. Others on the network can then read the URL and the reported problems."
@@ -90,14 +98,16 @@ package struct LimitKeys: KeyTable {
     package static let all = Self()
 
     package let queueWarning = Key(
-        "queue_warning", .integer(1...1_000_000_000), default: 20, "Log a warning when more files than this are waiting."
+        "queue_warning", .integer(1...1_000_000_000), default: 20,
+        "Log a warning when more files than this are waiting."
     )
     package let queueMaxFiles = Key(
         "queue_max_files", .integer(1...1_000_000_000),
         "The most files in the queue; further files wait in their folders. Without it there is no limit.")
     package let queueMaxBytes = Key(
         "queue_max_bytes", .bytes,
-        "The most bytes in the queue, all files together; further files wait in their folders. Without it there is no limit.")
+        "The most bytes in the queue, all files together; further files wait in their folders. Without it there is no limit."
+    )
     package let zone = Key(
         "zone", .string,
         "The time zone of schedule and window (an IANA name, as in Europe/Berlin); the system's by default.")
@@ -128,13 +138,15 @@ package struct WatchKeys: KeyTable {
         "settle", .duration, default: "5s", "How long a file must stay unchanged before it counts as complete.")
     package let settleEmpty = Key(
         "settle_empty", .duration, default: "30s",
-        "How long an empty file must stay unchanged: it may be a placeholder for a file that is still arriving. 0s treats it like any other file.")
+        "How long an empty file must stay unchanged: it may be a placeholder for a file that is still arriving. 0s treats it like any other file."
+    )
     package let rescan = Key(
         "rescan", .durationOrOff, default: "1h",
         "How often to list the whole folder again as a safety net, give or take a quarter of the time.")
     package let existing = Key(
         "existing", .choice(WatchSettings.Existing.self), default: .ingest,
-        "What to do with files that were there before Inlet first watched the folder: ingest them, skip them, or adopt them as already delivered.")
+        "What to do with files that were there before Inlet first watched the folder: ingest them, skip them, or adopt them as already delivered."
+    )
     package let adoptCheck = Key(
         "adopt_check", .boolean, default: false,
         "With 'existing: adopt', ask the destinations for each file and send the files that they do not have.")
@@ -145,7 +157,8 @@ package struct WatchKeys: KeyTable {
         "hard_links", .choice(SourceRule.HardLinks.self), default: .allow,
         "Whether to take files that have more than one name (hard links).")
     package let ignore = Key(
-        "ignore", .list(.string), "Patterns of files to ignore, with the rules of .gitignore, in addition to the built-in ones.")
+        "ignore", .list(.string),
+        "Patterns of files to ignore, with the rules of .gitignore, in addition to the built-in ones.")
     package let archiveDirectory = Key(
         "archive_dir", .string, default: ".inlet/done",
         "Where 'on_success: archive' moves files; relative to path unless absolute.")
@@ -154,11 +167,13 @@ package struct WatchKeys: KeyTable {
         "Where 'on_failure: quarantine' moves files; relative to path unless absolute.")
     package let hold = Key(
         "hold", .duration, default: "24h",
-        "How long to wait before archiving or deleting a file when Inlet cannot tell whether a program still has it open.")
+        "How long to wait before archiving or deleting a file when Inlet cannot tell whether a program still has it open."
+    )
     package let mode = Key(
         "mode", .choice(WatchSettings.Mode.self), default: .auto,
         "How to notice changes: auto decides for each mount; inotify and poll apply to all. Like auto, fanotify "
-            + "decides for each mount, but with one mark for a file system; it needs privileges and suits very many folders.")
+            + "decides for each mount, but with one mark for a file system; it needs privileges and suits very many folders."
+    )
     package let poll = Key(
         "poll", .duration, default: "10s",
         "The shortest pause between two polls of a folder, at least 1s; it grows with the cost of a poll.")
@@ -169,7 +184,8 @@ package struct RouteKeys: KeyTable {
     package static let all = Self()
 
     package let name = Key("name", .string, required: true, "The route's name, as shown in logs and by `inlet route`.")
-    package let match = Key("match", .section, "The conditions a file must meet, all of them; without conditions, every file matches.")
+    package let match = Key(
+        "match", .section, "The conditions a file must meet, all of them; without conditions, every file matches.")
     package let matchPath = Key(
         "match.path", .list(.string),
         "Patterns for the path below the watched folder, with the rules of .gitignore; one must match.")
@@ -190,10 +206,13 @@ package struct RouteKeys: KeyTable {
     package let validateMediaType = Key(
         "validate.media_type", .list(.string),
         "Reject files whose content has another media type, whatever their names say; as in video/*.")
-    package let category = Key("category", .string, "The value of {category} in keys; by default it follows from the file's extension.")
+    package let category = Key(
+        "category", .string, "The value of {category} in keys; by default it follows from the file's extension.")
     package let key = Key(
-        "key", .string, default: KeyTemplate.standard.text, "The template for the file's key, its name at the destination.")
-    package let owner = Key("owner", .string, "The value of {owner} in keys; without it, that segment of the key is dropped.")
+        "key", .string, default: KeyTemplate.standard.text,
+        "The template for the file's key, its name at the destination.")
+    package let owner = Key(
+        "owner", .string, "The value of {owner} in keys; without it, that segment of the key is dropped.")
     package let to = Key("to", .list(.string), required: true, "The destinations; each of them gets the file.")
     package let with = Key("with", .texts, "Templates for fields that the destination defines.")
     package let onSuccess = Key(
@@ -204,9 +223,12 @@ package struct RouteKeys: KeyTable {
         "What to do with a file that is rejected or fails for good.")
     package let retry = Key("retry", .section, "How to retry failed attempts.")
     package let retryAttempts = Key(
-        "retry.attempts", .integer(1...1000), default: 3, "How many attempts a delivery gets; outages of the destination do not count.")
-    package let retryBackoff = Key("retry.backoff", .duration, default: "1s", "The wait before the first retry; it doubles each time.")
-    package let retryMaxBackoff = Key("retry.max_backoff", .duration, default: "5m", "The longest wait between two attempts.")
+        "retry.attempts", .integer(1...1000), default: 3,
+        "How many attempts a delivery gets; outages of the destination do not count.")
+    package let retryBackoff = Key(
+        "retry.backoff", .duration, default: "1s", "The wait before the first retry; it doubles each time.")
+    package let retryMaxBackoff = Key(
+        "retry.max_backoff", .duration, default: "5m", "The longest wait between two attempts.")
     package let retryExpire = Key(
         "retry.expire", .durationOrOff, default: "24h",
         "How long a delivery may keep failing while its destination is up; off never gives up.")
@@ -220,7 +242,8 @@ package struct RouteKeys: KeyTable {
         "sidecars.metadata", .boolean, default: false,
         "Read fields for the destination from <file>.yaml; they override those of 'with'.")
     package let sidecarsExtensions = Key(
-        "sidecars.extensions", .list(.string), "Extensions of companions: with xmp, both clip.xmp and clip.mp4.xmp belong to clip.mp4.")
+        "sidecars.extensions", .list(.string),
+        "Extensions of companions: with xmp, both clip.xmp and clip.mp4.xmp belong to clip.mp4.")
     package let sidecarsWait = Key(
         "sidecars.wait", .duration, default: "10s",
         "How long a file waits for missing companions, and a companion for its file.")
@@ -229,16 +252,19 @@ package struct RouteKeys: KeyTable {
         "folder delivers all files of a folder as one unit, once the folder is complete.")
     package let completion = Key(
         "completion", .choice(Completion.self), default: .quiet,
-        "How to tell that a file or unit is complete: its settle time (quiet), or a marker file: <name>.done, or DONE in a unit's folder.")
+        "How to tell that a file or unit is complete: its settle time (quiet), or a marker file: <name>.done, or DONE in a unit's folder."
+    )
     package let type = Key("type", .string, "Your own type for the file, as a template; it becomes the label 'type'.")
     package let labels = Key(
-        "labels", .texts, "Templates for texts of your own that accompany the file in lists, receipts and notifications.")
+        "labels", .texts,
+        "Templates for texts of your own that accompany the file in lists, receipts and notifications.")
     package let receipts = Key(
         "receipts", .choice(ReceiptLocation.self), default: ReceiptLocation.none,
-        "Where to write receipts in addition to the journal: in state_dir/receipts (folder), or beside the file (sidecar).")
+        "Where to write receipts in addition to the journal: in state_dir/receipts (folder), or beside the file (sidecar)."
+    )
     package let dedupe = Key(
         "dedupe", .choice(DuplicateRule.self), default: .off,
-        "What to do when the destination already has the same content: send it again (off), finish the file as a duplicate (skip), or as delivered at the first copy's key (link)."
+        "For a content that the destination already has: send it again (off), finish the file as a duplicate (skip), or as delivered at the first copy's key (link)."
     )
     package let derive = Key(
         "derive", list: DeriveKeys(), "Small files that a program makes from each original, delivered beside it.")
@@ -251,7 +277,7 @@ package struct RouteKeys: KeyTable {
         "The hash to compute for each file while it is read.")
     package let window = Key(
         "window", SpanKeys(), "The hours in which deliveries of big files may start; smaller files go at any time.")
-    // Without a default, so that a route without a window shows none.
+    // No default, so that a route without a window shows none.
     package let windowAbove = Key(
         "window.above", .bytes, "Files of at least this size wait for the window; 1GiB by default.")
 }
@@ -262,12 +288,14 @@ package struct DeriveKeys: KeyTable {
 
     package let thumbnail = Key(
         "thumbnail", .choice(DeriveRule.Preset.self),
-        "A built-in rule for thumbnails: vips for pictures, ffmpeg for videos. Give either this, or name, command and suffix.")
+        "A built-in rule for thumbnails: vips for pictures, ffmpeg for videos. Give either this, or name, command and suffix."
+    )
     package let name = Key("name", .string, "The rule's name, as shown in logs.")
     package let command = Key(
         "command", .list(.string),
         "A program and its arguments, run without a shell; {in} is the original, {out} the file to write.")
-    package let extensions = Key("extensions", .list(.string), "Extensions of the originals; by default, all files of the route.")
+    package let extensions = Key(
+        "extensions", .list(.string), "Extensions of the originals; by default, all files of the route.")
     package let suffix = Key("suffix", .string, "The suffix to append to the original's key, as in .thumb.jpg.")
     package let timeout = Key(
         "timeout", .duration, default: "60s",
@@ -279,7 +307,8 @@ package struct DeriveKeys: KeyTable {
 package struct NotifyKeys: KeyTable {
     package static let all = Self()
 
-    package let name = Key("name", .string, required: true, "The receiver's name, as shown in logs and by `inlet notify`.")
+    package let name = Key(
+        "name", .string, required: true, "The receiver's name, as shown in logs and by `inlet notify`.")
     package let webhook = Key(
         "webhook", .secret, "The URL to post notifications to, as JSON. Give either this or exec.")
     package let exec = Key(
@@ -287,10 +316,12 @@ package struct NotifyKeys: KeyTable {
         "A program and its arguments, run without a shell; it reads the notification from its standard input.")
     package let secret = Key(
         "secret", .secret,
-        "The secret that signs webhook requests (Standard Webhooks, and X-Hub-Signature-256): whsec_ and base64, or any text.")
+        "The secret that signs webhook requests (Standard Webhooks, and X-Hub-Signature-256): whsec_ and base64, or any text."
+    )
     package let on = Key(
         "on", .list(.choice(NotificationEvent.self)), "The events to send; by default all but delivered.")
-    package let routes = Key("routes", .list(.string), "Send events only for files and batches of these routes; by default of all.")
+    package let routes = Key(
+        "routes", .list(.string), "Send events only for files and batches of these routes; by default of all.")
     package let timeout = Key(
         "timeout", .duration, default: "10s", "How long the receiver may take; Inlet ends a program that takes longer.")
     package let caFile = Key(
@@ -298,7 +329,7 @@ package struct NotifyKeys: KeyTable {
     package let allowHTTP = Key.allowHTTP
 }
 
-/// The speed of sending, in `limits:` and in every destination that goes over the network.
+/// The bandwidth limits, in `limits:` and in every destination on the network.
 package struct BandwidthKeys: KeyTable {
     package init() {}
 
@@ -307,7 +338,8 @@ package struct BandwidthKeys: KeyTable {
         "The highest sending rate, as in 20MiB/s or 50Mbit/s; 0 sends nothing. Without it there is no limit.")
     package let schedule = Key(
         "schedule", list: ScheduleKeys(),
-        "Other rates for parts of the day. The first entry that matches applies; outside all entries, bandwidth applies.")
+        "Other rates for parts of the day. The first entry that matches applies; outside all entries, bandwidth applies."
+    )
 }
 
 /// One entry of `schedule:`.
@@ -326,7 +358,7 @@ package struct SpanKeys: KeyTable {
         "days", .list(.choice(Weekday.allCases.map(\.name))), "The days on which it starts; every day by default.")
 }
 
-/// `proxy:` at the top, and of every destination that goes over the network.
+/// `proxy:` at the top level, and in every destination on the network.
 package struct ProxyKeys: KeyTable {
     package init() {}
 
@@ -335,7 +367,8 @@ package struct ProxyKeys: KeyTable {
     package let password = Key("password", .secret, "The password for the proxy.")
     package let noProxy = Key(
         "no_proxy", .list(.string),
-        "Hosts to reach without the proxy: a domain with its subdomains, host:port, an address, a network such as 10.0.0.0/8, or *.")
+        "Hosts to reach without the proxy: a domain with its subdomains, host:port, an address, a network such as 10.0.0.0/8, or *."
+    )
 
     /// - Parameter untilRestart: as in `KeySpec`.
     package static func key(
@@ -349,7 +382,7 @@ package struct ProxyKeys: KeyTable {
 }
 
 extension Key where Value == Bool {
-    /// Of what is asked over HTTP.
+    /// The key of everything that uses HTTP.
     package static var allowHTTP: Self {
         Key("allow_http", .boolean, default: false, "Allow plain HTTP to hosts other than loopback.")
     }

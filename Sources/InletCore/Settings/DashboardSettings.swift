@@ -62,7 +62,8 @@ package struct ListenAddress: Sendable, Hashable {
         if text.hasPrefix("["), text.hasSuffix("]") {
             let inner = String(text.dropFirst().dropLast())
             guard IPAddress(inner)?.bytes.count == 16 else {
-                throw PatternError(message: "'listen' has no IPv6 address in its brackets; write for example [::1]:\(port)")
+                throw PatternError(
+                    message: "'listen' has no IPv6 address in its brackets; write for example [::1]:\(port)")
             }
             return inner
         }

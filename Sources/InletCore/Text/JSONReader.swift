@@ -48,7 +48,9 @@ package struct JSONReader: Sendable {
     package mutating func members(_ take: (String, inout JSONReader) throws(JSONFault) -> Void) throws(JSONFault) {
         try list(UInt8(ascii: "{"), UInt8(ascii: "}"), "an object needs '{', members separated by commas, and '}'") {
             reader throws(JSONFault) in
-            guard try reader.next() == UInt8(ascii: "\"") else { throw reader.fault("a member's name must be in quotes") }
+            guard try reader.next() == UInt8(ascii: "\"") else {
+                throw reader.fault("a member's name must be in quotes")
+            }
             let name = try reader.string()
             guard try reader.next() == UInt8(ascii: ":") else { throw reader.fault("expected ':' after a name") }
             reader.offset += 1

@@ -2,9 +2,9 @@ internal import FoundationEssentials
 
 /// Removes credentials from a server's words: an answer may repeat what we sent, in its own notation.
 ///
-/// Finds them plain and in base64, also within a longer text, such as a login with its user name. Also with any characters
-/// percent-encoded or escaped as in JSON, HTML or XML. Also finds a credential whose end was cut off. Redact before
-/// shortening.
+/// Finds them plain and in base64, also within a longer text, such as a login with its user name. Also with any
+/// characters percent-encoded or escaped as in JSON, HTML or XML. Also finds a credential whose end was cut off. Redact
+/// before shortening.
 package struct Redactor: Sendable {
     /// The shortest credential: hiding shorter ones would mutilate other words and protect nothing.
     package static let shortest = 4

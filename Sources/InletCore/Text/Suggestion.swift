@@ -1,7 +1,7 @@
 /// "Did you mean …?"
 package enum Suggestion {
-    /// The candidate that `word` most likely means; nil if none is near. Near means at most two typing errors (one in words of up
-    /// to three letters), or a third of the length. Ignores case.
+    /// The candidate that `word` most likely means; nil if none is near. Near means at most two typing errors (one in
+    /// words of up to three letters), or a third of the length. Ignores case.
     package static func nearest(to word: String, in candidates: some Sequence<String>) -> String? {
         let letters = Array(word.lowercased())
         guard letters.count <= 100 else { return nil }
