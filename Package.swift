@@ -1,9 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// libFuzzer's library without a `main`, for packaging/bench/fuzz.sh. Its path builds the fuzzer, with all our targets
-/// instrumented, instead of the tests that read its corpora. `none` builds a program that only reads the corpora, for
-/// packaging/checks/sanitize/valgrind.sh.
+/// The path of libFuzzer's library without a `main`, for packaging/bench/fuzz.sh. With it, the build makes the fuzzer instead
+/// of the tests that read its corpora, and instruments all our targets. The value `none` makes a program that only reads the
+/// corpora, for packaging/checks/sanitize/valgrind.sh.
 let fuzzer = Context.environment["INLET_FUZZER"]
 let instrumented: [SwiftSetting] = [
     .unsafeFlags((fuzzer == "none" ? [] : ["-sanitize=fuzzer,address"]) + ["-enable-testing"])
@@ -17,8 +17,8 @@ let settings: [SwiftSetting] =
         .enableUpcomingFeature("InternalImportsByDefault"),
         .enableUpcomingFeature("MemberImportVisibility"),
         .treatAllWarnings(as: .error),
-        // packaging/lib.sh optimises dependencies in debug builds too, because half of the tests' time is spent there.
-        // Our own code is compiled without optimisation, in seconds.
+        // packaging/lib.sh optimises our dependencies in debug builds too: tests spend half of their time there. Our own code
+        // is not optimised, and compiles in seconds.
         .unsafeFlags(["-Xfrontend", "-Onone"], .when(configuration: .debug)),
     ] + (fuzzer == nil ? [] : instrumented)
 
@@ -46,8 +46,8 @@ let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift"
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
 
-/// Additions to `inlet --version`: hash and day, from packaging/lib.sh. Only one C file is compiled with it, so a new
-/// commit recompiles and links only that. Without it, as in debug builds, there are none.
+/// The commit's hash and day for `inlet --version`, from packaging/lib.sh; empty in debug builds. Only one C file depends on
+/// it, so that a new commit recompiles nothing else.
 let commit = Context.environment["INLET_COMMIT", default: ""].filter {
     $0.isASCII && ($0.isLetter || $0.isNumber || "+, -".contains($0))
 }
@@ -56,7 +56,7 @@ let fuzzed: [Target.Dependency] = [
     "InletCore", "InletLinux", "InletMedia", "InletConfig", "InletTransfer", "InletPipelines", system,
 ]
 
-/// The readers of strangers' bytes, run over their corpora: as tests, or as the fuzzer's program.
+/// The parsers of untrusted bytes with their corpora: as tests, or as the fuzzer's program.
 func fuzzTarget() -> Target {
     guard let fuzzer else {
         return .testTarget(

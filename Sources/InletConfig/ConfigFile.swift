@@ -1,17 +1,17 @@
 package import InletCore
 package import SystemPackage
 
-/// Defaults that the configuration takes from its environment.
+/// Defaults that depend on the environment.
 package struct ConfigDefaults: Sendable {
-    /// `state_dir` where the file gives none.
+    /// `state_dir` if the file has none.
     package var stateDirectory: FilePath
-    /// What `~` stands for; nil when unknown.
+    /// The value of `~`; nil if unknown.
     package var home: FilePath?
-    /// Where relative configuration paths given on the command line start from.
+    /// The folder that relative paths on the command line start from.
     package var workingDirectory: FilePath
-    /// The user who reads the files; nil = their permissions are not checked.
+    /// The user who reads the files; nil skips the permission checks.
     package var reader: FileTrust.Reader?
-    /// Asks the system for the number of a user.
+    /// Looks up a user's number in the system.
     package var users = UserLookup.onlyRoot
 
     package init(
@@ -23,8 +23,8 @@ package struct ConfigDefaults: Sendable {
         self.workingDirectory = workingDirectory
     }
 
-    /// The usual places: `/var/lib/inlet` for root, else `inlet` below `XDG_STATE_HOME` or `~/.local/state`
-    /// (XDG Base Directory Specification 0.8).
+    /// The usual folders: `/var/lib/inlet` for root, otherwise `inlet` in `XDG_STATE_HOME` or `~/.local/state` (XDG
+    /// Base Directory Specification 0.8).
     package static func standard(
         environment: [String: String], isRoot: Bool, workingDirectory: FilePath
     ) -> ConfigDefaults {
@@ -37,30 +37,30 @@ package struct ConfigDefaults: Sendable {
     }
 }
 
-/// A configuration that was read without errors.
+/// A configuration without errors.
 package struct LoadedConfig: Sendable {
     package var settings: Settings
-    /// What works but should be changed, in the file's order.
+    /// Warnings in the file's order: things that work but should be changed.
     package var warnings: [ConfigError]
-    /// The file as it was named.
+    /// The file as the user named it.
     package var file: FilePath
-    /// Every value with defaults filled in and paths resolved, but `${…}` left as written: what may be shown.
+    /// All values, with defaults filled in and paths resolved, but `${…}` as written: safe to show.
     package var effective: ConfigSection
-    /// The same with `${…}` filled in: what is compared, and never shown.
+    /// All values with `${…}` filled in: for comparing, never for showing.
     package var filled: ConfigSection
-    /// Files besides it that credentials were taken from, or will be.
+    /// Further files that contain credentials.
     package var credentialFiles: [FilePath]
     fileprivate var report: ErrorReport
 
-    /// An error about a value of this file that is found later, such as a URL its destination cannot use.
+    /// An error in a value that is found later, such as a URL that its destination cannot use.
     package func error(at position: SourcePosition, _ message: String) -> ConfigError {
         report.error(ConfigIssue(position, message))
     }
 }
 
-/// Reads a configuration file: from its bytes to nodes, to values, to settings.
+/// Reads a configuration file: bytes to nodes, nodes to values, values to settings.
 package struct ConfigFile {
-    /// Larger files are refused.
+    /// The largest file that Inlet reads.
     package static let maximumBytes = YAMLDocument.maximumBytes
 
     private let path: FilePath
@@ -68,7 +68,7 @@ package struct ConfigFile {
     private let environment: [String: String]
     private let defaults: ConfigDefaults
 
-    /// Reads and checks the file at `path`; throws everything that is wrong with it.
+    /// Reads and checks the file at `path`; throws all its errors.
     package static func load(
         _ path: FilePath, types: [DestinationType], environment: [String: String], defaults: ConfigDefaults
     ) throws(ConfigErrors) -> LoadedConfig {
@@ -85,7 +85,7 @@ package struct ConfigFile {
             .parse(bytes, trust)
     }
 
-    /// Reads and checks a text as if it stood in `file`; it need not be text at all.
+    /// Reads and checks the content of `file`, which may be any bytes.
     package static func parse(
         text: some Sequence<UInt8>, file: FilePath, types: [DestinationType], environment: [String: String],
         defaults: ConfigDefaults
@@ -94,7 +94,7 @@ package struct ConfigFile {
             .parse(Array(text), nil)
     }
 
-    /// Reads what `inlet config show` printed: nothing is filled in or checked but that it is YAML, and secrets are `***`.
+    /// Reads the output of `inlet config show`: checks only that it is YAML, fills nothing in, and secrets are `***`.
     package static func shown(
         _ text: String, file: FilePath, types: [DestinationType], defaults: ConfigDefaults
     ) throws(ConfigErrors) -> ConfigSection {
@@ -107,22 +107,22 @@ package struct ConfigFile {
         }
     }
 
-    /// Where the agent of the configuration at `path` has its state, as far as a file that is wrong, or away, tells that.
+    /// The state folder of the configuration at `path`, as far as a broken or missing file reveals it.
     package static func stateDirectory(
         of path: FilePath, types: [DestinationType], environment: [String: String], defaults: ConfigDefaults
     ) -> FilePath {
-        // What keeps it from being read is said by whoever reads it for more than this.
+        // Reading the configuration itself reports why it fails.
         guard let (bytes, _) = try? FileTrust.read(path, limit: maximumBytes) else { return defaults.stateDirectory }
         return stateDirectory(inText: bytes, of: path, types: types, environment: environment, defaults: defaults)
     }
 
-    /// The same of a text that may be wrong in any way.
+    /// The same for a text that may contain any errors.
     static func stateDirectory(
         inText bytes: [UInt8], of path: FilePath, types: [DestinationType], environment: [String: String],
         defaults: ConfigDefaults
     ) -> FilePath {
         let lines = bytes.split(separator: UInt8(ascii: "\n")).filter { $0.starts(with: "state_dir:".utf8) }
-        // What is wrong with the text is said by whoever reads it for more than this.
+        // Reading the configuration itself reports what is wrong with the text.
         guard let node = ([bytes] + lines.prefix(1).map { Array($0) }).lazy.compactMap({ try? document($0) }).first
         else {
             return defaults.stateDirectory
@@ -135,7 +135,7 @@ package struct ConfigFile {
 }
 
 extension ConfigFile {
-    /// - Parameter trust: of the file; nil for a text that stands in none.
+    /// - Parameter trust: the file's trust; nil for a text that is not in a file.
     private func parse(_ input: [UInt8], _ trust: FileTrust?) throws(ConfigErrors) -> LoadedConfig {
         let bytes = SourceText.withoutMark(input)
         let isTooLarge = bytes.count > YAMLDocument.maximumBytes
@@ -162,18 +162,18 @@ extension ConfigFile {
             credentialFiles: reader.values.files.map(\.path), report: report)
     }
 
-    /// Warnings about what is allowed and risky.
+    /// Warnings about allowed but risky settings.
     private func notes(_ file: Section<ConfigKeys>) -> [ConfigIssue] {
         guard let place = file.place(\.tlsKeyLog) else { return [] }
         return [
             ConfigIssue(
                 place,
-                "whoever reads this file can read all that was sent, passwords too; take the key out and remove the file when you have looked"
+                "remove this key, and delete the file it names, when you are done: anyone who can read that file can decrypt all traffic, passwords included"
             )
         ]
     }
 
-    /// What is wrong with the permissions of the configuration's file and of the files that it takes credentials from.
+    /// Objections to the permissions of the configuration and of the files with credentials.
     private func objections(_ values: ValueReader, _ trust: FileTrust?) -> [ConfigIssue] {
         guard let reader = defaults.reader else { return [] }
         let start = SourcePosition.start
@@ -191,10 +191,10 @@ extension ConfigFile {
         return found
     }
 
-    /// The root node, after the checks that libyaml leaves out or words badly.
+    /// The root node, after checks that libyaml lacks or reports badly.
     private static func document(_ bytes: [UInt8]) throws(ConfigIssue) -> YAMLNode {
         if bytes.count > YAMLDocument.maximumBytes {
-            throw ConfigIssue(.start, "the file is larger than 1 MiB; a configuration is not")
+            throw ConfigIssue(.start, "the file is larger than 1 MiB, the limit for a configuration")
         }
         return try YAMLDocument.parse(bytes)
     }
@@ -211,8 +211,8 @@ extension ConfigFile {
         SecretMask(source: source, names: ValueKind.section(types.flatMap(\.keys)).secretNames)
     }
 
-    /// A second reading that fills nothing in, so that nothing filled in can be shown. The first one found no problem,
-    /// so its own are not looked at.
+    /// Reads the file again without filling anything in, so that nothing secret can be shown. The first reading had no
+    /// errors, so this one's are ignored.
     private func effective(_ root: YAMLNode, _ source: SourceText) -> ConfigSection {
         var reader = values(source, isVerbatim: true)
         return withStateDirectory(reader.section(root, ConfigKeys.all.specs, label: ""))
@@ -232,12 +232,13 @@ extension ConfigFile {
     private static func warning(_ node: YAMLNode) -> ConfigIssue {
         ConfigIssue(
             node.position,
-            "a credential stands here and others may read this file; use ${env:NAME} or ${file:PATH}, or chmod 600")
+            "use ${env:NAME} or ${file:PATH}, or chmod 600: other users can read this file, and this line holds a credential"
+        )
     }
 }
 
 extension LoadedConfig {
-    /// What holds once this has taken the place of `running`: what needs a restart stays as it was.
+    /// The configuration in effect after a reload over `running`: keys that need a restart keep their values.
     package func taking(over running: LoadedConfig) -> LoadedConfig {
         var result = self
         for spec in ConfigKeys.all.specs {

@@ -1,29 +1,28 @@
 package import InletCore
 package import SystemPackage
 
-/// What `<file>.yaml` beside a file says of it: fields of the destination, as the route's `with:` has them.
+/// The content of `<file>.yaml` beside a file: fields for the destination, as in the route's `with:`.
 ///
-/// One flat mapping of names to texts, numbers or lists of them; one called `labels` may be such a mapping itself, and then holds
-/// the file's labels. A sidecar is written by whoever may drop files, not by
-/// whoever may configure the agent. So nothing is filled in: `${env:NAME}` and `${file:PATH}` stay as they are written,
-/// and anchors, aliases, merge keys and tags are refused.
+/// A flat mapping of names to texts, numbers or lists of them. `labels` may be such a mapping itself, and contains the
+/// file's labels. Anyone who may drop files can write a sidecar, so Inlet trusts it less than the configuration.
+/// Text such as `${env:NAME}` and `${file:PATH}` stays as written. Anchors, aliases, merge keys and tags are errors.
 package struct SidecarMetadata {
     private var fields: [String: String] = [:]
     private var labels: [String: String] = [:]
     private var problems: [ConfigIssue] = []
     private var lines: [String: Int] = [:]
 
-    /// Larger ones are refused.
+    /// The largest sidecar, in bytes.
     package static let maximumBytes = 64 << 10
-    /// Longer names are refused; destinations have none.
+    /// The longest field name; no destination has longer ones.
     static let longestName = 64
 
-    /// The fields in `bytes`; none for an empty text. Values are as written, without their quotes: a date stays
-    /// `2026-11-21`, and `yes` is no truth value. A list becomes its items with `, ` between them. A field without a value
-    /// (`notes:`, `~`, `null`) is as if it were not there; `""` is an empty text.
+    /// The fields in `bytes`; none for an empty text. Values are texts as written, without their quotes: `2026-11-21`
+    /// and `yes` stay texts. A list becomes its items, joined with `, `. A field without a value (`notes:`, `~`,
+    /// `null`) counts as absent; `""` is an empty text.
     ///
     /// - Parameter file: the name for errors.
-    /// - Throws: everything that is wrong, with its places, in the file's order; broken YAML ends the list.
+    /// - Throws: all errors in the file's order, with their positions; invalid YAML ends the list.
     package static func parse(_ bytes: [UInt8], file: FilePath) throws(ConfigErrors) -> Sidecar {
         let text = SourceText.withoutMark(bytes)
         let isTooLarge = text.count > maximumBytes
@@ -40,10 +39,10 @@ package struct SidecarMetadata {
         return Sidecar(fields: reader.fields, labels: reader.labels)
     }
 
-    /// The labels of a unit, of which a `.inlet.yaml` or the content of a marker says `labels: {project: Roxy}`.
+    /// The labels of a unit from its `.inlet.yaml` or marker, as in `labels: {project: Roxy}`.
     ///
-    /// - Parameter isMarker: it may hold anything else too, which then says nothing about labels.
-    /// - Throws: as `parse`; of a marker only if it has a line that begins with `labels:`.
+    /// - Parameter isMarker: a marker may contain anything, and then has no labels.
+    /// - Throws: like `parse`; for a marker only if a line begins with `labels:`.
     package static func unitLabels(
         _ bytes: [UInt8], file: FilePath, isMarker: Bool
     ) throws(ConfigErrors) -> [String: String] {
@@ -52,23 +51,23 @@ package struct SidecarMetadata {
         return try parse(bytes, file: file).labels
     }
 
-    // MARK: - Reading; what is wrong with one field is noted, and the rest is read on
+    // MARK: - Reading: notes errors in fields and continues
 
-    /// - Throws: what ends the reading: text that is not UTF-8, broken YAML, or something else than one mapping.
+    /// - Throws: errors that end the reading: text that is not UTF-8, invalid YAML, or anything but one mapping.
     private mutating func read(_ bytes: [UInt8]) throws(ConfigIssue) {
         let events = try YAMLEvents(bytes)
         guard let root = try events.begin() else { return }
         if !Self.isNothing(root) {
             guard case .mappingStart = root.kind else {
-                throw ConfigIssue(root.start, "a sidecar is a mapping of fields, as in 'label: Live at the Roxy'")
+                throw ConfigIssue(root.start, "a sidecar must be a mapping of fields, as in 'label: Live at the Roxy'")
             }
             check(root)
             fields = try readFields(events, isRoot: true)
         }
-        try events.end("a sidecar is one document")
+        try events.end("a sidecar has only one")
     }
 
-    /// The mapping that has begun, to its end.
+    /// Reads the mapping that has begun to its end.
     private mutating func readFields(_ events: YAMLEvents, isRoot: Bool) throws(ConfigIssue) -> [String: String] {
         let outer = lines
         lines = [:]
@@ -91,10 +90,10 @@ package struct SidecarMetadata {
         return found
     }
 
-    /// The one field that may be a mapping.
+    /// The only field that may be a mapping.
     private static let labels = "labels"
 
-    /// The field's name; nil when it cannot be one, which is noted.
+    /// The field's name; nil, with an error noted, if it is not valid.
     private mutating func name(of key: YAMLEvent) -> String? {
         guard case .scalar(let name, let style) = key.kind else {
             problems.append(ConfigIssue(key.start, "a field's name must be a plain word"))
@@ -107,7 +106,8 @@ package struct SidecarMetadata {
             problems.append(
                 ConfigIssue(
                     key.start,
-                    "\(SecretMask.quoted(name)) is no field's name: letters, digits, '_' and '-', at most \(limit)"))
+                    "\(SecretMask.quoted(name)) is not a field's name; use up to \(limit) letters, digits, '_' and '-'")
+            )
         } else if let line = lines[name] {
             problems.append(
                 ConfigIssue(key.start, "field \(SecretMask.quoted(name)) is given twice; it is already on line \(line)")
@@ -116,18 +116,19 @@ package struct SidecarMetadata {
             lines[name] = key.start.line
             return name
         }
-        // A name that is no mapping or list has ended already.
+        // A scalar needs no skipping: it has ended already.
         return nil
     }
 
-    /// The value that `event` begins, read to its end; nil for none, and for what is not supported, which is noted.
+    /// Reads the value that `event` begins to its end; nil if there is none, or if it is unsupported, which is noted.
     private mutating func value(_ event: YAMLEvent, _ events: YAMLEvents) throws(ConfigIssue) -> String? {
         check(event)
         switch event.kind {
         case .scalar(let text, _): return Self.isNothing(event) ? nil : text
         case .sequenceStart: return try list(events)
         case .mappingStart:
-            problems.append(ConfigIssue(event.start, "fields of a sidecar hold texts or lists of texts, not mappings"))
+            problems.append(
+                ConfigIssue(event.start, "a field of a sidecar must be a text or a list of texts, not a mapping"))
             try skip(from: event, events)
             return nil
         default: return nil
@@ -145,16 +146,16 @@ package struct SidecarMetadata {
             } else if case .alias = item.kind {
                 continue
             } else {
-                problems.append(ConfigIssue(item.start, "a list of a sidecar holds texts, not lists or mappings"))
+                problems.append(ConfigIssue(item.start, "a list in a sidecar must hold texts, not lists or mappings"))
                 try skip(from: item, events)
             }
         }
     }
 
-    /// Notes what a sidecar may not have at any place.
+    /// Notes features that a sidecar may not use anywhere.
     private mutating func check(_ event: YAMLEvent) { problems += event.refusals("in a sidecar") }
 
-    /// Reads to the end of the list or mapping that `event` begins; at once for anything else.
+    /// Skips to the end of the list or mapping that `event` begins; does nothing for other events.
     private func skip(from event: YAMLEvent, _ events: YAMLEvents) throws(ConfigIssue) {
         var event = event
         var depth = 0

@@ -245,7 +245,7 @@ extension SourceFile {
         case .another:
             throw DeliveryError(
                 .sourceChanged, .sourceChanged,
-                "\(path.display): replaced before it was delivered; Inlet takes the new one once it is quiet")
+                "\(path.display): replaced before it was delivered; Inlet takes the new file when it is complete")
         case .nothing:
             throw DeliveryError(.sourceGone, .sourceGone, "\(path.display): removed before it was delivered")
         }

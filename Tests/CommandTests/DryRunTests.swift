@@ -132,9 +132,9 @@ import Testing
 /// `inlet route` on what no route is asked about.
 @Suite struct RouteIgnoredTests {
     @Test(arguments: [
-        (".DS_Store", "'.DS_Store' is on the built-in list of names that are never a user's file: .DS_Store"),
-        ("@eaDir/a.jpg", "'@eaDir' is on the built-in list of names that are never a user's file: @eaDir"),
-        ("raw/a.bak", "it matches '*.bak' of the folder's 'ignore'"),
+        (".DS_Store", "'.DS_Store' is on the built-in ignore list: .DS_Store"),
+        ("@eaDir/a.jpg", "'@eaDir' is on the built-in ignore list: @eaDir"),
+        ("raw/a.bak", "it matches '*.bak' in the folder's 'ignore'"),
     ])
     func `an ignored file is said to be that, by what, and no route takes it`(name: String, reason: String) async throws
     {

@@ -23,11 +23,12 @@ import Testing
 
     @Test func `strict refuses what others may read or write, with its place`() async throws {
         let (place, file) = try Self.place("strict")
-        let open = try await place.inlet("run", code: 78, errors: "inlet.yaml:", "may be read by everyone", file.string)
+        let open = try await place.inlet(
+            "run", code: 78, errors: "inlet.yaml:", "is a credential that everyone can read", file.string)
         #expect(!open.errors.contains("ping-canary"))
         try Self.set(0o600, file)
         try Self.set(0o620, place.configuration)
-        try await place.inlet("run", code: 78, errors: "may be written by others")
+        try await place.inlet("run", code: 78, errors: "can be changed by others")
         try Self.set(0o600, place.configuration)
         let agent = try await place.run()
         #expect(!agent.errors.contains("warning: "))
@@ -39,15 +40,17 @@ import Testing
     {
         let (place, file) = try Self.place("warn")
         let agent = try await place.run()
-        let line = try await agent.line("config.warning") { $0.description.contains("may be read by everyone") }
+        let line = try await agent.line("config.warning") {
+            $0.description.contains("is a credential that everyone can read")
+        }
         #expect(line["level"] == "warning" && line["path"] == place.configuration.string, "\(line)")
         try Self.set(0o600, file)
         let fine = try await place.inlet("reload", code: 0)
         #expect(!fine.errors.contains("may be read"), "\(fine)")
         try Self.set(0o644, file)
-        try await place.inlet("reload", code: 0, errors: "may be read by everyone")
+        try await place.inlet("reload", code: 0, errors: "is a credential that everyone can read")
         try await agent.line("config.reloaded") {
-            $0["level"] == "warning" && $0.description.contains("may be read by everyone")
+            $0["level"] == "warning" && $0.description.contains("is a credential that everyone can read")
         }
         try place.configure(replacing: "permissions: warn", with: "permissions: off")
         let quiet = try await place.inlet("reload", code: 0)

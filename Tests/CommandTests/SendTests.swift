@@ -94,7 +94,7 @@ import Testing
         try place.put("clip.mp4", bytes(10))
         try place.put("clip.mp4.yaml", Data("label: One\n".utf8))
         let clip = place.drop.appending("clip.mp4").string
-        try await place.inlet("route", clip, code: 0, says: "the sidecar's field 'label' is none of the destination's")
+        try await place.inlet("route", clip, code: 0, says: "ignored the sidecar's field 'label'")
         try place.put("clip.mp4.yaml", Data("label: [One\n".utf8))
         try await place.inlet("route", clip, code: 1, says: "rejected: clip.mp4.yaml:2:1: this is not valid YAML")
     }
@@ -108,7 +108,7 @@ import Testing
             "captured 2021-01-03T07:08:09.000 (EXIF DateTime)")
         for name in ["plain.jpg", "not-there.jpg"] {
             let other = try await place.inlet(
-                "route", place.drop.appending(name).string, code: 0, says: "note     the file names no date of capture")
+                "route", place.drop.appending(name).string, code: 0, says: "note     the file has no capture date")
             #expect(!other.output.contains("captured 20"), "\(other.output)")
         }
     }

@@ -355,7 +355,7 @@ import Testing
                 if case .fileNote(_, let path, let route, let note) = event { [path.string, route, note] } else { nil }
             }
             let note =
-                "the file names no date of capture; {captured} is its modification time, 2020-01-02T12:00:00.000Z"
+                "the file has no capture date; {captured} uses its modification time, 2020-01-02T12:00:00.000Z"
             #expect(notes == [[stage.root.appending("plain.jpg").string, "all", note]])
         }
     }

@@ -79,11 +79,11 @@ struct MediaSettingsTests {
 
     @Test(arguments: [
         ("{ suffix: .a.jpg }", "needs 'thumbnail', or 'name', 'command' and 'suffix'"),
-        ("{ name: a, suffix: .a.jpg }", "'command' names no program"),
-        (#"{ name: a, command: [p, "{in}"], suffix: .a.jpg }"#, "'command' lacks {out}"),
-        (#"{ name: a, command: [p, "{out}"], suffix: .a.jpg }"#, "'command' lacks {in}"),
-        (#"{ name: a, command: [p, "{in}", "{out}"] }"#, "'suffix' is what follows"),
-        (#"{ name: a, command: [p, "{in}", "{out}"], suffix: a/b.jpg }"#, "'suffix' is what follows"),
+        ("{ name: a, suffix: .a.jpg }", "'command' is empty; name a program"),
+        (#"{ name: a, command: [p, "{in}"], suffix: .a.jpg }"#, "'command' must contain {out}"),
+        (#"{ name: a, command: [p, "{out}"], suffix: .a.jpg }"#, "'command' must contain {in}"),
+        (#"{ name: a, command: [p, "{in}", "{out}"] }"#, "'suffix' must end with an extension"),
+        (#"{ name: a, command: [p, "{in}", "{out}"], suffix: a/b.jpg }"#, "'suffix' must end with an extension"),
         ("{ thumbnail: vips }, { thumbnail: vips }", "a rule above has the same name"),
     ])
     func `a rule that cannot work is refused`(rule: String, message: String) {
@@ -156,20 +156,20 @@ struct LimitSettingsTests {
     @Test(arguments: [
         ("spiral", "  spiral: { type: bucket }", ""),
         ("spiral", "  spirals: { type: bucket }", "2:38: unknown destination 'spiral'; did you mean 'spirals'?"),
-        ("spiral", "  x-y: { type: disk }", "2:38: unknown destination 'spiral'; defined are: x-y"),
+        ("spiral", "  x-y: { type: disk }", "2:38: unknown destination 'spiral'; known destinations: x-y"),
         ("spaces", "  spiral: { type: bucket }", "2:38: 'spaces' cannot store its own files; name another destination"),
         (
             "library", "  library: { type: disk }",
-            "2:38: destination 'library' is of type disk, whose files have no URL; name one of type bucket"
+            "2:38: choose a destination of type bucket: the files of 'library' (type disk) have no URL"
         ),
         (
             "other", "  other: { type: register, storage: spiral }\n  spiral: { type: bucket }",
-            "2:38: destination 'other' is of type register, whose files have no URL; name one of type bucket"
+            "2:38: choose a destination of type bucket: the files of 'other' (type register) have no URL"
         ),
         // What is wrong with the storage itself is said there alone.
         (
             "spiral", "  spiral: { type: buckets }",
-            "3:19: 'type' is one of bucket, disk, register, not 'buckets'; did you mean 'bucket'?"
+            "3:19: 'type' must be one of bucket, disk, register, not 'buckets'; did you mean 'bucket'?"
         ),
     ])
     func `a storage is another destination whose files have URLs`(storage: String, others: String, complaint: String) {
@@ -177,7 +177,7 @@ struct LimitSettingsTests {
     }
 
     @Test(arguments: [
-        ("modell", "7:19: 'role' is one of auto, model, not 'modell'; did you mean 'model'?"), ("Model", ""),
+        ("modell", "7:19: 'role' must be one of auto, model, not 'modell'; did you mean 'model'?"), ("Model", ""),
         ("\"{folder[1]}\"", ""),
     ])
     func `a field that can be few words only is checked where it is written`(role: String, complaint: String) {

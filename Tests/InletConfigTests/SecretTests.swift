@@ -132,7 +132,7 @@ struct SecretTests {
 
     @Test(arguments: [
         ("large", "it is larger than 64 KiB"), ("binary", "is not UTF-8"), ("gone", "No such file or directory"),
-        ("folder", "Is a directory"), ("lines", "holds a control character"), ("empty", "'api_key' is empty"),
+        ("folder", "Is a directory"), ("lines", "contains a control character"), ("empty", "'api_key' is empty"),
     ])
     func `a file that cannot be a credential is refused with its reason`(name: String, reason: String) throws {
         let folder = try TemporaryDirectory()
@@ -201,12 +201,13 @@ struct FileTrustTests {
 
     @Test(
         arguments: [
-            (0o644, 990, 990, ["may be read by everyone"]), (0o604, 990, 990, ["may be read by everyone"]),
-            (0o640, 990, 7, ["may be read by the group 7"]), (0o620, 990, 990, ["may be written by others"]),
-            (0o602, 990, 990, ["may be written by others"]), (0o600, 1001, 990, ["belongs to the user 1001"]),
+            (0o644, 990, 990, ["is a credential that everyone can read"]),
+            (0o604, 990, 990, ["is a credential that everyone can read"]),
+            (0o640, 990, 7, ["is a credential that group 7 can read"]), (0o620, 990, 990, ["can be changed by others"]),
+            (0o602, 990, 990, ["can be changed by others"]), (0o600, 1001, 990, ["belongs to user 1001"]),
             (
                 0o666, 1001, 7,
-                ["may be read by everyone", "may be written by others", "belongs to the user 1001"]
+                ["is a credential that everyone can read", "can be changed by others", "belongs to user 1001"]
             ),
         ] as [(UInt32, UInt32, UInt32, [String])])
     func `of a credential's file each fault is told`(

@@ -192,7 +192,7 @@ struct WatchModeTests {
     }
 
     @Test(arguments: [
-        (", mode: events", "auto, inotify, poll"), (", poll: 500ms", "at least 1s"), (", poll: off", "not a duration"),
+        (", mode: events", "auto, inotify, poll"), (", poll: 500ms", "1s or longer"), (", poll: off", "not a duration"),
     ])
     func `another word, a pause below a second and none at all are refused`(keys: String, why: String) throws {
         let errors = try #require(throws: ConfigErrors.self) { try parse(small(watch: keys)) }
@@ -228,7 +228,7 @@ struct VolumeSettingsTests {
     @Test(arguments: ["/media/EOS/DCIM", "\"/media/EOS*/DCIM\"", "/media/EOS/DCIM/100CANON"])
     func `a folder that a pattern stands for cannot be watched beside it`(other: String) {
         for (one, two) in [("\"/media/*/DCIM\"", other), (other, "\"/media/*/DCIM\"")] {
-            #expect(complaints(small(path: "\(one) }, { path: \(two)")).contains("can mean the same folder"))
+            #expect(complaints(small(path: "\(one) }, { path: \(two)")).contains("can match the same folder"))
         }
         #expect(complaints(small(path: "\"/media/*/DCIM\" }, { path: /media/EOS/MUSIC")).isEmpty)
     }

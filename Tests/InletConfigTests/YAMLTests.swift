@@ -108,7 +108,7 @@ struct YAMLAsJSONTests {
         ("a: !!str 1", "markers.yaml:1:4: tags such as !!str are not supported; quote text instead"),
         ("<<: {a: 1}", "markers.yaml:1:1: merge keys ('<<') are not supported here"),
         ("[a]: 1", "markers.yaml:1:1: a key must be a plain word"),
-        ("a: 1\n---\nb: 2", "markers.yaml:2:1: a second document begins here; one document is taken"),
+        ("a: 1\n---\nb: 2", "markers.yaml:2:1: a second document starts here; the file may have only one"),
         (String(repeating: "[", count: 65), "markers.yaml:1:65: values are nested deeper than 64 levels"),
     ]
 
@@ -260,12 +260,12 @@ struct SidecarMetadataTests {
     @Test(
         arguments: [
             ("label: a\nlabel: b", ["2:1: field 'label' is given twice; it is already on line 1"]),
-            ("label: { en: a }", ["1:8: fields of a sidecar hold texts or lists of texts, not mappings"]),
-            ("k: [a, [b]]", ["1:8: a list of a sidecar holds texts, not lists or mappings"]),
+            ("label: { en: a }", ["1:8: a field of a sidecar must be a text or a list of texts, not a mapping"]),
+            ("k: [a, [b]]", ["1:8: a list in a sidecar must hold texts, not lists or mappings"]),
             (
                 "k: [{a: b}, c]\nk: d",
                 [
-                    "1:5: a list of a sidecar holds texts, not lists or mappings",
+                    "1:5: a list in a sidecar must hold texts, not lists or mappings",
                     "2:1: field 'k' is given twice; it is already on line 1",
                 ]
             ),
@@ -276,16 +276,16 @@ struct SidecarMetadataTests {
                 "<<: { a: b }",
                 [
                     "1:1: merge keys ('<<') are not supported in a sidecar",
-                    "1:5: fields of a sidecar hold texts or lists of texts, not mappings",
+                    "1:5: a field of a sidecar must be a text or a list of texts, not a mapping",
                 ]
             ),
             ("k: !!str 5", ["1:4: tags such as !!str are not supported; quote text instead"]),
             ("[a]: b", ["1:1: a field's name must be a plain word"]),
-            ("a b: c", ["1:1: 'a b' is no field's name: letters, digits, '_' and '-', at most 64"]),
-            ("\"\": c", ["1:1: '' is no field's name: letters, digits, '_' and '-', at most 64"]),
-            ("- a", ["1:1: a sidecar is a mapping of fields, as in 'label: Live at the Roxy'"]),
-            ("just text", ["1:1: a sidecar is a mapping of fields, as in 'label: Live at the Roxy'"]),
-            ("a: b\n---\nc: d", ["2:1: a second document begins here; a sidecar is one document"]),
+            ("a b: c", ["1:1: 'a b' is not a field's name; use up to 64 letters, digits, '_' and '-'"]),
+            ("\"\": c", ["1:1: '' is not a field's name; use up to 64 letters, digits, '_' and '-'"]),
+            ("- a", ["1:1: a sidecar must be a mapping of fields, as in 'label: Live at the Roxy'"]),
+            ("just text", ["1:1: a sidecar must be a mapping of fields, as in 'label: Live at the Roxy'"]),
+            ("a: b\n---\nc: d", ["2:1: a second document starts here; a sidecar has only one"]),
             ("a: \"open", ["1:4: the quote that opens here is never closed"]),
             ("a:\n\tb: c", ["2:1: a tab cannot indent here; use spaces"]),
         ] as [(String, [String])])
@@ -297,7 +297,7 @@ struct SidecarMetadataTests {
         let error = #expect(throws: ConfigErrors.self) { try fields("label: { a: b }") }
         #expect(
             error?.description
-                == "song.mp4.yaml:1:8: fields of a sidecar hold texts or lists of texts, not mappings\n"
+                == "song.mp4.yaml:1:8: a field of a sidecar must be a text or a list of texts, not a mapping\n"
                 + "label: { a: b }\n       ^")
     }
 

@@ -22,8 +22,8 @@ struct BandwidthPolicyTests {
         #expect(RateText.parse("off") == .some(nil) && RateText.parse("unlimited") == .some(nil))
         #expect(RateText.fault(of: "5MiB") == "is not a rate; did you mean '5MiB/s'?")
         #expect(RateText.fault(of: "5MiB/h") == "is not a rate; write for example 5MiB/s, 20Mbit/s, 0, or off")
-        #expect(RateText.fault(of: "20Mb/s") == "says bits or bytes? Write for example 5MB/s or 40Mbit/s")
-        #expect(RateText.fault(of: "100/s") == "is slower than 1KiB/s; 0 sends nothing at all")
+        #expect(RateText.fault(of: "20Mb/s") == "is ambiguous, bits or bytes; write for example 5MB/s or 40Mbit/s")
+        #expect(RateText.fault(of: "100/s") == "is slower than 1KiB/s; write 0 to send nothing")
         for text in ["", "/s", "-5MiB/s", "5MiB/s/s", "fast", "5 parsecs/s", "9999999999GiB/s"] {
             #expect(RateText.parse(text) == nil, "\(text)")
         }

@@ -317,9 +317,9 @@ struct SidecarMergeTests {
         #expect(plan.with == ["label": "Live"])
         #expect(
             plan.notes == [
-                "the sidecar's field 'key' is none of the destination's and is left out",
-                "the sidecar's field 'ratng' is none of the destination's and is left out; did you mean 'rating'?",
-                "the sidecar's field 'x\\x0A' is none of the destination's and is left out",
+                "ignored the sidecar's field 'key', which the destination does not have",
+                "ignored the sidecar's field 'ratng', which the destination does not have; did you mean 'rating'?",
+                "ignored the sidecar's field 'x\\x0A', which the destination does not have",
             ])
     }
 
@@ -342,7 +342,7 @@ struct SidecarMergeTests {
         #expect(fallback.key == "1970/song.mp4")
         #expect(
             fallback.notes == [
-                "the file names no date of capture; {captured} is its modification time, 1970-01-01T00:00:00.000Z"
+                "the file has no capture date; {captured} uses its modification time, 1970-01-01T00:00:00.000Z"
             ])
         let time = try #require(CaptureTime(year: 2026, month: 11, day: 21, hour: 1, minute: 2, second: 3))
         let known = try plan(

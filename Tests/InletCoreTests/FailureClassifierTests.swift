@@ -90,7 +90,7 @@ struct FailureClassifierTests {
         Row(
             description: "a gateway's 502 for this file alone, for the last time",
             error: error(.outage(after: nil), .serverError), number: 3, told: .brokenOff(file: 7), action: .blameFile,
-            end: .ended(.failed), says: "(again for this file, and for no other: the attempt counts) (given up after 3"),
+            end: .ended(.failed), says: "(again for this file only, so the attempt counts) (given up after 3"),
         Row(
             description: "a stranger", error: error(.giveUp, .badRequest, StepFailure(404, .foreign)), number: 3,
             told: .stranger(file: 7), action: .pause(until: start), end: again),
@@ -128,7 +128,7 @@ struct FailureClassifierTests {
             description: "the same again, while all is well",
             error: error(.giveUp, .badRequest, StepFailure(400, .refusal)),
             told: .refused(file: 7, code: .badRequest, ends: true), action: .blameFile, end: .ended(.failed),
-            says: "while the destination is well"),
+            says: "while the destination works"),
         Row(
             description: "about the object itself", error: error(.giveUp, .tooLarge, StepFailure(413, .object)),
             end: .ended(.failed)),

@@ -13,7 +13,7 @@ struct KeyTemplateTests {
         ("{folder}", 1, "folder[1]"), ("{folder[0]}", 8, "1 to"), ("{folder[x]}", 8, "1 to"),
         ("{sha256:0}", 8, "1 to 64"), ("{sha256:65}", 8, "1 to 64"), ("{name:3}", 5, "takes no"),
         ("{mtime}", 1, "needs a format"), ("{mtime:}", 1, "needs a format"),
-        ("{now:yyyy@Nowhere/City}", 10, "time zone"), ("{mtime:yyyy-bb}", 12, "no date field"),
+        ("{now:yyyy@Nowhere/City}", 10, "time zone"), ("{mtime:yyyy-bb}", 12, "not a date field"),
         ("{mtime:yyyy 'open}", 12, "not closed"), ("{mtime:ddd}", 7, "at most"), ("{mtime:YYYY-MM-dd}", 7, "yyyy"),
         ("{mtime:yyyy-'W'ww}", 7, "YYYY"),
     ])

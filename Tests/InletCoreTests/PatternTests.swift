@@ -5,7 +5,7 @@ import Testing
 
 struct GlobPatternTests {
     @Test(arguments: [
-        ("", 0, "empty"), ("/", 0, "empty"), ("!*.bak", 0, "negate"), ("a//b", 2, "two slashes"), ("a/../b", 2, "'..'"),
+        ("", 0, "empty"), ("/", 0, "empty"), ("!*.bak", 0, "negate"), ("a//b", 2, "one slash"), ("a/../b", 2, "'..'"),
         ("./a", 0, "'.'"), ("a[bc", 1, "not closed"), ("a[", 1, "not closed"), ("a\\", 1, "backslash"),
         ("[z-a]", 1, "backwards"), ("[a/b]", 2, "'/'"), ("[ä]", 1, "ASCII"), ("[[:nope:]]", 1, "unknown class"),
         ("a\u{0}b", 1, "NUL"), (String(repeating: "a/", count: 70), 0, "more than"),
@@ -156,7 +156,7 @@ struct IgnoreListTests {
 
     @Test func `there is a reason for what is ignored, and only for that`() throws {
         let list = IgnoreList(user: [try GlobPattern("*.bak")])
-        #expect(list.reason("a/x.bak", isDirectory: false) == "it matches '*.bak' of the folder's 'ignore'")
+        #expect(list.reason("a/x.bak", isDirectory: false) == "it matches '*.bak' in the folder's 'ignore'")
         #expect(list.reason("a/x.jpg", isDirectory: false) == nil)
     }
 

@@ -109,7 +109,7 @@ struct ProxyRulesTests {
 
     @Test(
         arguments: [
-            ("http://p", nil, nil, [], "url", "names no port"), ("ftp://p:1", nil, nil, [], "url", "scheme other than"),
+            ("http://p", nil, nil, [], "url", "names no port"), ("ftp://p:1", nil, nil, [], "url", "unknown scheme"),
             ("http://:1", nil, nil, [], "url", "names no host"), ("http://p:0", nil, nil, [], "url", "names no port"),
             ("http://p:70000", nil, nil, [], "url", "names no port"),
             ("http://u:%zz@p:1", nil, nil, [], "url", "percent-encoded"),

@@ -341,7 +341,7 @@ struct UnsettledWatchTests: SettlerTimes {
     @Test func `the reason says what keeps a file`() {
         #expect(file("a", busy: true, why: "x", changes: 9).reason == "open for writing")
         #expect(file("a", why: "waiting for its file", changes: 9).reason == "waiting for its file")
-        #expect(file("a", changes: 9).reason == "it keeps changing: 9 times since it was seen")
+        #expect(file("a", changes: 9).reason == "it keeps changing: 9 times so far")
         #expect(file("a", changes: 1).reason == nil)
     }
 }

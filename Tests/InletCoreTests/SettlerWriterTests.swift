@@ -59,7 +59,7 @@ struct SettlerWriterTests: SettlerTimes {
             #expect(settler.judge("a", look, at: at(now), wall: wall(now)) == .waiting)
         }
         #expect(settler.oldest().map(\.changes) == [3])
-        #expect(settler.oldest().map(\.reason) == ["it keeps changing: 3 times since it was seen"])
+        #expect(settler.oldest().map(\.reason) == ["it keeps changing: 3 times so far"])
     }
 
     @Test func `a writer that never leaves a file quiet is seen, though it is never looked at`() {
@@ -72,7 +72,7 @@ struct SettlerWriterTests: SettlerTimes {
         }
         #expect(settler.oldest().map(\.changes) == [399])
         #expect(settler.overdue(settler.oldest(), after: .seconds(900), at: at(1200)).map(\.path) == ["log"])
-        #expect(settler.oldest().map(\.reason) == ["it keeps changing: 399 times since it was seen"])
+        #expect(settler.oldest().map(\.reason) == ["it keeps changing: 399 times so far"])
     }
 
     @Test func `files that wait for others or for room do not hide one that somebody holds`() {

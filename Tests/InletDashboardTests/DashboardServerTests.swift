@@ -11,7 +11,7 @@ import Testing
 
 /// The port, over real connections.
 @Suite(.serialized) struct DashboardServerTests {
-    @Test func `without secrets everybody on this machine may do everything`() async throws {
+    @Test func `without secrets everyone on this machine has full access`() async throws {
         try await DashboardScene().serving { port in
             let client = try RawClient(port: port)
             let session = try await client.get("session")

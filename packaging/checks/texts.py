@@ -163,10 +163,15 @@ def comments(path, text, form, sign):
 
 # MARK: - What is not Swift
 
+# A key that is commented out, or an example's `route:`: what follows its second `#` is a text, the key is none.
+_KEY = r"\s*#\s*(?:- )?(?:[a-z_]+:|- )(?:\s|$)"
+
+
 def hash_comments(path, text):
-    yield from (Text(one.path, one.line, "example", one.words) for one in comments(path, text, r"\s*#+ ?(?!!)(.*)", "#"))
+    prose = comments(path, text, rf"(?!{_KEY})\s*#+ ?(?!!)(.*)", "#")
+    yield from (Text(one.path, one.line, "example", one.words) for one in prose)
     for number, line in enumerate(text.split("\n"), 1):
-        if match := re.fullmatch(r"\s*[^#\s][^#]*?\s#+ (.*)", line):
+        if match := re.fullmatch(rf"(?:{_KEY}|\s*[^#\s])[^#]*?\s#+ (.*)", line):
             yield Text(path, number, "example", match[1])
 
 

@@ -1,9 +1,9 @@
 package import InletCore
 
-/// Finds what differs between two configurations. Compares what they come to, with `${…}` filled in, and shows what may be
-/// shown.
+/// Finds the differences between two configurations. Compares effective values, with `${…}` filled in, but shows them
+/// as `inlet config show` does.
 package struct ConfigDiff: Sendable {
-    /// A value as it takes effect, and as it is shown.
+    /// An effective value, and its form for display.
     struct ComparedValue: Sendable {
         var value: ConfigValue?
         var shown: ConfigValue?
@@ -27,18 +27,18 @@ package struct ConfigDiff: Sendable {
             return values.enumerated().map { ComparedValue($1, shown: $0 < shown.count ? shown[$0] : nil) }
         }
 
-        /// What a list's entry is called by.
+        /// The name of a list's entry.
         var name: String? { section?.string("path") ?? section?.string("name") }
     }
 
     private let types: [DestinationType]
-    /// Whether what is shown is all that is known.
+    /// Whether both sides are texts of `inlet config show`, without effective values.
     private let isOfTexts: Bool
-    /// Whether the key of the file that is being compared does.
+    /// Whether the top-level key being compared needs a restart.
     private var needsRestart = false
     private var changes: [ConfigChange] = []
 
-    /// - Parameter types: those with which both were loaded.
+    /// - Parameter types: the types both were loaded with.
     package static func changes(
         from old: LoadedConfig, to new: LoadedConfig, types: [DestinationType]
     ) -> [ConfigChange] {
@@ -48,7 +48,7 @@ package struct ConfigDiff: Sendable {
             ConfigDiff(types: types, isOfTexts: false))
     }
 
-    /// The same for what `ConfigFile.shown` reads: secrets are not told apart.
+    /// The same for texts read with `ConfigFile.shown`; secrets compare as equal.
     package static func changes(
         from old: ConfigSection, to new: ConfigSection, types: [DestinationType]
     ) -> [ConfigChange] {
@@ -78,7 +78,7 @@ package struct ConfigDiff: Sendable {
         }
     }
 
-    /// Destinations: one that became another type is another one.
+    /// Compares destinations; a different type makes it a different destination.
     private mutating func compareNamed(_ old: ComparedValue, _ new: ComparedValue, _ keys: [String]) {
         let names = Set(old.section?.values.keys.map(\.self) ?? []).union(new.section?.values.keys.map(\.self) ?? [])
         for name in names.sorted() {
@@ -92,7 +92,7 @@ package struct ConfigDiff: Sendable {
         }
     }
 
-    /// Entries are told apart by their path or name; where one has none, by their numbers.
+    /// Matches entries by path or name, or by number if an entry has neither.
     private mutating func compareList(
         _ old: [ComparedValue], _ new: [ComparedValue], _ specs: [KeySpec], _ keys: [String]
     ) {
@@ -112,7 +112,7 @@ package struct ConfigDiff: Sendable {
         for (name, side) in zip(after, new) where !before.contains(name) {
             add(keys + ["[\(DisplayText.escape(name))]"], nil, side.entry(specs))
         }
-        // The first that matches counts.
+        // The order of routes matters: the first match wins.
         let order = (before.filter(after.contains), after.filter(before.contains))
         if keys == ["routes"], order.0 != order.1 {
             add(keys, order.0.joined(separator: ", "), order.1.joined(separator: ", "))
@@ -128,16 +128,16 @@ package struct ConfigDiff: Sendable {
     }
 }
 
-/// Values in one line, for lists of changes.
+/// One-line values for lists of changes.
 extension ConfigDiff.ComparedValue {
-    /// nil for what is not there.
+    /// nil for a missing value.
     func leaf(_ kind: ValueKind) -> String? {
         guard value != nil else { return nil }
         if case .secret = kind, case .secret? = value { return Self.shownSecret(shown) }
         return shown.map(Self.text) ?? "***"
     }
 
-    /// `${env:KEY}` says nothing of what it stands for.
+    /// `${env:KEY}` reveals nothing about its value.
     private static func shownSecret(_ shown: ConfigValue?) -> String {
         if case .string(let written)? = shown { DisplayText.escape(written) } else { "***" }
     }
@@ -156,7 +156,7 @@ extension ConfigDiff.ComparedValue {
         }
     }
 
-    /// A whole entry: what it says beside the defaults. nil for one that is not there.
+    /// A whole entry without its defaults; nil for a missing one.
     func entry(_ specs: [KeySpec]) -> String? {
         guard section != nil else { return nil }
         let parts = specs.compactMap { spec -> String? in

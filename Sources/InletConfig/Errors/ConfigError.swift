@@ -1,15 +1,15 @@
 package import InletCore
 
-/// One thing wrong in a configuration file, with its place and the line it stands on. Holds no secrets.
+/// An error in a configuration file, with its position and line. Contains no secrets.
 package struct ConfigError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The file as the user named it.
     package var file: String
     /// Both count from 1; columns count characters.
     package var line: Int
     package var column: Int
-    /// What is wrong, and what to write instead where that is known.
+    /// The problem, and the remedy if it is known.
     package var message: String
-    /// The source line and a caret under the place; empty for an empty line.
+    /// The source line and a caret under the position; empty for an empty line.
     package var excerpt: String
 
     package init(file: String, line: Int, column: Int, message: String, excerpt: String) {
@@ -22,14 +22,14 @@ package struct ConfigError: Error, Sendable, Equatable, CustomStringConvertible 
 
     package var position: SourcePosition { SourcePosition(line: line, column: column) }
 
-    /// `inlet.yaml:31:9: unknown key …`, then the excerpt on lines of its own.
+    /// `inlet.yaml:31:9: unknown key …`, followed by the lines of the excerpt.
     package var description: String {
         let head = "\(file):\(line):\(column): \(message)"
         return excerpt.isEmpty ? head : "\(head)\n\(excerpt)"
     }
 }
 
-/// Everything wrong in a configuration file at once, in the file's order.
+/// All errors in a configuration file, in the file's order.
 package struct ConfigErrors: Error, Sendable, Equatable, CustomStringConvertible {
     package var list: [ConfigError]
 
@@ -38,12 +38,12 @@ package struct ConfigErrors: Error, Sendable, Equatable, CustomStringConvertible
     package var description: String { list.map(\.description).joined(separator: "\n") }
 }
 
-/// Joins problems with the file they were found in, keeping credentials out of the excerpts.
+/// Turns issues into errors of a file, and keeps credentials out of excerpts.
 struct ErrorReport: Sendable {
     let file: String
     let source: SourceText
     let mask: SecretMask
-    /// Takes out what `${…}` stands for: no message quotes it.
+    /// Removes the values of `${…}` from messages.
     var redactor = Redactor.none
 
     func error(_ problem: ConfigIssue) -> ConfigError {
@@ -60,7 +60,7 @@ struct ErrorReport: Sendable {
             excerpt: excerpt)
     }
 
-    /// The errors for `problems` in the file's order; each is told once.
+    /// The errors for `problems` in the file's order, without duplicates.
     func errors(_ problems: [ConfigIssue]) -> ConfigErrors {
         var list: [ConfigError] = []
         for problem in problems.sorted(by: Self.precedes) {
@@ -76,11 +76,11 @@ struct ErrorReport: Sendable {
     }
 }
 
-/// What is wrong at one place, before it is joined with the file's name and text.
+/// A problem at a position, without the file's name and text.
 struct ConfigIssue: Error, Sendable, Equatable {
     var position: SourcePosition
     var message: String
-    /// The line's text behind the key is not shown, because it may hold a credential under a mistyped name.
+    /// Hides the line after the key, which may hold a credential under a mistyped name.
     var hidesValue = false
 
     init(_ position: SourcePosition, _ message: String, hidesValue: Bool = false) {

@@ -1,9 +1,9 @@
 import InletCore
 
-/// Which parts of the source may stand in an excerpt.
+/// The parts of the source that excerpts may show.
 ///
-/// A file that is not valid YAML has no values yet, so lines that name a credential are recognised by their words;
-/// values that were read as secrets are added with their exact place.
+/// Invalid YAML has no values yet, so the mask finds credentials by their keys' names. Values that were read as secrets
+/// are added with their exact positions.
 struct SecretMask: Sendable {
     private static let telltales = [
         "secret", "password", "passwd", "passphrase", "token", "credential", "api_key", "apikey", "access_key",
@@ -13,7 +13,7 @@ struct SecretMask: Sendable {
     private let names: [String]
     private var limits: [Int: Int] = [:]
 
-    /// `names` are the keys whose values are secret.
+    /// - Parameter names: the keys with secret values.
     init(source: SourceText, names: [String]) {
         self.source = source
         self.names = names
@@ -23,10 +23,10 @@ struct SecretMask: Sendable {
         }
     }
 
-    /// How many characters of a line (from 1) may be shown; nil means all.
+    /// How many characters of a line (from 1) may be shown; nil for all.
     func limit(ofLine line: Int) -> Int? { limits[line] }
 
-    /// Keeps a value that was read as a secret out of every excerpt.
+    /// Hides a value that was read as a secret.
     mutating func hide(_ node: YAMLNode) {
         let first = node.position.line
         hide(line: first, after: node.position.column - 1)
@@ -37,11 +37,10 @@ struct SecretMask: Sendable {
 
     private mutating func hide(line: Int, after count: Int) { limits[line] = min(limits[line] ?? .max, count) }
 
-    /// Looks at one line; when it names a credential, hides its value and the lines the value may go on over.
-    /// Returns the next line to look at.
+    /// Hides the credential named on a line, and its continuation on further lines. Returns the next line to examine.
     private mutating func hideLines(from number: Int) -> Int {
         let line = source.lines[number - 1]
-        // Of several addresses on a line the first: all behind it is hidden with it.
+        // The first of several addresses: everything behind it is hidden too.
         let logins = line.indices.lazy.filter { line[$0] == "@" }.compactMap { Self.login(in: line[...$0]) }
         if let login = logins.first { hide(line: number, after: login.lowerBound) }
         guard let key = secretWord(in: line) else { return number + 1 }
@@ -54,7 +53,7 @@ struct SecretMask: Sendable {
         return hideContinuation(from: number + 1, deeperThan: key.start, firstToo: rest.isEmpty || rest.first == "#")
     }
 
-    /// Hides everything up to the closing quote; without one, to the end. Returns the next line to look at.
+    /// Hides everything up to the closing quote, or to the end without one. Returns the next line to examine.
     private mutating func hideQuoted(from first: Int, until quote: Unicode.Scalar) -> Int {
         var number = first
         while number <= source.lines.count {
@@ -65,7 +64,7 @@ struct SecretMask: Sendable {
         return number
     }
 
-    /// Hides blank and deeper lines, which go on with the value, and the next one when the value has not begun yet.
+    /// Hides blank and deeper lines, which continue the value, and the next line if the value has not started yet.
     private mutating func hideContinuation(from first: Int, deeperThan indent: Int, firstToo: Bool) -> Int {
         var number = first
         var always = firstToo
@@ -74,7 +73,7 @@ struct SecretMask: Sendable {
             let blank = line.allSatisfy { $0 == " " || $0 == "\t" }
             let depth = line.prefix { $0 == " " }.count
             guard blank || always || depth > indent else { break }
-            // A line hidden only because a value may stand there can still name a credential of its own.
+            // The next line may name a credential of its own instead of holding the value.
             if always, !blank, depth <= indent, secretWord(in: line) != nil { break }
             hide(line: number, after: 0)
             if !blank { always = false }
@@ -83,7 +82,7 @@ struct SecretMask: Sendable {
         return number
     }
 
-    /// The first word that names a credential: where it starts, and where its colon, or itself, ends.
+    /// The first word that names a credential: its start, and the end of its colon, or else of the word.
     private func secretWord(in line: [Unicode.Scalar]) -> (start: Int, end: Int)? {
         var start = 0
         while start < line.count {
@@ -99,7 +98,7 @@ struct SecretMask: Sendable {
         return nil
     }
 
-    /// Where the colon behind a possibly quoted key ends; nil when the word is no key.
+    /// The end of the colon after a possibly quoted key; nil if the word is not a key.
     private func colon(behind end: Int, in line: [Unicode.Scalar]) -> Int? {
         let gap = line[end...].prefix { $0 == " " || $0 == "\"" || $0 == "'" }
         return gap.endIndex < line.count && line[gap.endIndex] == ":" ? gap.endIndex + 1 : nil
@@ -128,24 +127,24 @@ struct SecretMask: Sendable {
     }
 }
 
-/// The login of an address, which none that can be used has: `https://user:password@host`, and the same without its scheme.
+/// The login in a URL, `https://user:password@host`, with or without a scheme. No usable URL has one.
 extension SecretMask {
-    /// Where one may stand: up to the last `@`, from behind `://`, or from where a word with a colon begins.
+    /// The range before the last `@` that may be a login: from behind `://`, or from the start of a word with a colon.
     static func login<Text: BidirectionalCollection<Unicode.Scalar>>(in text: Text) -> Range<Text.Index>? {
         guard let end = text.lastIndex(of: "@") else { return nil }
         if let marks = text[..<end].firstRange(of: Array("://".unicodeScalars)) { return marks.upperBound..<end }
         let word = text[..<end].reversed().prefix { ![" ", "\t", "\"", "'"].contains($0) }
-        // A field of a template may have a colon too.
+        // A field of a template may contain a colon too.
         guard word.contains(":"), !word.contains("{") else { return nil }
         return text.index(end, offsetBy: -word.count)..<end
     }
 
-    /// `text` with `***` in the place of one.
+    /// `text` with its login replaced by `***`.
     static func withoutLogin(_ text: String) -> String {
         login(in: text.unicodeScalars).map { "\(text[..<$0.lowerBound])***\(text[$0.upperBound...])" } ?? text
     }
-    /// `text` in quotes, for an error's sentence, or `this text` where it has a login in it, or a quote that closes too late may
-    /// have swallowed a credential.
+    /// `text` in quotes, for an error message; `this text` if it contains a login, or if an unclosed quote may have
+    /// swallowed a credential.
     static func quoted(_ text: String) -> String { isHarmless(text) ? "'\(DisplayText.escape(text))'" : "this text" }
 
     static func isHarmless(_ text: String) -> Bool {

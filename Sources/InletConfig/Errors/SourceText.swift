@@ -1,8 +1,8 @@
 import InletCore
 
-/// The text of a configuration file as lines of characters, counted the way libyaml counts them.
+/// The text of a configuration file as lines of characters, counted as libyaml counts them.
 struct SourceText: Sendable {
-    /// The characters of each line, without its break; a break at the end makes a last, empty line.
+    /// The characters of each line, without line breaks; a final line break adds an empty line.
     let lines: [[Unicode.Scalar]]
 
     init(_ bytes: some Collection<UInt8>) {
@@ -19,24 +19,24 @@ struct SourceText: Sendable {
         self.lines = lines
     }
 
-    /// `bytes` without the mark that tells their order, which some editors put before UTF-8.
+    /// `bytes` without the byte order mark that some editors put before UTF-8.
     static func withoutMark(_ bytes: [UInt8]) -> [UInt8] {
         bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
     }
 
-    /// The nearest place that exists in the text.
+    /// The nearest existing position in the text.
     func clamped(_ position: SourcePosition) -> SourcePosition {
         let line = min(max(position.line, 1), lines.count)
         return SourcePosition(line: line, column: min(max(position.column, 1), lines[line - 1].count + 1))
     }
 
-    /// The place of the first character behind `bytes`.
+    /// The position of the first character after `bytes`.
     static func position(after bytes: some Collection<UInt8>) -> SourcePosition {
         let text = SourceText(bytes)
         return SourcePosition(line: text.lines.count, column: (text.lines.last?.count ?? 0) + 1)
     }
 
-    /// Where the character number `index` (from 0) of UTF-8 text begins; nil at its end.
+    /// The byte offset of character number `index` (from 0) in UTF-8 text; nil at its end.
     static func offset(of index: Int, in bytes: some Collection<UInt8>) -> Int? {
         var characters = -1
         for (offset, byte) in bytes.enumerated() where byte & 0xC0 != 0x80 {
@@ -46,7 +46,7 @@ struct SourceText: Sendable {
         return nil
     }
 
-    /// The first byte of `bytes` that is not part of valid UTF-8; nil when all are.
+    /// The offset of the first byte that is not valid UTF-8; nil if all are.
     static func firstInvalidOffset(in bytes: [UInt8]) -> Int? {
         if String(validating: bytes, as: UTF8.self) != nil { return nil }
         var decoder = UTF8()
@@ -61,14 +61,14 @@ struct SourceText: Sendable {
     }
 }
 
-// A line with a caret under one of its characters.
+// Excerpts: a line with a caret.
 extension SourceText {
-    /// Characters of a line that are shown; of longer ones, those around the caret.
+    /// The most characters of a line to show; of longer lines, those around the caret.
     private static let maximumWidth = 160
 
-    /// The line of `place`, a line break, and the caret below its character.
+    /// The line of `place`, and the caret on the next line.
     ///
-    /// - Parameter limit: how many of the line's characters may be shown; the rest is replaced by `***`.
+    /// - Parameter limit: how many characters of the line may be shown; `***` replaces the rest.
     func excerpt(at place: SourcePosition, limit: Int?) -> String {
         var line = lines[place.line - 1]
         var caret = place.column - 1
@@ -93,9 +93,9 @@ extension SourceText {
     }
 }
 
-// Where a byte of a scalar's value stands, through quotes and escapes.
+// Positions within a scalar, through quotes and escapes.
 extension SourceText {
-    /// The place of the value's byte `offset` (UTF-8). Values over several lines answer with their beginning.
+    /// The position of the value's byte `offset` (UTF-8); for values over several lines, their beginning.
     func position(of node: YAMLNode, offset: Int) -> SourcePosition {
         guard case .scalar(let text, let style) = node.content, node.lastLine == node.position.line,
             node.position.line <= lines.count
@@ -123,7 +123,7 @@ extension SourceText {
         }
     }
 
-    /// Steps over `count` characters of a double-quoted text whose first is at `column`.
+    /// Steps over `count` characters of a double-quoted text that starts at `column`.
     private func columnBehind(_ count: Int, from column: Int, line: [Unicode.Scalar]) -> Int {
         var column = column
         for _ in 0..<count {

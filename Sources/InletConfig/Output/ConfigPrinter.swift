@@ -2,19 +2,19 @@ package import InletCore
 
 /// Writes the effective configuration as YAML: defaults filled in, secrets as `***`, `${…}` as written.
 ///
-/// What it writes can be loaded again, apart from the secrets.
+/// Its output is a valid configuration, apart from the secrets.
 package struct ConfigPrinter {
     private let types: [DestinationType]
     private var output = ""
 
-    /// The whole of `config`, which was loaded with `types`.
+    /// The YAML of `config`, which must have been loaded with `types`.
     package static func show(_ config: LoadedConfig, types: [DestinationType]) -> String {
         var printer = ConfigPrinter(types: types)
         printer.write(config.effective, ConfigKeys.all.specs, depth: 0)
         return printer.output
     }
 
-    /// - Parameter isEntry: of a list: a dash stands before its first key.
+    /// - Parameter isEntry: true for an entry of a list, whose first key follows a dash.
     private mutating func write(_ section: ConfigSection, _ keys: [KeySpec], depth: Int, isEntry: Bool = false) {
         var hasDash = isEntry
         for spec in keys {
@@ -54,7 +54,7 @@ package struct ConfigPrinter {
         }
     }
 
-    /// An empty section, list or mapping says nothing.
+    /// Hides empty sections, lists and mappings.
     private static func isWorthShowing(_ value: ConfigValue) -> Bool {
         switch value {
         case .section(let section): section.values.values.contains(where: isWorthShowing)
@@ -80,14 +80,14 @@ package enum YAMLText {
         }
     }
 
-    /// Plain where no reader of YAML could take it for something else, quoted otherwise.
+    /// Plain if every YAML parser reads it as the same text, quoted otherwise.
     static func text(_ value: String) -> String {
         let isWord = value.utf8.allSatisfy { $0 == 0x2D || $0 == 0x5F || (0x61...0x7A).contains($0) }
         let isTaken = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"].contains(value)
         return isWord && !isTaken && value.first?.isLetter == true ? value : quoted(value)
     }
 
-    /// A double-quoted scalar; everything but printable characters is escaped.
+    /// A double-quoted scalar with everything but printable characters escaped.
     package static func quoted(_ text: String) -> String {
         var result = "\""
         for scalar in text.unicodeScalars {
@@ -103,10 +103,10 @@ package enum YAMLText {
         return result + "\""
     }
 
-    /// A double-quoted scalar that is read as `text` where `${…}` is filled in.
+    /// A double-quoted scalar that interpolation turns back into `text`.
     package static func literal(_ text: String) -> String { quoted(text.replacing("${", with: "$${")) }
 
-    /// The largest binary unit that divides the count.
+    /// The count in the largest binary unit that divides it.
     static func bytes(_ count: Int64) -> String {
         for (unit, shift) in [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)] {
             let size = Int64(1) << Int64(shift)

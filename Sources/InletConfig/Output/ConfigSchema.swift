@@ -1,8 +1,8 @@
 package import InletCore
 
-/// The JSON Schema (draft 2020-12) of the configuration, for editors that complete and check YAML.
+/// The JSON Schema (draft 2020-12) of the configuration, for completion and checks in editors.
 package enum ConfigSchema {
-    /// The schema's text, the same for the same tables.
+    /// The schema's text; equal tables give equal text.
     package static func json(types: [DestinationType]) -> String {
         var root = object(ConfigKeys.all.specs, types)
         root.insert(contentsOf: head, at: 0)
@@ -67,7 +67,7 @@ package enum ConfigSchema {
         case .list(let item): list(item, types)
         case .section(let keys): object(keys, types)
         case .brief(let single, let keys):
-            // A mapping, or the one value that stands for it.
+            // A mapping, or the single value that replaces it.
             [
                 (
                     "anyOf",
@@ -83,22 +83,22 @@ package enum ConfigSchema {
     }
 
     private static let text: JSONText = ["type": "string"]
-    /// YAML 1.1 readers take a bare `off` for false.
+    /// YAML 1.1 parsers read a bare `off` as false.
     private static let bareOff: JSONText = ["enum": [false]]
 
-    /// - Parameter special: an example besides sizes with units.
+    /// - Parameter special: an additional example for a size.
     private static func size(_ special: JSONText) -> [(String, JSONText)] {
         [("type", ["integer", "string"]), ("minimum", 0), ("examples", [special, "8MiB", "6GB"])]
     }
 
-    /// A list; of single values, one alone is a list too.
+    /// A list; for lists of scalars, a single scalar is allowed too.
     private static func list(_ item: ValueKind, _ types: [DestinationType]) -> [(String, JSONText)] {
         let element = JSONText.object(schema(item, types))
         let array: [(String, JSONText)] = [("type", "array"), ("items", element)]
         return item.isScalar ? [("oneOf", [element, .object(array)])] : array
     }
 
-    /// A mapping of names to sections whose keys follow from their `type`.
+    /// A mapping of names to sections whose keys depend on their `type`.
     private static func named(_ types: [DestinationType]) -> [(String, JSONText)] {
         let choices = types.map { type in
             var only = [type].typeKey
@@ -112,8 +112,8 @@ package enum ConfigSchema {
     }
 }
 
-/// A JSON document whose objects keep the order of their keys, which is the order that people read the schema in; Foundation's
-/// coders keep none.
+/// A JSON document that keeps the order of keys, so that people read the schema in a sensible order. Foundation's
+/// coders do not.
 private indirect enum JSONText: Sendable {
     case string(String)
     case integer(Int64)
@@ -121,7 +121,7 @@ private indirect enum JSONText: Sendable {
     case array([JSONText])
     case object([(String, JSONText)])
 
-    /// The document over several lines; short arrays of plain values stay on one.
+    /// The text over several lines; short arrays of scalars stay on one line.
     func text(depth: Int = 0) -> String {
         switch self {
         case .string(let text): JSONString.quote(text)

@@ -1,10 +1,10 @@
 import InletCore
 package import SystemPackage
 
-/// Whether a file that holds credentials, or says what Inlet runs and where files go, is held as it should be: judged from
-/// what stat(2) says of it.
+/// Permissions and owner of a file with credentials, or of the configuration itself, which decides what Inlet runs and
+/// where files go; from stat(2).
 package struct FileTrust: Sendable {
-    /// Who reads it. Root's group counts as everybody's own: what it may read, root may read anyway.
+    /// The user who reads the file. Files of root's group are trusted, because root can read everything anyway.
     package struct Reader: Sendable, Equatable {
         package var user: UInt32
         package var groups: Set<UInt32>
@@ -16,9 +16,9 @@ package struct FileTrust: Sendable {
     }
 
     package enum Kind: Sendable, CaseIterable {
-        /// May be read by all as long as no credential is written in it.
+        /// May be readable by everyone unless it contains a credential.
         case configuration
-        /// A credential and nothing else.
+        /// Contains only a credential.
         case credential
     }
 
@@ -26,27 +26,27 @@ package struct FileTrust: Sendable {
     package var owner: UInt32
     package var group: UInt32
 
-    /// Whether somebody may read it who is none of ours. Of root's choice of a group nothing is known: it is taken as meant.
+    /// Whether users outside our groups can read it. Root may choose any group: Inlet trusts that choice.
     package func isReadableByStrangers(for reader: Reader) -> Bool {
         if permissions.contains(.otherRead) { return true }
         return permissions.contains(.groupRead) && reader.user != 0 && !reader.groups.contains(group)
     }
 
-    /// What is wrong, each with the remedy; continues the name of the file.
+    /// The objections, each with its remedy, as continuations of the file's name.
     package func objections(to kind: Kind, for reader: Reader) -> [String] {
         var found: [String] = []
         if kind == .credential, isReadableByStrangers(for: reader) {
             found.append(
                 permissions.contains(.otherRead)
-                    ? "may be read by everyone, and is a credential; chmod 600"
-                    : "may be read by the group \(group), which is none of ours, and is a credential; chmod 600")
+                    ? "is a credential that everyone can read; chmod 600"
+                    : "is a credential that group \(group) can read, which is not a group of ours; chmod 600")
         }
         if !permissions.isDisjoint(with: [.groupWrite, .otherWrite]) {
-            let what = kind == .configuration ? ", and with it what Inlet runs and where files go" : ""
-            found.append("may be written by others\(what); chmod go-w")
+            let what = kind == .configuration ? ", which decides what Inlet runs and where files go" : ""
+            found.append("can be changed by others\(what); chmod go-w")
         }
         if owner != 0, owner != reader.user {
-            found.append("belongs to the user \(owner), who is neither root nor us; chown it")
+            found.append("belongs to user \(owner), who is neither root nor us; chown it")
         }
         return found
     }
@@ -57,18 +57,18 @@ extension FileTrust {
         self.init(permissions: stat.permissions, owner: stat.userID.rawValue, group: stat.groupID.rawValue)
     }
 
-    /// What is known of a file that is read later, if it is there.
+    /// The trust of a file that is read later; nil if it does not exist.
     init?(of path: FilePath) {
-        // Whoever reads the file says why it cannot be.
+        // Reading the file later reports why it fails.
         guard let stat = try? path.stat() else { return nil }
         self.init(stat)
     }
 
-    /// A file read whole, up to a limit.
+    /// Reads a whole file, up to a limit.
     ///
-    /// - Throws: what prints as the reason, in words.
+    /// - Throws: an error whose description is the reason.
     static func read(_ path: FilePath, limit: Int) throws -> (bytes: [UInt8], trust: FileTrust) {
-        // Not blocking, because opening a FIFO would wait for its writer.
+        // Non-blocking, because opening a FIFO would wait for its writer.
         let file = try FileDescriptor.open(path, .readOnly, options: [.nonBlocking, .closeOnExec])
         return try file.closeAfter {
             let stat = try file.stat()

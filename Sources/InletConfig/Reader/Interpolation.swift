@@ -3,21 +3,21 @@ import SystemPackage
 
 /// Fills in `${env:NAME}` and `${file:PATH}`; `$${` stands for a literal `${`.
 ///
-/// What is filled in is not looked at again, and never becomes part of an error.
+/// Neither interpolates the inserted text again, nor quotes it in an error.
 struct Interpolation {
-    /// Content of `${file:}` beyond this is refused.
+    /// The largest file that `${file:}` inserts.
     static let maximumFileBytes = 64 << 10
 
     /// Linux's PATH_MAX without the terminating NUL.
     static let longestPath = 4095
 
     let environment: [String: String]
-    /// Where relative paths start from: the configuration file's folder; absolute.
+    /// The configuration file's folder, where relative paths start; absolute.
     let folder: FilePath
     /// nil when HOME is not set.
     let home: FilePath?
 
-    /// What a text has become; what of it has been filled in, and where from, as far as it came from files.
+    /// The resulting text, the inserted parts, and the files they came from.
     typealias Filled = (text: String, parts: [String], files: [(path: FilePath, trust: FileTrust)])
 
     func fill(_ text: String) throws(PatternError) -> Filled {
@@ -33,7 +33,7 @@ struct Interpolation {
             } else if rest.hasPrefix("${") {
                 let offset = text.utf8.distance(from: text.startIndex, to: dollar)
                 guard let close = rest.firstIndex(of: "}") else {
-                    throw PatternError(offset: offset, message: "'${' is never closed; write $${ for a literal ${")
+                    throw PatternError(offset: offset, message: "close '${' with '}', or write $${ for a literal ${")
                 }
                 let (part, file) = try value(of: rest[rest.index(dollar, offsetBy: 2)..<close], at: offset)
                 filled.parts.append(part)
@@ -49,7 +49,7 @@ struct Interpolation {
         return filled
     }
 
-    /// Whether `text` holds anything that `fill` would change or complain about.
+    /// Whether `fill` would change `text` or report an error.
     static func isNeeded(in text: String) -> Bool { text.contains("${") }
 
     private func value(of reference: Substring, at offset: Int) throws(PatternError) -> (
@@ -63,14 +63,14 @@ struct Interpolation {
         }
         if reference.hasPrefix("file:") { return try content(of: String(reference.dropFirst(5)), at: offset) }
         throw PatternError(
-            offset: offset, message: "'${' begins ${env:NAME} or ${file:PATH}; write $${ for a literal ${")
+            offset: offset, message: "write ${env:NAME} or ${file:PATH}, or $${ for a literal ${")
     }
 
     private func content(of name: String, at offset: Int) throws(PatternError) -> (
         String, (path: FilePath, trust: FileTrust)?
     ) {
         guard let path = resolve(name) else {
-            throw PatternError(offset: offset, message: "${file:} needs a path; ~ needs HOME to be set")
+            throw PatternError(offset: offset, message: "${file:} needs a path, and ~ needs HOME to be set")
         }
         var (bytes, trust): ([UInt8], FileTrust)
         do {
@@ -97,10 +97,10 @@ struct Interpolation {
 }
 
 extension FilePath {
-    /// Whether this path is `folder` or lies below it; both absolute and normalised.
+    /// Whether this path is `folder` or below it; both are absolute and normalised.
     func isInside(_ folder: FilePath) -> Bool { starts(with: folder) }
 
-    /// The components behind `folder`, of which this path is known to be inside.
+    /// The components of this path below `folder`, which contains it.
     func components(below folder: FilePath) -> [FilePath.Component] {
         Array(components.dropFirst(folder.components.count))
     }

@@ -2,11 +2,11 @@ import InletCore
 import SystemPackage
 
 extension ValueReader {
-    /// Reads a single value of `kind`; nil after a report. Errors quote the text as written, and never a secret's.
+    /// Reads a single value of `kind`; nil after an error. Errors quote the text as written, but never a secret.
     mutating func scalar(_ node: YAMLNode, _ kind: ValueKind, key: String) -> ConfigValue? {
         let key = SecretMask.isHarmless(key) ? DisplayText.escape(key) : "this value"
         guard case .scalar(let text, _) = node.content else {
-            report(node.position, "'\(key)' is a single value, not \(node.kindName)")
+            report(node.position, "'\(key)' must be a single value, not \(node.kindName)")
             return nil
         }
         if node.isNull {
@@ -29,7 +29,7 @@ extension ValueReader {
         return result
     }
 
-    /// What is wrong with `text`, and how a value of `kind` is written.
+    /// The error for `text`, with the correct form of a value of `kind`.
     private static func refusal(of text: String, _ kind: ValueKind, key: String) -> String {
         let shown = SecretMask.quoted(text)
         switch kind {
@@ -50,9 +50,9 @@ extension ValueReader {
             return "\(shown) is not a time of the day; write for example \"08:00\", up to \"24:00\""
         case .choice(let choices):
             let hint = Suggestion.hint(text, in: choices)
-            return "'\(key)' is one of \(choices.joined(separator: ", ")), not \(shown)\(hint)"
+            return "'\(key)' must be one of \(choices.joined(separator: ", ")), not \(shown)\(hint)"
         default:
-            return "\(shown) cannot stand here"
+            return "\(shown) is not allowed here"
         }
     }
 
@@ -63,15 +63,15 @@ extension ValueReader {
             report(node.position, "'\(key)' is empty")
             return nil
         }
-        // A line break would end the header that carries the credential.
+        // A line break would end the header that contains the credential.
         if secret.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) {
-            report(node.position, "'\(key)' holds a control character, such as a line break")
+            report(node.position, "'\(key)' contains a control character, such as a line break")
             return nil
         }
         return .secret(Secret(secret))
     }
 
-    /// An address: a login in it is as secret as any; the rest helps whoever looks at the configuration.
+    /// A URL: a login in it is a secret; the rest is shown, because it helps to read the configuration.
     private mutating func url(_ text: String, _ node: YAMLNode, key: String) -> ConfigValue? {
         let marks = text.firstRange(of: "://")
         let rest = text[(marks?.upperBound ?? text.startIndex)...]
@@ -97,18 +97,18 @@ extension ValueReader {
         return .string(path.string)
     }
 
-    /// Keys whose files hold credentials.
+    /// Keys that name files with credentials.
     private static let credentialFiles: Set = ["refresh_token_file", "credentials_file"]
 
     private static func refusal(ofPath text: String, key: String) -> String {
         if text.isEmpty { return "'\(key)' is empty" }
         let isLong = text.utf8.count > Interpolation.longestPath
         return isLong
-            ? "'\(key)' is longer than \(Interpolation.longestPath) bytes, the most a path can have"
-            : "'~' needs HOME to be set; write the whole path"
+            ? "'\(key)' is longer than \(Interpolation.longestPath) bytes, the longest possible path"
+            : "'~' needs HOME to be set; write the absolute path"
     }
 
-    /// The text with `${…}` filled in; nil after a report at the `${` itself.
+    /// The text with `${…}` filled in; nil after an error at the `${`.
     private mutating func filled(_ text: String, _ node: YAMLNode) -> String? {
         if isVerbatim { return text }
         do {
@@ -116,7 +116,7 @@ extension ValueReader {
             filledIn.formUnion(result.parts.map { Secret($0) })
             files += result.files.map { ($0.path, $0.trust, node.position) }
             if !result.text.utf8.contains(0) { return result.text }
-            report(node.position, "text cannot hold a NUL character")
+            report(node.position, "text cannot contain a NUL character")
         } catch {
             report(source.position(of: node, offset: error.offset), error.message)
         }

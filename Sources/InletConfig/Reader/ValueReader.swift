@@ -1,12 +1,11 @@
 package import InletCore
 import SystemPackage
 
-/// Turns nodes into values by the key tables, and collects everything that is wrong on the way.
+/// Turns nodes into values with the key tables, and collects all errors.
 ///
-/// A value that cannot be read is reported and replaced by its default, so that the rest is checked too.
+/// An unreadable value is reported and replaced by its default, so that the rest is checked too.
 struct ValueReader {
-    /// Whether texts with `${…}` stay as written, which may be shown; otherwise they are filled in, and paths resolved: what the
-    /// agent works with.
+    /// true leaves `${…}` as written, for showing the values. false fills it in and resolves paths, for the agent.
     let isVerbatim: Bool
     let types: [DestinationType]
     let interpolation: Interpolation
@@ -14,26 +13,26 @@ struct ValueReader {
     var problems: [ConfigIssue] = []
     /// The values that were read as secrets.
     var secrets: [YAMLNode] = []
-    /// What `${…}` stood for. Somebody may have put a credential where none belongs.
+    /// The values filled in for `${…}`. A user may have put a credential anywhere.
     var filledIn: Set<Secret> = []
-    /// The node of each value of a section, by its place. What is reached through an alias has the place, and the node, of its
+    /// The node of each value of a section, by position. A value behind an alias has the position and node of its
     /// anchor.
     var nodes: [SourcePosition: YAMLNode] = [:]
-    /// The files that credentials are in, with the place of their names.
+    /// The files with credentials, each with the position of its path.
     var files: [(path: FilePath, trust: FileTrust, position: SourcePosition)] = []
 
     mutating func report(_ position: SourcePosition, _ message: String) {
         problems.append(ConfigIssue(position, message))
     }
 
-    /// Reads `node` as a mapping of `keys`. `label` names it in errors; the top level has an empty one.
+    /// Reads `node` as a mapping of `keys`. `label` names it in errors; it is empty at the top level.
     mutating func section(_ node: YAMLNode, _ keys: [KeySpec], label: String) -> ConfigSection {
         var section = ConfigSection(position: node.position)
         if case .mapping(let entries) = node.content {
             for entry in entries { read(entry, keys, label: label, into: &section) }
         } else {
             let name = label.isEmpty ? "the configuration" : label
-            report(node.position, "\(name) is a mapping of keys and values, not \(node.kindName)")
+            report(node.position, "\(name) must be a mapping of keys and values, not \(node.kindName)")
             return fillDefaults(keys, section)
         }
         for spec in keys where spec.isRequired && section.positions[spec.name] == nil {
@@ -51,7 +50,7 @@ struct ValueReader {
         section.positions[spec.name] = entry.value.position
         nodes[entry.value.position] = entry.value
         if entry.value.isNull {
-            // An empty list or section is what remains when all its entries are commented out.
+            // A list or section whose entries are all commented out is empty.
             guard spec.kind.isScalar || spec.isRequired else { return }
             return report(entry.keyPosition, "'\(spec.name)' has no value")
         }
@@ -73,7 +72,7 @@ struct ValueReader {
 
     private static func place(_ label: String) -> String { label.isEmpty ? " at the top level" : " in \(label)" }
 
-    /// Adds the defaults of absent keys. A section that is absent gets those of its own keys.
+    /// Adds the defaults of absent keys, and those of the keys in absent sections.
     private func fillDefaults(_ keys: [KeySpec], _ section: ConfigSection) -> ConfigSection {
         var section = section
         for spec in keys where section.values[spec.name] == nil {
@@ -92,7 +91,7 @@ struct ValueReader {
         fillDefaults(keys, ConfigSection(position: position))
     }
 
-    /// Reads `node` as `kind`; nil after a report.
+    /// Reads `node` as `kind`; nil after an error.
     mutating func value(_ node: YAMLNode, _ kind: ValueKind, key: String) -> ConfigValue? {
         switch kind {
         case .list(let item): list(node, item, key: key)
@@ -104,7 +103,7 @@ struct ValueReader {
         }
     }
 
-    /// A mapping of `keys`, or one value alone for the key `single`.
+    /// A mapping of `keys`, or a single value for the key `single`.
     private mutating func brief(_ node: YAMLNode, _ single: String, _ keys: [KeySpec], label: String) -> ConfigSection {
         guard case .scalar = node.content, let spec = keys.first(where: { $0.name == single }) else {
             return section(node, keys, label: label)
@@ -114,7 +113,7 @@ struct ValueReader {
         return fillDefaults(keys, section)
     }
 
-    /// A list, or a single scalar where scalars are listed.
+    /// A list; for lists of scalars, a single scalar too.
     private mutating func list(_ node: YAMLNode, _ kind: ValueKind, key: String) -> ConfigValue? {
         switch node.content {
         case .sequence(let items):
@@ -122,15 +121,15 @@ struct ValueReader {
         case .scalar where kind.isScalar:
             return scalar(node, kind, key: key).map { .list([$0]) }
         default:
-            report(node.position, "'\(key)' is a list, not \(node.kindName); begin each entry with '- '")
+            report(node.position, "'\(key)' must be a list, not \(node.kindName); start each entry with '- '")
             return nil
         }
     }
 
-    /// A mapping with the user's own keys; its values are texts.
+    /// A mapping with the user's own keys and texts as values.
     private mutating func map(_ node: YAMLNode, key: String) -> ConfigValue? {
         guard case .mapping(let entries) = node.content else {
-            report(node.position, "'\(key)' is a mapping of names and values, not \(node.kindName)")
+            report(node.position, "'\(key)' must be a mapping of names and values, not \(node.kindName)")
             return nil
         }
         var values: [String: String] = [:]
@@ -142,12 +141,12 @@ struct ValueReader {
 
     // MARK: - Destinations
 
-    /// Reads a mapping of the user's names to sections whose keys depend on their `type`; the result's values are
+    /// Reads a mapping of the user's names to sections whose keys depend on their `type`. The result's values are the
     /// sections under those names.
     private mutating func named(_ node: YAMLNode, key: String) -> ConfigSection {
         var result = ConfigSection(position: node.position)
         guard case .mapping(let entries) = node.content else {
-            report(node.position, "'\(key)' is a mapping of names to destinations, not \(node.kindName)")
+            report(node.position, "'\(key)' must be a mapping of names to destinations, not \(node.kindName)")
             return result
         }
         for entry in entries {
@@ -158,11 +157,11 @@ struct ValueReader {
         return result
     }
 
-    /// Reports a name that could not stand in commands, URLs and log lines.
+    /// Reports a name that commands, URLs and log lines cannot contain.
     mutating func checkName(_ name: String, at position: SourcePosition, of what: String) {
         let allowed = name.utf8.allSatisfy { Self.nameBytes.contains($0) }
         if allowed, (1...64).contains(name.utf8.count) { return }
-        report(position, "the name of \(what) has 1 to 64 characters of A-Z a-z 0-9 . _ -")
+        report(position, "the name of \(what) must have 1 to 64 characters of A-Z a-z 0-9 . _ -")
     }
 
     /// The names of destinations, routes and receivers.
@@ -173,7 +172,7 @@ struct ValueReader {
     private mutating func destination(_ entry: YAMLNode.Entry) -> ConfigSection? {
         let label = "destination \(SecretMask.quoted(entry.key))"
         guard case .mapping = entry.value.content else {
-            report(entry.keyPosition, "\(label) is a mapping with a 'type', not \(entry.value.kindName)")
+            report(entry.keyPosition, "\(label) must be a mapping with a 'type', not \(entry.value.kindName)")
             return nil
         }
         guard let node = entry.value["type"] else {
@@ -183,29 +182,29 @@ struct ValueReader {
         if case .scalar(let name, _) = node.content, types.contains(where: { $0.name == name }) {
             return section(entry.value, types.keys(of: name), label: label)
         }
-        // Which other keys belong here is not known; only the type is complained about.
+        // Its other keys depend on the type, so only the type is reported.
         _ = value(node, types.typeKey.kind, key: types.typeKey.name)
         return nil
     }
 }
 
 extension [DestinationType] {
-    /// The key that every destination has.
+    /// The key that all destinations share.
     package var typeKey: KeySpec {
         KeySpec("type", .choice(map(\.name)), required: true, "The kind of destination.")
     }
 
-    /// All keys of a destination of that type.
+    /// All keys of a destination of type `name`.
     package func keys(of name: String?) -> [KeySpec] { [typeKey] + (first { $0.name == name }?.keys ?? []) }
 }
 
 extension ConfigKeys {
-    /// Top-level keys that begin so are not read: a place for anchors to be used further down.
+    /// Inlet ignores top-level keys with this prefix: a place for anchors.
     static let extensionPrefix = "x-"
 }
 
 extension ValueKind {
-    /// The names of all keys below this kind whose values are secret.
+    /// The names of all secret keys within this kind.
     var secretNames: [String] {
         switch self {
         case .section(let keys), .brief(_, let keys):
@@ -215,7 +214,7 @@ extension ValueKind {
         }
     }
 
-    /// The places of all credentials below this kind, addresses with a login among them: `auth.api_key`.
+    /// The paths of all credentials within this kind, including addresses with a login: `auth.api_key`.
     package var secretPaths: [String] {
         switch self {
         case .section(let keys), .brief(_, let keys):

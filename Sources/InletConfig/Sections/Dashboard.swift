@@ -1,6 +1,6 @@
 import InletCore
 
-/// Who may see and command the agent over the network: `dashboard:`.
+/// Access to the agent over the network: `dashboard:`.
 extension SettingsReader {
     mutating func dashboard() -> DashboardSettings? {
         guard let text = file.dashboardListen else { return nil }
@@ -18,19 +18,19 @@ extension SettingsReader {
         checkSecrets()
         if let reader = settings.readOnlyToken, reader == settings.token || reader == settings.password {
             report(
-                file.position(\.dashboardReadOnlyToken), "'read_only_token' must differ from what may do everything")
+                file.position(\.dashboardReadOnlyToken), "'read_only_token' must differ from 'token' and 'password'")
         }
         checkOpenness(settings)
         for host in settings.hosts where host.isEmpty || host.contains("/") || host.contains(" ") {
             report(
                 file.position(\.dashboardHosts),
-                "\(SecretMask.quoted(host)) is no name of a host: write it without http:// and path, as in inlet.example"
+                "\(SecretMask.quoted(host)) is not a host name; write it without http:// and path, as in inlet.example"
             )
         }
         return settings
     }
 
-    /// A shorter one can be guessed by whoever reaches the port.
+    /// Anyone who reaches the port could guess a shorter one.
     private static let shortestSecret = 8
 
     private mutating func checkSecrets() {
@@ -40,7 +40,7 @@ extension SettingsReader {
             }
             report(
                 file.position(key),
-                "'\(file.keyName(key))' has fewer than \(Self.shortestSecret) characters; 'openssl rand -hex 16' makes a good one"
+                "'\(file.keyName(key))' needs at least \(Self.shortestSecret) characters; 'openssl rand -hex 16' makes a good one"
             )
         }
         for key in [\ConfigKeys.dashboardToken, \.dashboardReadOnlyToken] {
@@ -49,11 +49,11 @@ extension SettingsReader {
             else { continue }
             report(
                 file.position(key),
-                "'\(file.keyName(key))' goes in a header: only letters, digits and signs of ASCII, no spaces")
+                "'\(file.keyName(key))' is sent in a header; use only ASCII letters, digits and symbols, no spaces")
         }
     }
 
-    /// Reports what only makes sense, or only is safe, where a token or a password is asked for.
+    /// Reports settings that make sense, or are safe, only with a token or a password.
     private mutating func checkOpenness(_ settings: DashboardSettings) {
         guard settings.isOpen, file.place(\.dashboardToken) == nil, file.place(\.dashboardPassword) == nil else {
             return
@@ -61,7 +61,7 @@ extension SettingsReader {
         if !settings.listen.isLoopback {
             return report(
                 file.position(\.dashboardListen),
-                "other machines can reach \(settings.listen.text): give a 'token' or a 'password', or listen at 127.0.0.1:\(settings.listen.port)"
+                "add a 'token' or a 'password', or listen at 127.0.0.1:\(settings.listen.port): other machines can reach \(settings.listen.text)"
             )
         }
         var forOthers: [(String, SourcePosition)] = []
@@ -72,13 +72,13 @@ extension SettingsReader {
         for (name, place) in forOthers {
             report(
                 place,
-                "'\(name)' is for those who come from elsewhere, and without a 'token' or a 'password' they might do everything; give one of them too"
+                "add a 'token' or a 'password': '\(name)' admits other machines, which would have full access"
             )
         }
         if settings.readOnlyToken != nil {
             report(
                 file.position(\.dashboardReadOnlyToken),
-                "without a 'token' or a 'password' everybody on this machine may do everything; give one of them too")
+                "add a 'token' or a 'password': without one, everyone on this machine has full access")
         }
     }
 }

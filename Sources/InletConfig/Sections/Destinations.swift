@@ -1,6 +1,6 @@
 import InletCore
 
-/// `destinations:`, and what they have in common with the whole agent: proxies and the speed of sending.
+/// `destinations:`, and the settings that they share with the whole agent: proxies and bandwidth.
 extension SettingsReader {
     func destinations() -> [DestinationSettings] {
         guard let section = file.destinations else { return [] }
@@ -10,9 +10,9 @@ extension SettingsReader {
         }
     }
 
-    // MARK: - Destinations that store files for others
+    // MARK: - Storage of registered files
 
-    /// Reports `storage:` of a destination where it names none that could hold files for it.
+    /// Reports a `storage:` that names no destination able to store the files.
     mutating func checkStorages(_ destinations: [DestinationSettings]) {
         let known = file.destinations?.positions.keys.sorted() ?? []
         for destination in destinations {
@@ -28,13 +28,13 @@ extension SettingsReader {
                 let storing = values.types.filter(\.givesURLs).map(\.name).joined(separator: " or ")
                 report(
                     node.position,
-                    "destination '\(storage)' is of type \(type.name), whose files have no URL; name one of type \(storing)"
+                    "choose a destination of type \(storing): the files of '\(storage)' (type \(type.name)) have no URL"
                 )
             }
         }
     }
 
-    /// The type of the destination that gets the bytes of what is sent to `destination`: its own, or that of its storage.
+    /// The type of the destination that stores the bytes for `destination`: its own, or that of its storage.
     func storingType(of destination: String) -> DestinationType? {
         let own = destinationTypes[destination].flatMap { type(named: $0) }
         guard own?.namesStorage == true else { return own }
@@ -44,7 +44,7 @@ extension SettingsReader {
         return type
     }
 
-    /// The destinations' types where all of `targets` are known and none of them can hold companions; nil otherwise.
+    /// The types of `targets` if all are known and none can store companions; nil otherwise.
     func typesWithoutCompanions(_ targets: [String]) -> String? {
         let kinds = targets.compactMap { storingType(of: $0) }
         guard !kinds.isEmpty, kinds.count == targets.count, !kinds.contains(where: \.takesSidecars) else { return nil }
@@ -59,25 +59,25 @@ extension SettingsReader {
         guard case .scalar(let written, _) = node.content else { return }
         let hint =
             if known.isEmpty {
-                "no destinations are defined"
+                "the configuration has no destinations"
             } else if let name = Suggestion.nearest(to: written, in: known) {
                 "did you mean '\(name)'?"
             } else {
-                "defined are: \(known.filter(SecretMask.isHarmless).map { DisplayText.escape($0) }.joined(separator: ", "))"
+                "known destinations: \(known.filter(SecretMask.isHarmless).map { DisplayText.escape($0) }.joined(separator: ", "))"
             }
         report(node.position, "unknown destination \(SecretMask.quoted(written)); \(hint)")
     }
 
     // MARK: - Proxies
 
-    /// The proxy of the whole configuration; reports what is wrong with it and with those of the destinations.
+    /// The agent's proxy; reports errors in it and in the proxies of destinations.
     mutating func proxies(_ destinations: [DestinationSettings]) -> ProxySettings? {
         for destination in destinations { _ = proxy(ProxyKeys.key().value(in: destination.values)) }
         return proxy(file.proxy)
     }
 
     private mutating func proxy(_ section: Section<ProxyKeys>) -> ProxySettings? {
-        // A value that could not be read has its own error.
+        // An unreadable value has its own error.
         guard section.url != nil else { return nil }
         do throws(ProxySettings.Fault) {
             return try ProxySettings(section)
@@ -87,7 +87,7 @@ extension SettingsReader {
         }
     }
 
-    // MARK: - How fast may be sent when
+    // MARK: - Bandwidth and windows
 
     mutating func bandwidth(_ destinations: [DestinationSettings]) -> BandwidthLimits {
         zone = file.limits.zone
@@ -112,7 +112,7 @@ extension SettingsReader {
         return Timetable(section.rate ?? nil, entries, zone: zone)
     }
 
-    /// nil without a window, and after a report.
+    /// nil without a window, and after an error.
     mutating func window(_ section: Section<RouteKeys>) -> DeliveryWindow? {
         guard let span = span(section.window) else { return nil }
         return DeliveryWindow(span, above: section.windowAbove ?? DeliveryWindow.standardSize, zone: zone)
@@ -121,7 +121,7 @@ extension SettingsReader {
     private mutating func span(_ section: Section<SpanKeys>) -> DaySpan? {
         guard let from = section.from, let to = section.to else { return nil }
         if from == DaySpan.minutesOfDay {
-            report(section.position(\.from), "'from' is before \"24:00\", which is the next day's \"00:00\"")
+            report(section.position(\.from), "'from' must be before \"24:00\"; write \"00:00\" for midnight")
             return nil
         }
         if from == to {
@@ -132,7 +132,7 @@ extension SettingsReader {
         }
         let days = section.days
         if let days, days.isEmpty, let place = section.place(\.days) {
-            report(place, "'days' names no day; leave the key out for every day")
+            report(place, "'days' is empty; leave the key out for every day")
         }
         return DaySpan(from: from, to: to, days: (days ?? []).compactMap { Weekday(name: $0) })
     }

@@ -1,7 +1,7 @@
 import InletCore
 import SystemPackage
 
-/// Who is told of what happens: `notify:`, `ping_url:` and what belongs to it.
+/// The receivers of notifications: `notify:`, and the dead man's switch: `ping_url:` and its options.
 extension SettingsReader {
     mutating func notifications(of routes: [Route]) -> [NotifySettings] {
         let names = Set(routes.map(\.name))
@@ -26,7 +26,7 @@ extension SettingsReader {
             position: file.position(\.pingURL))
     }
 
-    /// A service that is asked more often would count it as abuse.
+    /// Monitoring services count more frequent requests as abuse.
     private static let shortestPing = Duration.seconds(10)
 
     private mutating func notify(_ section: Section<NotifyKeys>, _ routes: Set<String>) -> NotifySettings? {
@@ -39,11 +39,11 @@ extension SettingsReader {
         (settings.allowsHTTP, settings.caFile) = (section.allowHTTP, section.caFile)
         (settings.positions, settings.position) = (section.values.positions, section.values.position)
         if case .exec = receiver, settings.secret != nil {
-            report(section.position(\.secret), "'secret' signs what a webhook gets; a program needs none")
+            report(section.position(\.secret), "remove 'secret': it signs webhook requests, and a program needs none")
         }
         if case .exec = receiver, settings.caFile != nil {
             report(
-                section.position(\.caFile), "'ca_file' is for what a webhook is trusted by; a program needs none")
+                section.position(\.caFile), "remove 'ca_file': it is for webhooks, and a program needs none")
         }
         if settings.timeout < .milliseconds(100) || settings.timeout > .seconds(3600) {
             report(section.position(\.timeout), "'timeout' must be from 100ms to 1h")
@@ -51,12 +51,12 @@ extension SettingsReader {
         if let events = section.on {
             settings.events = Set(events)
             if events.isEmpty {
-                report(section.position(\.on), "'on' is empty: it would never be told anything")
+                report(section.position(\.on), "'on' is empty; name the events to send, or leave the key out")
             }
         }
         for (text, node) in texts(section, \.routes) where !routes.contains(text) {
             let hint = Suggestion.hint(text, in: Array(routes))
-            report(node.position, "no route is called \(SecretMask.quoted(text))\(hint)")
+            report(node.position, "there is no route \(SecretMask.quoted(text))\(hint)")
         }
         return settings
     }
@@ -69,10 +69,11 @@ extension SettingsReader {
             if words.first?.hasPrefix("/") == true { return .exec(words) }
             report(
                 section.position(\.exec),
-                "'exec' begins with the program's whole path, such as /usr/local/bin/rescan: no shell looks for it")
-        case (_?, _?): report(section.position(\.exec), "a receiver has either 'webhook' or 'exec', not both")
+                "'exec' must start with the program's absolute path, such as /usr/local/bin/rescan; no shell looks for it"
+            )
+        case (_?, _?): report(section.position(\.exec), "give a receiver either 'webhook' or 'exec', not both")
         case (nil, nil):
-            // A value that could not be read has its own error.
+            // An unreadable value has its own error.
             if section.place(\.webhook) == nil, section.place(\.exec) == nil {
                 report(section.values.position, "a receiver needs 'webhook' or 'exec'")
             }

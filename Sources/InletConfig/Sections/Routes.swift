@@ -65,7 +65,7 @@ extension SettingsReader {
         guard let smallest = section[dynamicMember: least], let largest = section[dynamicMember: most],
             smallest > largest
         else { return }
-        report(section.position(most), "'max_size' is smaller than 'min_size'; no file could have both")
+        report(section.position(most), "'max_size' is smaller than 'min_size'; no file can meet both")
     }
 
     /// Extensions without their dot, in lower case.
@@ -76,18 +76,18 @@ extension SettingsReader {
             let bare = (text.hasPrefix(".") ? String(text.dropFirst()) : text).lowercased()
             let isPlain = !bare.contains { "/*?[".contains($0) }
             if isPlain, !bare.isEmpty, !bare.hasPrefix("."), !bare.hasSuffix(".") { return bare }
-            report(node.position, "an extension has no wildcards and no folders; write for example mp4, or tar.gz")
+            report(node.position, "write an extension without wildcards and folders, for example mp4 or tar.gz")
             return nil
         }
     }
 
     // MARK: - Where they go, and how
 
-    /// The names under `to`, each of which must be a destination, and none twice.
+    /// The names under `to`; each must be a destination, and appear once.
     private mutating func targets(_ section: Section<RouteKeys>) -> [String] {
         let known = file.destinations?.positions ?? [:]
         if section.to?.isEmpty == true, case .sequence(let items)? = node(section, \.to)?.content, items.isEmpty {
-            report(section.position(\.to), "'to' names no destination")
+            report(section.position(\.to), "'to' is empty; name a destination")
         }
         var names: [String] = []
         for (name, node) in texts(section, \.to) {
@@ -112,7 +112,7 @@ extension SettingsReader {
         parse(text, at: node, KeyTemplate.init(_:))
     }
 
-    /// A text that may be left out but not left empty: an empty one would silently drop a part of the key.
+    /// Reads an optional text. An empty one is an error, because it would silently drop a part of the key.
     private mutating func word(
         _ section: Section<RouteKeys>, _ key: KeyPath<RouteKeys, Key<String?>>
     ) -> String? {
@@ -135,7 +135,7 @@ extension SettingsReader {
 
     // MARK: - Fields of the destinations
 
-    /// The templates under `with`, and the default ones of what `targets` understand beyond them.
+    /// The templates under `with`, and the defaults of the other fields that `targets` support.
     private mutating func fields(
         _ section: Section<RouteKeys>, of targets: [String], _ known: [FieldSpec]?
     ) -> [String: KeyTemplate] {
@@ -151,8 +151,7 @@ extension SettingsReader {
         return FieldSpec.filled(fields, known ?? [])
     }
 
-    /// What the types of `targets` understand, each name once; nil when one of them has an error of its own, so that
-    /// nobody knows.
+    /// The fields of the types of `targets`, each name once; nil when a destination has an error of its own.
     private func knownFields(of targets: [String]) -> [FieldSpec]? {
         var known: [FieldSpec] = []
         for target in targets {
@@ -164,7 +163,7 @@ extension SettingsReader {
         return targets.isEmpty ? nil : known
     }
 
-    /// Reports a word that no file could be delivered with; what a template becomes is seen file by file.
+    /// Reports a word that no destination accepts. Templates are checked for each file instead.
     private mutating func checkChoice(_ text: String, at entry: YAMLNode.Entry, _ known: [FieldSpec]) {
         let choices = known.first { $0.name == entry.key }?.choices ?? []
         guard !choices.isEmpty, !text.contains(where: { "{}".contains($0) }), !text.allSatisfy(\.isWhitespace),
@@ -173,7 +172,7 @@ extension SettingsReader {
         let hint = Suggestion.hint(text, in: choices)
         report(
             entry.value.position,
-            "\(SecretMask.quoted(entry.key)) is one of \(choices.joined(separator: ", ")), not \(SecretMask.quoted(text))\(hint)"
+            "\(SecretMask.quoted(entry.key)) must be one of \(choices.joined(separator: ", ")), not \(SecretMask.quoted(text))\(hint)"
         )
     }
 
@@ -191,7 +190,7 @@ extension SettingsReader {
         report(entry.keyPosition, "unknown field \(SecretMask.quoted(entry.key)) in with; \(hint)")
     }
 
-    // MARK: - What belongs together
+    // MARK: - Companions and units
 
     private mutating func readSidecars(_ section: Section<RouteKeys>, into route: inout Route) {
         route.sidecars = SidecarRule(
@@ -202,13 +201,14 @@ extension SettingsReader {
         if route.match.extensions.isEmpty, route.validate.extensions?.isEmpty ?? true {
             report(
                 place,
-                "'extensions' of sidecars needs those of the files they belong to: add 'extensions' to match or validate"
+                "add 'extensions' to match or validate: sidecars need the extensions of the files they belong to"
             )
         }
         if let types = typesWithoutCompanions(route.to) {
             report(
                 place,
-                "no destination of this route can store sidecars (type \(types)); only 'metadata' goes with the file")
+                "no destination of this route can store sidecars (type \(types)); use only 'metadata', which goes with the file"
+            )
         }
     }
 
@@ -226,17 +226,17 @@ extension SettingsReader {
         guard let format = ManifestRule.Format(rawValue: section.manifestFormat) else { return }
         route.manifest = ManifestRule(format: format, algorithm: section.manifestHash)
         if route.unit != .folder {
-            report(section.position(\.manifestFormat), "'manifest' lists the files of a unit: it needs 'unit: folder'")
+            report(section.position(\.manifestFormat), "add 'unit: folder': a manifest lists the files of a unit")
         }
     }
 
-    // MARK: - What is made of the files
+    // MARK: - Derived files
 
     private mutating func readDerive(_ section: Section<RouteKeys>, into route: inout Route) {
         for entry in section.derive {
             guard let rule = deriveRule(entry) else { continue }
             if route.derive.contains(where: { $0.name == rule.name && $0.extensions == rule.extensions }) {
-                report(entry.values.position, "a rule above has the same name; give it another 'name'")
+                report(entry.values.position, "give this rule another 'name': a rule above has the same name")
             }
             route.derive.append(rule)
         }
@@ -267,17 +267,17 @@ extension SettingsReader {
                 section.position(\.name), "a rule of 'derive' needs 'thumbnail', or 'name', 'command' and 'suffix'"
             )
         }
-        if rule.command.isEmpty { return (section.position(\.command), "'command' names no program") }
+        if rule.command.isEmpty { return (section.position(\.command), "'command' is empty; name a program") }
         for word in [DeriveRule.input, DeriveRule.output] where !rule.command.contains(where: { $0.contains(word) }) {
-            return (section.position(\.command), "'command' lacks \(word)")
+            return (section.position(\.command), "'command' must contain \(word)")
         }
         if rule.suffix.isEmpty || rule.suffix.contains("/") || !rule.suffix.contains(".") {
             return (
                 section.position(\.suffix),
-                "'suffix' is what follows the file's name, with an extension, as in .thumb.jpg"
+                "'suffix' must end with an extension and contain no '/', as in .thumb.jpg"
             )
         }
-        if rule.suffix.utf8.count > 64 { return (section.position(\.suffix), "'suffix' is longer than 64 bytes") }
+        if rule.suffix.utf8.count > 64 { return (section.position(\.suffix), "'suffix' must have at most 64 bytes") }
         return nil
     }
 }

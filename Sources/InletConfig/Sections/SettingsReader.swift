@@ -1,20 +1,20 @@
 import InletCore
 import SystemPackage
 
-/// Turns the checked values of a file into `Settings`, and checks what concerns more than one value: names that refer
-/// to each other, patterns and templates, folders that would feed themselves. Each section of the file has a file here.
+/// Turns the checked values of a file into `Settings`, and checks rules across values: references between names,
+/// patterns and templates, folders that would feed themselves. Each section of the configuration has its own file here.
 struct SettingsReader {
     let root: YAMLNode
     var values: ValueReader
     let defaults: ConfigDefaults
     /// Every value that was read.
     private(set) var file = Section(ConfigKeys.all)
-    /// The type of each destination that could be read.
+    /// The types of all readable destinations.
     private(set) var destinationTypes: [String: String] = [:]
     /// `limits.zone`.
     var zone: String?
 
-    /// All problems are in `values.problems` afterwards; with any, the settings are not to be used.
+    /// Collects all problems in `values.problems`; if there are any, do not use the settings.
     mutating func read() -> Settings {
         file = Section(.all, values.section(root, ConfigKeys.all.specs, label: ""))
         var settings = Settings(
@@ -46,7 +46,7 @@ struct SettingsReader {
         let output = file.logOutput
         let isStream = LogSettings.streams.contains(output)
         if let size = file.logMaxSize, size < Self.smallestLog {
-            report(file.position(\.logMaxSize), "'max_size' must be 64KiB or more, or off: a line must fit")
+            report(file.position(\.logMaxSize), "'max_size' must be 64KiB or more, or off, so that a line fits")
         }
         return LogSettings(
             level: file.logLevel,
@@ -59,14 +59,15 @@ struct SettingsReader {
     private mutating func journalBackup() -> (every: Duration, keep: Int)? {
         guard let every = file.journalBackupEvery else { return nil }
         if every < .seconds(60) {
-            report(file.position(\.journalBackupEvery), "a backup reads the whole journal: every minute (1m) at most")
+            report(
+                file.position(\.journalBackupEvery), "'every' must be 1m or longer: a backup reads the whole journal")
         }
         return (every, file.journalBackupKeep)
     }
 
     private mutating func historyAfter() -> Duration? {
         if let after = file.journalHistoryAfter, after < .seconds(1) {
-            report(file.position(\.journalHistoryAfter), "a file is there for a second (1s) at least")
+            report(file.position(\.journalHistoryAfter), "'after' must be 1s or longer")
         }
         return file.journalHistoryAfter
     }
@@ -75,18 +76,18 @@ struct SettingsReader {
 
     mutating func report(_ position: SourcePosition, _ message: String) { values.report(position, message) }
 
-    /// What the value of `key` was read from; nil where the file gives none.
+    /// The node that the value of `key` was read from; nil if the file has none.
     func node<Table, Value>(_ section: Section<Table>, _ key: KeyPath<Table, Key<Value>>) -> YAMLNode? {
         section.place(key).flatMap { values.nodes[$0] }
     }
 
-    /// The texts under `key` with the nodes they were read from; a single value counts as a list of one.
+    /// The texts under `key` with their nodes; a single value counts as a list of one.
     func texts<Table>(
         _ section: Section<Table>, _ key: KeyPath<Table, Key<[String]?>>
     ) -> [(text: String, node: YAMLNode)] {
         guard let texts = section[dynamicMember: key], let list = node(section, key) else { return [] }
         let nodes = if case .sequence(let items) = list.content { items } else { [list] }
-        // An item that could not be read has its own error and no text; the others cannot be told apart then.
+        // An unreadable item has its own error and no text, so the remaining texts no longer match their nodes.
         return texts.count == nodes.count ? Array(zip(texts, nodes)) : []
     }
 
@@ -99,7 +100,7 @@ struct SettingsReader {
         return entries.map { ($0, texts[$0.key]) }
     }
 
-    /// Parses a pattern or template written at `node`, and reports its error at the exact character.
+    /// Parses a pattern or template written at `node`, and reports an error at the exact character.
     mutating func parse<Result>(
         _ text: String, at node: YAMLNode, _ make: (String) throws(PatternError) -> Result
     ) -> Result? {
@@ -109,14 +110,14 @@ struct SettingsReader {
             if case .scalar(let written, _) = node.content, written == text {
                 report(values.source.position(of: node, offset: error.offset), error.message)
             } else {
-                // The parser's words could quote what was filled in.
-                report(node.position, "with ${…} filled in, this cannot be understood")
+                // The parser's message could quote what was filled in.
+                report(node.position, "with ${…} filled in, this value is not valid")
             }
             return nil
         }
     }
 
-    /// Patterns, or what else `make` makes of the texts under `key`.
+    /// The results of `make` for the texts under `key`.
     mutating func parsed<Table, Result>(
         _ section: Section<Table>, _ key: KeyPath<Table, Key<[String]?>>,
         _ make: (String) throws(PatternError) -> Result

@@ -1,7 +1,7 @@
 import InletCore
 import SystemPackage
 
-/// `watch:`, and which of the agent's own folders would be taken in again.
+/// `watch:`, and checks that no folder of the agent lies where it would take in its own files.
 extension SettingsReader {
     mutating func watch(_ section: Section<WatchKeys>) -> WatchSettings {
         var watch = WatchSettings(
@@ -18,20 +18,20 @@ extension SettingsReader {
         if watch.adoptCheck, watch.existing != .adopt {
             report(section.position(\.adoptCheck), "'adopt_check' needs 'existing: adopt'")
         }
-        if watch.poll < .seconds(1) { report(section.position(\.poll), "'poll' is at least 1s") }
+        if watch.poll < .seconds(1) { report(section.position(\.poll), "'poll' must be 1s or longer") }
         return watch
     }
 
     // MARK: - Whose files are taken
 
-    /// Names of users are looked up while the file is read: only then is it known where in it they are, and `inlet check` and a
-    /// reload say at once what a start would.
+    /// Looks up user names while the file is read: only then are their positions known. `inlet check` and a reload
+    /// report an unknown user at once.
     private mutating func sourceRule(_ section: Section<WatchKeys>) -> SourceRule {
         guard let listed = section.owners else { return SourceRule(hardLinks: section.hardLinks) }
         if listed.isEmpty {
             report(
                 section.position(\.owners),
-                "'owners' names no user, so that no file would be taken; leave it out for any")
+                "'owners' names no user, so Inlet would take no files; leave the key out for any user")
         }
         var owners: Set<UInt32> = []
         for (text, node) in texts(section, \.owners) {
@@ -40,23 +40,23 @@ extension SettingsReader {
             case .unknown:
                 report(
                     node.position,
-                    "there is no user \(quoted(text, node)) here; name one of 'getent passwd', or give a number")
+                    "unknown user \(quoted(text, node)); choose one from 'getent passwd', or give a number")
             case .failed(let reason):
-                report(node.position, "the user \(quoted(text, node)) cannot be looked up: \(reason)")
+                report(node.position, "cannot look up user \(quoted(text, node)): \(reason)")
             }
         }
         return SourceRule(owners: owners, hardLinks: section.hardLinks)
     }
 
-    /// What was filled in is nobody's to see.
+    /// Never quotes a value that `${…}` filled in.
     private func quoted(_ text: String, _ node: YAMLNode) -> String {
         if case .scalar(let written, _) = node.content, written == text { return SecretMask.quoted(text) }
-        return "that ${…} gives"
+        return "from ${…}"
     }
 
     private func user(_ text: String) -> UserLookup {
         guard let number = UInt32(text), text.first?.isNumber == true else { return defaults.users(text) }
-        // The last one stands for no user at all.
+        // 4294967295 means "no user" (chown(2)).
         return number == .max ? .unknown : .found(number)
     }
 
@@ -81,11 +81,11 @@ extension SettingsReader {
         guard section[dynamicMember: key] != nil else { return }
         report(
             section.position(key),
-            "'\(section.keyName(key))' is for folders of a pattern such as /media/*/DCIM; this one is watched as it is")
+            "remove '\(section.keyName(key))': it is only for a path with a pattern, such as /media/*/DCIM")
     }
 
-    /// Cards are not written to by surprise: where routes would move or delete what they have sent, it must be said whether
-    /// that is meant for them too.
+    /// Inlet never writes to cards by surprise: if a route moves or deletes what it has sent, the user must decide
+    /// about cards.
     mutating func checkVolumes(_ settings: Settings) {
         guard let route = settings.routes.first(where: { $0.onSuccess != .keep || $0.onFailure != .keep }) else {
             return
@@ -97,14 +97,14 @@ extension SettingsReader {
             guard watch.pattern != nil, entry.volumeWrites == nil else { continue }
             report(
                 entry.position(\.path),
-                "route '\(route.name)' has \(what), which would write to these volumes; say 'volume_writes: true' to allow "
-                    + "it, or 'volume_writes: false' to leave everything on them as it is")
+                "add 'volume_writes: true' to let route '\(route.name)' (\(what)) change files on these volumes, "
+                    + "or 'volume_writes: false' to keep them unchanged")
         }
     }
 
-    // MARK: - Folders inside each other
+    // MARK: - Nested folders
 
-    /// Refuses roots inside each other, and folders of the agent's own whose files would be taken in again.
+    /// Rejects nested roots, and folders of the agent whose files it would take in again.
     mutating func checkFolders(_ settings: Settings) {
         let roots = zip(settings.watch, file.watch).filter { !$0.0.path.isEmpty }
         for (index, (watch, entry)) in roots.enumerated() {
@@ -122,23 +122,23 @@ extension SettingsReader {
         }
     }
 
-    /// A file below two roots would be taken in twice.
+    /// Two roots would both take in a file below them.
     private mutating func checkNesting(_ watch: WatchSettings, _ others: WatchSettings, at position: SourcePosition) {
         let (path, other) = (watch.path, others.path)
         if path != other, others.root(of: path) != nil || watch.root(of: other) != nil,
             watch.pattern != nil || others.pattern != nil
         {
-            report(position, "\(path.display) and \(other.display) can mean the same folder; watch one of them")
+            report(position, "\(path.display) and \(other.display) can match the same folder; watch only one of them")
         } else if path == other {
             report(position, "\(path.display) is watched twice")
         } else if path.isInside(other) {
-            report(position, "\(path.display) lies inside the watched folder \(other.display); watch one of them")
+            report(position, "\(path.display) lies inside the watched folder \(other.display); watch only one of them")
         } else if other.isInside(path) {
-            report(position, "\(path.display) contains the watched folder \(other.display); watch one of them")
+            report(position, "\(path.display) contains the watched folder \(other.display); watch only one of them")
         }
     }
 
-    /// Checks `archive_dir` or `quarantine_dir`: below the root unless absolute, and not taken in again.
+    /// Checks `archive_dir` or `quarantine_dir`: relative to the root unless absolute, and outside what is watched.
     private mutating func checkOwnFolder(
         _ key: KeyPath<WatchKeys, Key<String>>, _ folder: FilePath, of watch: WatchSettings,
         _ entry: Section<WatchKeys>, roots: [WatchSettings]
@@ -147,12 +147,12 @@ extension SettingsReader {
         if folder.isAbsolute { return checkFeeding(name, folder, at: place, roots: roots) }
         let whole = watch.path.pushing(folder).lexicallyNormalized()
         guard whole.isInside(watch.path), whole != watch.path else {
-            return report(place, "'\(name)' is a folder below the watched one, or an absolute path")
+            return report(place, "'\(name)' must be a folder below the watched one, or an absolute path")
         }
         checkFeeding(name, whole, at: place, roots: roots)
     }
 
-    /// Reports `folder`, once, when files put there would be seen as new arrivals of a watched root.
+    /// Reports `folder` once if a watched root would take in files that Inlet puts there.
     private mutating func checkFeeding(
         _ what: String, _ folder: FilePath, at position: SourcePosition, roots: [WatchSettings]
     ) {
@@ -164,8 +164,8 @@ extension SettingsReader {
             if !below.isEmpty, IgnoreList(user: root.ignore).ignores(relative, isDirectory: true) { continue }
             return report(
                 position,
-                "\(what) lies inside the watched folder \(root.path.display), whose files are taken in again; "
-                    + "move it out, below .inlet, or add it to 'ignore'")
+                "move \(what) out of the watched folder \(root.path.display), below its .inlet, or add it to 'ignore': "
+                    + "Inlet would take in its files again")
         }
     }
 }

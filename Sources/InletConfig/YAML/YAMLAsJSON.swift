@@ -1,16 +1,16 @@
 internal import InletCore
 package import SystemPackage
 
-/// Turns one YAML document into the JSON that says the same, event by event: for data that somebody drops beside the agent,
-/// of any size, never for its configuration.
+/// Converts a YAML document into equivalent JSON, event by event: for data of any size that people drop beside the
+/// agent, never for its configuration.
 ///
-/// As in a sidecar nothing is filled in, and anchors, aliases, merge keys and tags are refused. Words without quotes are what
-/// the core schema of YAML 1.2 (section 10.3) makes of them; what JSON has no number for (`.inf`, `.nan`) stays a text.
+/// As in a sidecar, nothing is filled in, and anchors, aliases, merge keys and tags are errors. Unquoted words follow
+/// the core schema of YAML 1.2 (section 10.3); numbers that JSON does not have (`.inf`, `.nan`) stay texts.
 package struct YAMLAsJSON {
     private var json: [UInt8] = []
 
     /// - Parameter file: the name for errors.
-    /// - Throws: what is wrong first, with its place; nothing of it is known beyond that.
+    /// - Throws: the first error, with its position; later ones are unknown.
     package static func convert(_ bytes: [UInt8], file: FilePath) throws(ConfigError) -> [UInt8] {
         var writer = YAMLAsJSON()
         do throws(ConfigIssue) {
@@ -26,7 +26,7 @@ package struct YAMLAsJSON {
         let events = try YAMLEvents(bytes)
         guard let first = try events.begin() else { return Array("null".utf8) }
         try value(first, events, depth: 1)
-        try events.end("one document is taken")
+        try events.end("the file may have only one")
         return json
     }
 
@@ -38,7 +38,7 @@ package struct YAMLAsJSON {
         case .scalar(let text, _): json += JSONString.quote(text).utf8
         case .sequenceStart: try list(events, depth)
         case .mappingStart: try mapping(events, depth)
-        default: throw ConfigIssue(event.start, "this cannot be read as YAML")
+        default: throw ConfigIssue(event.start, "this is not valid YAML")
         }
     }
 
@@ -81,7 +81,7 @@ package struct YAMLAsJSON {
         json.append(UInt8(ascii: "}"))
     }
 
-    // MARK: - Words without quotes
+    // MARK: - Unquoted words
 
     private static func plain(_ text: String) -> String {
         switch text {
@@ -92,7 +92,7 @@ package struct YAMLAsJSON {
         }
     }
 
-    /// As JSON writes it; nil for what is no number.
+    /// The number as JSON writes it; nil for other words.
     private static func number(_ text: String) -> String? {
         for (head, radix) in [("0x", 16), ("0o", 8)] where text.hasPrefix(head) {
             let digits = text.dropFirst(2)

@@ -1,12 +1,12 @@
 import InletCore
 
-/// Reads one YAML document into nodes, within bounds that hold for any input.
+/// Reads one YAML document into nodes, within limits that hold for any input.
 ///
 /// Aliases and merge keys (`<<`, <https://yaml.org/type/merge.html>) are resolved; tags are refused.
 struct YAMLDocument {
     static let maximumBytes = 1 << 20
     static let maximumDepth = 64
-    /// Values in the document after aliases are resolved; stops alias bombs.
+    /// The most values after resolving aliases; stops alias bombs.
     static let maximumNodes = 10_000
 
     private let events: YAMLEvents
@@ -14,7 +14,7 @@ struct YAMLDocument {
     private var openAnchors: Set<String> = []
     private var nodes = 0
 
-    /// The root of the only document in `bytes`, which have no byte order mark.
+    /// The root of the only document in `bytes`, which must have no byte order mark.
     static func parse(_ bytes: [UInt8]) throws(ConfigIssue) -> YAMLNode {
         var document = YAMLDocument(events: try YAMLEvents(bytes))
         return try document.read()
@@ -23,15 +23,15 @@ struct YAMLDocument {
     private mutating func read() throws(ConfigIssue) -> YAMLNode {
         guard let first = try events.begin() else { throw Self.empty }
         let root = try node(from: first, depth: 1)
-        try events.end("a configuration is one document")
+        try events.end("a configuration has only one")
         if root.isNull { throw Self.empty }
         return root
     }
 
     private static let empty = ConfigIssue(
-        .start, "the file is empty; `inlet init` writes one to start from")
+        .start, "the file is empty; `inlet init` writes a configuration to start from")
 
-    /// The node that `event` begins; its anchor can be used only behind its end.
+    /// The node that `event` begins. Its anchor is usable only after its end.
     private mutating func node(from event: YAMLEvent, depth: Int) throws(ConfigIssue) -> YAMLNode {
         try Self.check(depth: depth, at: event.start)
         if event.tag != nil { throw ConfigIssue(event.start, YAMLEvent.tagRefusal) }
@@ -48,7 +48,7 @@ struct YAMLDocument {
         switch event.kind {
         case .scalar(let text, let style):
             try count(1, at: event.start)
-            // The end mark of a block scalar stands at the beginning of the line behind it.
+            // The end of a block scalar is at the beginning of the next line.
             let lastLine =
                 event.end.column == 1 && event.end.line > event.start.line ? event.end.line - 1 : event.end.line
             return YAMLNode(content: .scalar(text, style), position: event.start, lastLine: lastLine, size: 1)
@@ -59,7 +59,7 @@ struct YAMLDocument {
         case .mappingStart:
             return try mapping(at: event.start, depth: depth)
         default:
-            throw ConfigIssue(event.start, "this cannot be read as YAML")
+            throw ConfigIssue(event.start, "this is not valid YAML")
         }
     }
 
@@ -84,7 +84,7 @@ struct YAMLDocument {
         while true {
             let event = try events.next()
             if case .mappingEnd = event.kind {
-                // Own keys win over merged ones, the first merged over later ones.
+                // Own keys override merged ones, and earlier merged keys later ones.
                 var known = Set(lines.keys)
                 let all = own + merged.filter { known.insert($0.key).inserted }
                 let size = all.reduce(1) { $0 + $1.value.size + 1 }
@@ -107,14 +107,14 @@ struct YAMLDocument {
         }
     }
 
-    /// The entries of what stands behind `<<`.
+    /// The entries of the value of `<<`.
     private static func merged(_ value: YAMLNode) throws(ConfigIssue) -> [YAMLNode.Entry] {
         let sources = if case .sequence(let items) = value.content { items } else { [value] }
         var entries: [YAMLNode.Entry] = []
         for source in sources {
             guard case .mapping(let found) = source.content else {
                 throw ConfigIssue(
-                    source.position, "'<<' merges a mapping or a list of mappings, not \(source.kindName)")
+                    source.position, "'<<' needs a mapping or a list of mappings, not \(source.kindName)")
             }
             entries += found
         }
@@ -128,27 +128,28 @@ struct YAMLDocument {
     }
 
     private mutating func alias(_ name: String, at position: SourcePosition) throws(ConfigIssue) -> YAMLNode {
-        if openAnchors.contains(name) { throw ConfigIssue(position, "this alias stands inside its own anchor") }
+        if openAnchors.contains(name) { throw ConfigIssue(position, "this alias is inside its own anchor") }
         guard let node = anchors[name] else {
-            // The name is not shown: it may be a password that begins with an asterisk.
-            throw ConfigIssue(position, "no anchor of this name stands above; put text that begins with '*' in quotes")
+            // Never quotes the name: it may be a password that begins with an asterisk.
+            throw ConfigIssue(position, "no anchor above has this name; put text that begins with '*' in quotes")
         }
         try count(node.size, at: position)
         return node
     }
 
-    /// Keeps the bound before memory is spent: an alias counts as all the values behind its anchor.
+    /// Checks the limit before using memory: an alias counts as all values of its anchor.
     private mutating func count(_ more: Int, at position: SourcePosition) throws(ConfigIssue) {
         nodes += more
         if nodes > Self.maximumNodes {
-            throw ConfigIssue(position, "more than \(Self.maximumNodes) values, aliases counted; the file is too large")
+            throw ConfigIssue(
+                position, "the file is too large: more than \(Self.maximumNodes) values, aliases included")
         }
     }
 }
 
-/// One value of a YAML document, with the place it was written at.
+/// A value of a YAML document, with its position.
 ///
-/// Values reached through an alias keep the place of their anchor, where the text to correct stands.
+/// A value behind an alias has the position of its anchor, where the text to correct is.
 struct YAMLNode: Sendable {
     enum Style: Sendable {
         case plain
@@ -172,15 +173,15 @@ struct YAMLNode: Sendable {
 
     var content: Content
     var position: SourcePosition
-    /// The last line the value stands on.
+    /// The last line of the value.
     var lastLine: Int
-    /// How many values this one holds, itself and keys included.
+    /// The number of values within this one, including itself and keys.
     var size: Int
 
-    /// What stands for nothing, without quotes.
+    /// Unquoted words for null.
     static let nullWords = ["", "~", "null", "Null", "NULL"]
 
-    /// `key:` with nothing behind it, `~` or `null`.
+    /// `key:` without a value, `~` or `null`.
     var isNull: Bool {
         if case .scalar(let text, .plain) = content { Self.nullWords.contains(text) } else { false }
     }
@@ -189,13 +190,13 @@ struct YAMLNode: Sendable {
         if case .sequence(let items) = content { items } else { [] }
     }
 
-    /// The value under `key` of a mapping.
+    /// The value of `key` in a mapping.
     subscript(key: String) -> YAMLNode? {
         guard case .mapping(let entries) = content else { return nil }
         return entries.first { $0.key == key }?.value
     }
 
-    /// What a person calls this kind of value.
+    /// The kind of value, for people.
     var kindName: String {
         switch content {
         case .scalar: isNull ? "nothing" : "a single value"

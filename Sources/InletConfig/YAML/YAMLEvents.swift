@@ -1,7 +1,7 @@
 import CYAML
 import InletCore
 
-/// What libyaml reports while it reads; positions count lines and characters from 1.
+/// A libyaml event; positions count lines and characters from 1.
 struct YAMLEvent {
     enum Kind {
         case streamStart
@@ -25,7 +25,7 @@ struct YAMLEvent {
 
     static let tagRefusal = "tags such as !!str are not supported; quote text instead"
 
-    /// What is refused of data that somebody drops beside the agent: tags, anchors and aliases.
+    /// Errors for features that dropped data may not use: tags, anchors and aliases.
     ///
     /// - Parameter place: "here", "in a sidecar".
     func refusals(_ place: String) -> [ConfigIssue] {
@@ -43,18 +43,18 @@ struct YAMLEvent {
     }
 }
 
-/// The one owner of a libyaml parser and of the bytes it reads.
+/// The only owner of a libyaml parser and the bytes it reads.
 final class YAMLEvents {
     private let parser: UnsafeMutablePointer<yaml_parser_t>
     private let input: UnsafeMutableBufferPointer<UInt8>
 
-    /// - Parameter bytes: without a byte order mark.
+    /// - Parameter bytes: the text, without a byte order mark.
     init(_ bytes: [UInt8]) throws(ConfigIssue) {
         if let offset = SourceText.firstInvalidOffset(in: bytes) {
             let place = SourceText.position(after: bytes.prefix(offset))
             throw ConfigIssue(place, "the text is not valid UTF-8 here; save the file as UTF-8")
         }
-        // Not yet the member: once all members are set, a throw runs the deinit, which would free it again.
+        // A local variable: once all members are set, a throw runs deinit, which would free the parser twice.
         let parser = UnsafeMutablePointer<yaml_parser_t>.allocate(capacity: 1)
         guard yaml_parser_initialize(parser) == 1 else {
             parser.deallocate()
@@ -73,25 +73,25 @@ final class YAMLEvents {
         input.deallocate()
     }
 
-    /// The first event of the document; nil where the text has none.
+    /// The document's first event; nil if the text has none.
     func begin() throws(ConfigIssue) -> YAMLEvent? {
         _ = try next()
         guard case .documentStart = try next().kind else { return nil }
         return try next()
     }
 
-    /// Makes sure that nothing follows the document, of which all has been read.
+    /// Checks that nothing follows the document, which must have been read completely.
     ///
-    /// - Parameter rule: what is wrong with more.
+    /// - Parameter rule: the end of the error for further documents.
     func end(_ rule: String) throws(ConfigIssue) {
         _ = try next()
         let last = try next()
         guard case .streamEnd = last.kind else {
-            throw ConfigIssue(last.start, "a second document begins here; \(rule)")
+            throw ConfigIssue(last.start, "a second document starts here; \(rule)")
         }
     }
 
-    /// The next event; not to be called after `.streamEnd` or a throw.
+    /// The next event; do not call it after `.streamEnd` or an error.
     func next() throws(ConfigIssue) -> YAMLEvent {
         var event = yaml_event_t()
         guard yaml_parser_parse(parser, &event) == 1 else { throw complaint() }
@@ -99,7 +99,7 @@ final class YAMLEvents {
         let start = SourcePosition(event.start_mark)
         let end = SourcePosition(event.end_mark)
         let properties = Self.properties(of: event)
-        guard let kind = Self.kind(of: event) else { throw ConfigIssue(start, "this cannot be read as YAML") }
+        guard let kind = Self.kind(of: event) else { throw ConfigIssue(start, "this is not valid YAML") }
         return YAMLEvent(kind: kind, anchor: properties.anchor, tag: properties.tag, start: start, end: end)
     }
 
@@ -144,9 +144,9 @@ final class YAMLEvents {
         pointer.map { String(cString: $0) }
     }
 
-    /// libyaml's complaint in our words where ours help more.
+    /// libyaml's error, in our words if they help more.
     private func complaint() -> ConfigIssue {
-        let problem = parser.pointee.problem.map { String(cString: $0) } ?? "this cannot be read as YAML"
+        let problem = parser.pointee.problem.map { String(cString: $0) } ?? "this is not valid YAML"
         let context = parser.pointee.context.map { String(cString: $0) }
         if parser.pointee.error == YAML_READER_ERROR {
             let before = input.prefix(parser.pointee.problem_offset)
@@ -163,7 +163,7 @@ final class YAMLEvents {
         return ConfigIssue(place, "this is not valid YAML: \(problem)\(where_)")
     }
 
-    /// The byte at a place libyaml complains about; its index counts characters.
+    /// The byte at a libyaml mark, whose index counts characters.
     private func character(at mark: yaml_mark_t) -> UInt8? {
         SourceText.offset(of: mark.index, in: input).map { input[$0] }
     }

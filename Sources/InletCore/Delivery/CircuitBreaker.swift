@@ -1,16 +1,16 @@
-/// Whether one destination is worth trying: when it goes down its deliveries wait and lose no attempts, until a probe is
-/// good and one delivery after it proves that it is back. There are never two probes within a minute, but for those that
-/// people ask for: where deliveries arrived since the last one, a delivery is tried without.
+/// Whether to try a destination. While it is down, its deliveries wait and lose no attempts, until a probe succeeds and
+/// one delivery proves that it is back. Probes are at least a minute apart, except those that people ask for. If
+/// deliveries have arrived since the last probe, the breaker tries a delivery instead.
 ///
-/// The caller feeds it every outcome and obeys the action; time is a parameter.
+/// The caller reports every outcome and follows the action; time is a parameter.
 package struct CircuitBreaker: Sendable, Equatable {
     package enum State: Sendable, Equatable {
-        /// Nobody has asked it yet; a probe is due.
+        /// Not asked yet; a probe is due.
         case unproved
         case up
-        /// Its probe was good: one delivery at a time, until one arrives.
+        /// The probe succeeded: one delivery at a time, until one arrives.
         case trial
-        /// It is there, and asks for time.
+        /// Reachable, but asks for time.
         case slowed(since: WallTime, until: WallTime)
         /// Unreachable or failing since then; the next probe is due at `probeAt`.
         case down(since: WallTime, probeAt: WallTime)
@@ -19,28 +19,28 @@ package struct CircuitBreaker: Sendable, Equatable {
     }
 
     private static let longestAsked = Duration.seconds(3600)
-    /// The longest that it is left alone beyond what it asks for, when it asks again and again.
+    /// The longest pause beyond the requested one, when it asks for time again and again.
     private static let longestSlowed = Duration.seconds(60)
-    /// How long a file that was refused waits for the answer to a probe.
+    /// How long a refused file waits for the result of a probe.
     private static let patience = Duration.seconds(1)
 
     package private(set) var state: State
     private let pace: ProbePace
-    /// When the last probe began: there are never two within `pace.interval`.
+    /// When the last probe began; probes are at least `pace.interval` apart.
     private var lastProbe: WallTime?
     private var isProbing = false
-    /// A delivery arrived since the last probe.
+    /// Whether a delivery arrived since the last probe.
     private var hasDelivered = false
-    /// While down: a delivery is tried instead of a probe, which would come too soon after the last one.
+    /// While down: try a delivery, because a probe would come too soon after the last one.
     private var triesDelivery = false
-    /// When a file's refusal calls for a probe while it is up.
+    /// When a file's refusal calls for a probe while the destination is up.
     private var doubtedAt: WallTime?
-    /// How often in a row it has asked for time, with nothing delivered in between.
+    /// How often in a row it asked for time, without a delivery in between.
     private var slowings = 0
     private var suspicion = SuspectFiles()
     private var refusals = Refusals()
 
-    /// - Parameter isProved: false where a probe shall come before the first delivery.
+    /// - Parameter isProved: false to probe before the first delivery.
     package init(isProved: Bool = true, pace: ProbePace = ProbePace()) {
         state = isProved ? .up : .unproved
         self.pace = pace
@@ -56,7 +56,7 @@ package struct CircuitBreaker: Sendable, Equatable {
         }
     }
 
-    /// Whether a probe should be made now. A clock that was set back makes one due rather than far away.
+    /// Whether to probe now. After a clock was set back, a probe is due rather than far away.
     package func probeIsDue(at time: WallTime) -> Bool {
         if isProbing || triesDelivery { return false }
         return switch state {
@@ -67,7 +67,7 @@ package struct CircuitBreaker: Sendable, Equatable {
         }
     }
 
-    /// A person wants to know now whether it is back. - Returns: whether a probe is due then that was not.
+    /// A person wants to know now whether it is back. - Returns: whether this made a probe due.
     package mutating func probeNow(at time: WallTime) -> Bool {
         if isProbing || probeIsDue(at: time) { return false }
         switch state {
@@ -79,7 +79,7 @@ package struct CircuitBreaker: Sendable, Equatable {
         return true
     }
 
-    /// When there is something to do that no delivery tells of: a probe, or the end of the time it asked for.
+    /// When to look again without a delivery: a probe, or the end of the requested pause.
     package var nextLook: WallTime? {
         switch state {
         case .up, .trial: isProbing ? nil : doubtedAt
@@ -125,10 +125,10 @@ package struct CircuitBreaker: Sendable, Equatable {
         return .none
     }
 
-    /// Takes back that it is down, so that a new cause counts from now on.
+    /// Forgets the outage, so that a new cause counts from now.
     package mutating func forgetOutage() { (state, hasDelivered, triesDelivery) = (.up, false, false) }
 
-    /// A delivery that was under way when credentials were refused says nothing about new requests.
+    /// A delivery under way when credentials were refused says nothing about new requests.
     private mutating func delivered(_ file: Int64) -> Action {
         (doubtedAt, slowings) = (nil, 0)
         (hasDelivered, triesDelivery) = (true, false)
@@ -142,7 +142,7 @@ package struct CircuitBreaker: Sendable, Equatable {
         }
     }
 
-    /// A start's first probe opens at once; after an outage one delivery goes first.
+    /// At a start, the first probe opens at once; after an outage, one delivery goes first.
     private mutating func resume() -> Action {
         if state == .unproved { state = .up }
         guard isDown else { return .none }
@@ -152,7 +152,7 @@ package struct CircuitBreaker: Sendable, Equatable {
 
     private mutating func refused(_ file: Int64, _ code: ErrorCode, _ ends: Bool, _ time: WallTime) -> Action {
         guard isOpen || state == .unproved else {
-            // Those under way when it went down are told one by one.
+            // Deliveries under way when it went down report one by one.
             if ends { refusals.wait(file) }
             return .none
         }
@@ -164,7 +164,7 @@ package struct CircuitBreaker: Sendable, Equatable {
         return ends ? .askFirst(until: ask(time)) : .none
     }
 
-    /// Has it probed while it stays up. - Returns: when the answer should be there.
+    /// Requests a probe while it stays up. - Returns: when the result should be known.
     private mutating func ask(_ time: WallTime) -> WallTime {
         if isProbing { return time + Self.patience }
         let soonest = max(time, earliestProbe(time))
@@ -173,8 +173,8 @@ package struct CircuitBreaker: Sendable, Equatable {
         return probeAt + Self.patience
     }
 
-    /// - Parameter isForeign: not the service's own answer. A good probe says little of it then: a host can answer one question
-    ///   itself, and pass on the next.
+    /// - Parameter isForeign: the answer is not the service's own. A successful probe then says little: a host can
+    ///   answer one question itself, and pass on the next.
     private mutating func brokenOff(_ file: Int64, isForeign: Bool, _ time: WallTime) -> Action {
         if isDown {
             suspicion.shared(by: file)
@@ -187,13 +187,13 @@ package struct CircuitBreaker: Sendable, Equatable {
     private mutating func throttled(_ asked: Duration, _ file: Int64, _ time: WallTime) -> Action {
         if isDown { return .none }
         if case .slowed(let since, let until) = state {
-            // Deliveries under way when it asked are told one by one.
+            // Deliveries under way when it asked report one by one.
             suspicion.shared(by: file)
             state = .slowed(since: min(since, time), until: max(until, time + Self.bounded(asked)))
             return .none
         }
         if suspicion.blames(file) { return .blameFile }
-        // One that asks for a second each time, and takes nothing, is not asked every second.
+        // Back off from a server that asks for one second each time and accepts nothing.
         let backoff = min(Self.longestSlowed, .seconds(1 << min(slowings, 6)))
         slowings += 1
         let until = time + max(Self.bounded(asked), backoff)
@@ -240,7 +240,7 @@ package struct CircuitBreaker: Sendable, Equatable {
         doubtedAt = nil
         let soonest = time + max(pace.first, min(asked ?? .zero, Self.longestAsked))
         let earliest = earliestProbe(time)
-        // One that works but for a moment now and then must not stand still for a minute each time.
+        // A destination that fails now and then, but otherwise works, must not pause for a minute each time.
         triesDelivery = hasDelivered && earliest > soonest
         let probeAt = triesDelivery ? soonest : max(soonest, earliest)
         state = .down(since: min(since, time), probeAt: probeAt)
@@ -254,29 +254,29 @@ package struct CircuitBreaker: Sendable, Equatable {
         return .pause(until: probeAt)
     }
 
-    /// A clock that was set back counts from now.
+    /// After a clock was set back, counts from now.
     private func earliestProbe(_ time: WallTime) -> WallTime {
         guard let lastProbe, lastProbe <= time else { return time }
         return lastProbe + pace.interval
     }
 }
 
-/// What a breaker is told, and what it wants done.
+/// The breaker's events and actions.
 extension CircuitBreaker {
     package enum Event: Sendable, Equatable {
         case delivered(file: Int64)
-        /// It has taken a delivery and works on it.
+        /// It has accepted a delivery and works on it.
         case answered
         /// Refused, unknown name, no connection: nothing that a file could cause. `after` is the server's Retry-After.
         case outage(after: Duration?)
-        /// 502 to 504, a stall or a lost connection while it was about this file: an outage, unless it is the file's doing.
+        /// 502 to 504, a stall or a lost connection during this file: an outage, unless the file causes it.
         case brokenOff(file: Int64)
-        /// An answer for this file that is not the service's own: an outage for as long as nothing is delivered.
+        /// An answer for this file that is not the service's own: an outage until something is delivered.
         case stranger(file: Int64)
-        /// A refusal of this file that may be meant for all, or a 5xx other than 502 to 504: two files in a row decide.
-        /// `ends` = the file would fail of it; else its attempt counts.
+        /// A refusal of this file that may concern all files, or a 5xx other than 502 to 504; two files in a row
+        /// decide. With `ends` the file would fail; otherwise its attempt counts.
         case refused(file: Int64, code: ErrorCode, ends: Bool)
-        /// 429 with a Retry-After, for this file: it asks everybody for time.
+        /// 429 with a Retry-After for this file: the server asks everyone for time.
         case throttled(after: Duration, file: Int64)
         case credentials
         case probeBegan
@@ -284,7 +284,7 @@ extension CircuitBreaker {
         case probeFailed(credentials: Bool)
         /// The configuration's secrets have new values.
         case secretsChanged
-        /// Nothing happened; the time for which it asked may be over.
+        /// Nothing happened; a requested pause may be over.
         case timePassed
     }
 
@@ -295,38 +295,38 @@ extension CircuitBreaker {
         /// Claim nothing for the destination until then.
         case slow(until: WallTime)
         case resume
-        /// It is to be probed before the refused file is tried again, then; all others go on.
+        /// Probe before the refused file is tried again, then; all others continue.
         case askFirst(until: WallTime)
-        /// It was the file's own fault: the attempt counts, and nobody else has to wait.
+        /// The file's own fault: the attempt counts, and no other file waits.
         case blameFile
     }
 }
 
-/// Refusals that are some file's own fault, or everybody's.
+/// Refusals that are a file's own fault, or the destination's.
 ///
-/// Two files in a row with the same one: it is the destination's. A file is to blame for one only when it hears it again after
-/// the destination has shown that it is well, because another file was delivered, or a probe was good.
+/// Two files in a row with the same refusal: it is the destination's. A file is to blame only if it is refused again
+/// after the destination proved to work, by delivering another file or by a successful probe.
 struct Refusals: Sendable, Equatable {
-    /// Refused, and nothing good was heard since.
+    /// Refused, with no success since.
     private var waiting: Set<Int64> = []
-    /// Refused once, before the destination has shown that it is well.
+    /// Refused once before the destination proved to work.
     private var warned: Set<Int64> = []
-    /// Who was refused last, and with what.
+    /// The last refused file, and its code.
     private var (lastFile, lastCode): (Int64?, ErrorCode?)
 
-    /// More files than this begin anew.
+    /// More files than this start over.
     private static let most = 1000
 
-    /// Whether it is a file that hears its refusal again, while the destination is well.
+    /// Whether the file was refused before, and the destination works.
     func isBlamed(_ file: Int64) -> Bool { warned.contains(file) }
 
-    /// Takes note of a refusal. - Returns: whether another file has just heard the same.
+    /// Notes a refusal. - Returns: whether another file was just refused with the same code.
     mutating func isShared(_ file: Int64, _ code: ErrorCode) -> Bool {
         defer { (lastFile, lastCode) = (file, code) }
         return lastCode == code && lastFile != file
     }
 
-    /// A delivery that was under way when the destination went down was refused too.
+    /// Another delivery that was under way when the destination went down was refused.
     mutating func wait(_ file: Int64) {
         if waiting.count + warned.count >= Self.most { clear() }
         waiting.insert(file)
@@ -340,36 +340,36 @@ struct Refusals: Sendable, Equatable {
         isWell()
     }
 
-    /// A probe was good, or a delivery.
+    /// A probe or a delivery succeeded.
     mutating func isWell() {
         (lastFile, lastCode) = (nil, nil)
         warned.formUnion(waiting)
         waiting = []
     }
 
-    /// The destination itself was away: what the files heard says nothing about them.
+    /// The destination itself was away: earlier refusals say nothing about the files.
     mutating func clear() { self = Refusals() }
 }
 
-/// Which files may be the cause of what looks like an outage: answers that came to their deliveries and to nobody else's.
+/// Files that may cause apparent outages: only their deliveries got such answers.
 ///
-/// The first such answer is the destination's. When the same file gets one again, and in between either another file was
-/// delivered, or a probe was good and no other file got such an answer, then it is that file's.
+/// The first such answer counts against the destination. If the same file gets another one, the file may be to blame.
+/// It is if another file was delivered in between, or if a probe succeeded and no other file got such an answer.
 struct SuspectFiles: Sendable, Equatable {
     private var files: Set<Int64> = []
-    /// Another file was delivered since the last answer that was held against the destination.
+    /// Whether another file was delivered since the last answer that counted against the destination.
     private var othersWereDelivered = false
-    /// Who alone got the last answer of this kind; nil when several did.
+    /// The only file with the last answer of this kind; nil if several got one.
     private var last: Int64?
-    /// The one for whom a probe since then speaks: the destination is fine, but for it.
+    /// The suspect when a probe succeeded since: the destination works, except for this file.
     private var probed: Int64?
 
-    /// More suspects than this begin anew.
+    /// More suspects than this start over.
     private static let most = 1000
 
-    /// Takes note of an answer to `file` that could be its own fault or the destination's. - Returns: whether it is its own.
+    /// Notes an answer to `file` that is its own fault or the destination's. - Returns: whether it is its own.
     ///
-    /// - Parameter byDeliveriesOnly: a probe does not speak for the destination.
+    /// - Parameter byDeliveriesOnly: a successful probe does not clear the destination.
     mutating func blames(_ file: Int64, byDeliveriesOnly: Bool = false) -> Bool {
         if files.contains(file), othersWereDelivered || probed == file && !byDeliveriesOnly { return true }
         if files.count >= Self.most { files = [] }
@@ -378,7 +378,7 @@ struct SuspectFiles: Sendable, Equatable {
         return false
     }
 
-    /// A delivery that was under way got such an answer too.
+    /// A delivery under way got such an answer too.
     mutating func shared(by file: Int64) { if file != last { last = nil } }
 
     mutating func delivered(_ file: Int64) {
@@ -389,6 +389,6 @@ struct SuspectFiles: Sendable, Equatable {
 
     mutating func probeSucceeded() { probed = last }
 
-    /// The destination itself was away: what the files got says nothing about them.
+    /// The destination itself was away: earlier answers say nothing about the files.
     mutating func clear() { self = SuspectFiles() }
 }

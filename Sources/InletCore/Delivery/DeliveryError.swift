@@ -1,31 +1,32 @@
-/// Why one attempt at a delivery ended without proof, and what the agent should do about it.
+/// Why an attempt ended without proof, and what the agent should do.
 ///
-/// Pipelines decide the `verdict` (they know their service), and say what they `heard`; whom that is about, `FailureClassifier`
-/// decides for all of them.
+/// Pipelines know their service: they choose the `verdict` and report what they `heard`. `FailureClassifier` decides
+/// for all of them whether it concerns the file or the destination.
 package struct DeliveryError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// What trying again can do.
+    /// The effect of another attempt.
     package enum Verdict: Sendable, Equatable {
-        /// Something passing; counts as an attempt. `after` is the server's Retry-After, if it gave one.
+        /// A passing problem; counts as an attempt. `after` is the server's Retry-After, if it sent one.
         case retry(after: Duration?)
-        /// The destination itself is unreachable; pauses it and costs no attempt.
+        /// The destination is unreachable; pauses it and costs no attempt.
         case outage(after: Duration?)
-        /// The same request again cannot help; the file fails with this reason, unless what was heard is about others too.
+        /// Repeating the request cannot help; the file fails with this reason, unless the answer concerns other files
+        /// too.
         case giveUp
         /// The destination refuses our credentials; pauses it until they change, and costs no attempt.
         case credentials
-        /// The file is not what was admitted. Thrown only while nothing is visible under the key.
+        /// The file differs from the admitted one. Thrown only while nothing is visible under the key.
         case sourceChanged
-        /// The file is no longer there. Thrown only while nothing is visible under the key.
+        /// The file no longer exists. Thrown only while nothing is visible under the key.
         case sourceGone
-        /// Our own doing: cancelled by a person, or the agent is stopping.
+        /// We ended it: a person cancelled it, or the agent is stopping.
         case cancelled
     }
 
     package var verdict: Verdict
     package var code: ErrorCode
-    /// A sentence for a person: what happened, and what to do about it where that is known. Holds no secrets.
+    /// The reason for people, with the remedy if it is known. Contains no secrets.
     package var reason: String
-    /// The answer that it is about; nil for what no server has said.
+    /// The answer behind the error; nil if no server answered.
     package var heard: StepFailure?
 
     package init(_ verdict: Verdict, _ code: ErrorCode, _ reason: String, heard: StepFailure? = nil) {
@@ -37,7 +38,7 @@ package struct DeliveryError: Error, Sendable, Equatable, CustomStringConvertibl
 
     package var description: String { "\(reason) [\(code.rawValue)]" }
 
-    /// Whether what was asked for may succeed when it is asked for again.
+    /// Whether repeating the request may succeed.
     package var mayPass: Bool {
         switch verdict {
         case .retry, .outage: true
@@ -54,7 +55,7 @@ package struct DeliveryError: Error, Sendable, Equatable, CustomStringConvertibl
     }
 }
 
-/// Every stable error code, in one table; log lines, the API and the command line share them.
+/// All stable error codes, shared by log lines, the API and the command line.
 package enum ErrorCode: String, Sendable, Codable, CaseIterable {
     // Transport
     case connectFailed = "connect_failed"

@@ -1,25 +1,25 @@
 package import SystemPackage
 
-/// A delivery as a pipeline sees it: what goes where, frozen at admission.
+/// A delivery as pipelines see it, frozen at admission.
 package struct DeliveryOrder: Sendable, Equatable {
     /// The journal's id of the delivery.
     package var id: Int64
     package var destination: String
-    /// The frozen key; never changes between attempts.
+    /// The frozen key; the same in all attempts.
     package var key: String
     package var mediaType: String
     /// Rendered `with:` fields.
     package var fields: [String: String]
-    /// What the source was when it was admitted.
+    /// The source's identity at admission.
     package var source: FileIdentity
-    /// The source below `root`.
+    /// The source's path below `root`.
     package var path: FilePath
-    /// The watched folder; empty for a file that a person named (`inlet send`), whose `path` is then absolute.
+    /// The watched folder; empty for a file that a person sent (`inlet send`), whose `path` is absolute.
     package var root: FilePath
-    /// What has been proved of the deliveries that this one waited for: the file's own in the storage first, then those of
-    /// its companions there. A companion that could not be stored is missing.
+    /// The proofs of the deliveries that this one waited for: first the file's own in its storage, then those of its
+    /// companions. Companions that could not be stored are missing.
     package var upstream: [UpstreamDelivery] = []
-    /// The unit that the file belongs to; nil for a file that stands for itself.
+    /// The file's unit; nil for a single file.
     package var batch: OrderBatch?
 
     package init(
@@ -37,10 +37,10 @@ package struct DeliveryOrder: Sendable, Equatable {
     }
 }
 
-/// A delivery that had to be proved before another one of the same file could begin, with its proof.
+/// A proved delivery that another delivery of the same file waited for.
 package struct UpstreamDelivery: Sendable, Equatable {
     package var destination: String
-    /// The stored file below its root: the delivery's own source, or a companion of it.
+    /// The stored file below its root: the delivery's own source, or one of its companions.
     package var path: FilePath
     package var mediaType: String
     package var proof: Proof
@@ -53,21 +53,21 @@ package struct UpstreamDelivery: Sendable, Equatable {
     }
 }
 
-/// The unit (a folder whose files are delivered as one) that a delivery belongs to.
+/// The unit of a delivery: a folder whose files are delivered as one.
 package struct OrderBatch: Sendable, Equatable {
-    /// The journal's id; stable for ever, and never given to another unit.
+    /// The journal's id; permanent and never reused.
     package var id: Int64
-    /// The unit's folder below its root; stable for ever, but a later unit may have it too.
+    /// The unit's folder below its root; permanent, but a later unit may have the same.
     package var name: String
-    /// The folder itself, below its root.
+    /// The folder, relative to its root.
     package var folder: FilePath
-    /// Comes once, after every member's delivery to the same destination has ended, and carries no bytes of its own; otherwise it
-    /// is one of the unit's files.
+    /// Whether this closes the unit: it comes once, after all members' deliveries to the destination have ended, and
+    /// has no bytes. Otherwise it is one of the unit's files.
     package var isClosing: Bool
-    /// Of a closing delivery: the members whose deliveries to the destination ended with a proof, and the others.
+    /// For a closing delivery: the number of members with a proof at the destination, and of the others.
     package var files: Int
     package var failed: Int
-    /// Of a closing delivery: the earliest and the latest modification time of the unit's files.
+    /// For a closing delivery: the earliest and latest modification time of the unit's files.
     package var firstCaptured: WallTime?
     package var lastCaptured: WallTime?
 

@@ -1,40 +1,41 @@
-/// What the failure of an attempt means, and what is done about it: the one rule for all destinations.
+/// Decides what a failed attempt means and what to do: the same rules for all destinations.
 ///
-/// Pipelines say what they heard. The table (`ruling`) says whom that is about, the destination's breaker whether it is the
-/// file's own fault, the presence of the source whether only its disk is away, and the route's policy how long to wait.
+/// Pipelines report what they heard. The table (`ruling`) decides whom that concerns. The destination's breaker decides
+/// whether it is the file's fault, the source's presence whether only its disk is away. The route's policy sets the
+/// wait.
 ///
-/// * An answer that is not in the service's own form never ends a file.
-/// * A refusal about the object itself is the file's own, however many files hear it.
-/// * Any other refusal ends a file when it hears it again after the destination has shown that it is well: by another
-///   delivery, or a probe. So does the last of a file's attempts. Two files in a row with the same one are an outage.
-/// * What this machine lacks, a source that is away, an outage and a refused login cost no attempt.
+/// - An answer that is not in the service's own format never ends a file.
+/// - A refusal of the object itself is the file's fault, however many files get it.
+/// - Any other refusal ends a file if it comes again after the destination proved to work, by another delivery or a
+///   probe. So does a refusal of the file's last attempt. The same refusal for two files in a row is an outage.
+/// - Problems of this machine, a source that is away, an outage and a refused login cost no attempt.
 package enum FailureClassifier {
     package enum Ruling: Sendable, Equatable {
-        /// The file's own: it ends, as failed.
+        /// The file's fault: it fails.
         case file
-        /// Something passing: the attempt counts.
+        /// A passing problem: the attempt counts.
         case retry
-        /// The file's own or everybody's: others and a probe tell.
+        /// The file's or the destination's fault: other files and a probe decide.
         case refusal
-        /// The destination's: no attempt counts.
+        /// The destination's fault: the attempt does not count.
         case outage
-        /// The same, by an answer of something else than the service; whatever only one file hears of that kind, it waits.
+        /// An outage answered by something other than the service; a file that is alone with it waits.
         case stranger
         /// An outage that lasts until the credentials change.
         case credentials
-        /// Whether what was asked for was done is not known: it is looked for before it is asked for again.
+        /// It is unknown whether the request was carried out: check before repeating it.
         case unknownDelivered
-        /// Neither the file's nor the destination's: cancelled, or another source than was admitted.
+        /// Neither the file's nor the destination's fault: cancelled, or the source changed.
         case own
     }
 
-    /// The table: what trying again can do, and in whose words that was heard.
+    /// The table: from the verdict and the kind of answer to the ruling.
     ///
-    /// - Parameter isLast: whether the attempt was the last that the file has.
+    /// - Parameter isLast: whether this was the file's last attempt.
     package static func ruling(_ error: DeliveryError, isLast: Bool = false) -> Ruling {
         switch (error.verdict, error.heard?.word) {
         case (.cancelled, _), (.sourceChanged, _), (.sourceGone, _): .own
-        // A firewall may object to what is in one file; a login that a proxy asks for is everybody's.
+        // A firewall may object to one file's content; a proxy that demands a login concerns everyone.
         case (.credentials, .foreign) where error.heard?.status == 403: .stranger
         case (.credentials, _), (.giveUp, .credentials): .credentials
         case (.giveUp, .everybody), (.retry, .everybody): .outage
@@ -47,13 +48,13 @@ package enum FailureClassifier {
         }
     }
 
-    /// The same for a step that makes the file visible at its destination, or begins work that is paid for.
+    /// The same for a step that makes the file visible at its destination, or starts work that costs money.
     package static func ruling(ofCommit error: DeliveryError) -> Ruling {
         error.heard.map(mayBeDone) ?? false ? .unknownDelivered : ruling(error)
     }
 
-    /// Whether the step may have been done that was answered so. What a service refuses in its own form it has not done; of
-    /// what another answers in its place, and of a server that failed, nobody knows.
+    /// Whether the step may have been carried out despite this answer. A service's own refusal means that it was not;
+    /// another server's answer, or a server error, leaves it unknown.
     package static func mayBeDone(_ heard: StepFailure) -> Bool {
         switch heard.word {
         case .foreign: !(300..<400).contains(heard.status)
@@ -62,16 +63,16 @@ package enum FailureClassifier {
         }
     }
 
-    // MARK: - What is done about it
+    // MARK: - Actions
 
-    /// How long an uncounted attempt stays away, so that a destination whose breaker stays up is not hammered.
+    /// The pause after an uncounted attempt, so that a destination whose breaker stays up is not overloaded.
     private static let pause = Duration.seconds(1)
     private static let longestAsked = Duration.seconds(60)
 
     /// - Parameters:
     ///   - heard: why the attempt ended.
-    ///   - presence: what a fresh look found of the source, where the attempt missed it or found another.
-    ///   - breaker: the destination's; told once at most, and asked what it makes of that.
+    ///   - presence: the result of looking for the source again, if the attempt found it missing or changed.
+    ///   - breaker: the destination's breaker; called at most once with the event, for its action.
     package static func classify(
         _ heard: DeliveryError, _ attempt: FailedAttempt, _ presence: SourcePresence = .asSaid,
         using random: inout some RandomNumberGenerator,
@@ -93,7 +94,7 @@ package enum FailureClassifier {
             return again(wait, countsAttempt: true)
         case .outage where error.isLocal: return again(LocalFaults.wait(after: attempt.localFaults, error.code))
         case .outage(let asked) where error.code == .sourceGone: return again(max(asked ?? .zero, pause))
-        // The breaker does the real waiting; what a server asks for is bounded here as it is there.
+        // The breaker does the real waiting; the server's request is limited here and there.
         case .outage(let asked): return again(min(max(asked ?? .zero, pause), longestAsked))
         case .credentials: return again(pause)
         case .giveUp: return FailureAction(end: .ended(.failed), error: error)
@@ -104,7 +105,7 @@ package enum FailureClassifier {
         }
     }
 
-    /// What the error says about the destination rather than the file.
+    /// The event for the breaker; nil if the error says nothing about the destination.
     private static func event(_ error: DeliveryError, _ attempt: FailedAttempt) -> CircuitBreaker.Event? {
         if error.code == .sourceGone || error.code == .notConfigured || error.isLocal { return nil }
         if let after = error.timeAsked { return .throttled(after: after, file: attempt.file) }
@@ -121,10 +122,11 @@ package enum FailureClassifier {
         }
     }
 
-    /// The error once it is known what the destination's breaker makes of it.
+    /// The error after the breaker's action.
     ///
-    /// A destination that asks for time asks everybody: no attempt is counted for that. An answer that only this file gets
-    /// is no outage: its attempts count, so that it ends; but what is not the service's own answer ends no file.
+    /// A destination that asks for time asks everyone, and the attempt does not count. An answer that only this file
+    /// gets is not an outage: its attempts count, so that it ends. But an answer that is not the service's own never
+    /// ends a file.
     private static func weighed(
         _ error: DeliveryError, _ attempt: FailedAttempt, _ action: CircuitBreaker.Action
     ) -> DeliveryError {
@@ -136,11 +138,12 @@ package enum FailureClassifier {
         switch (ruling(error, isLast: attempt.isLast), action) {
         case (.stranger, .blameFile):
             error.verdict = .outage(after: longestAsked)
-            error.reason += " (for this file alone, and not in the service's own words: it is tried again now and then)"
+            error.reason +=
+                " (only for this file, and not in the service's own format; Inlet retries it from time to time)"
         case (.outage, .blameFile):
             error.verdict = .retry(after: error.asked)
-            error.reason += " (again for this file, and for no other: the attempt counts)"
-        case (.refusal, .blameFile): error.reason += " (again for this file, while the destination is well)"
+            error.reason += " (again for this file only, so the attempt counts)"
+        case (.refusal, .blameFile): error.reason += " (again for this file, while the destination works)"
         case (.refusal, .askFirst(let until)): error.verdict = .outage(after: max(until - attempt.time, .zero))
         case (.refusal, _), (.stranger, _), (.outage, _): error.verdict = .outage(after: error.asked)
         case (.credentials, _): error.verdict = .credentials
@@ -150,15 +153,15 @@ package enum FailureClassifier {
     }
 }
 
-/// An attempt that failed, as far as it matters for what is done about that.
+/// A failed attempt, as far as it matters for the action.
 package struct FailedAttempt: Sendable {
     package var file: Int64
     /// Counts from 1.
     package var number: Int
     package var policy: RetryPolicy
-    /// What is cancelled while the agent stops goes on at its next start.
+    /// A delivery cancelled while the agent stops continues at the next start.
     package var isStopping: Bool
-    /// How often in a row, before this one, this machine could not do its part for the delivery.
+    /// How many times in a row this machine has failed the delivery before.
     package var localFaults: Int
     package var time: WallTime
 
@@ -176,7 +179,7 @@ package struct FailedAttempt: Sendable {
     var isLast: Bool { number >= policy.attempts }
 }
 
-/// What is done about an attempt that failed.
+/// What to do about a failed attempt.
 package struct FailureAction: Sendable, Equatable {
     package enum End: Sendable, Equatable {
         case again(after: Duration, countsAttempt: Bool)
@@ -184,26 +187,26 @@ package struct FailureAction: Sendable, Equatable {
     }
 
     package var end: End
-    /// As it is told: with what the breaker and the source's presence have made of it.
+    /// The error to report, after the breaker and the source's presence were considered.
     package var error: DeliveryError
 
-    /// Whether what is under the file's name now, or comes there, is looked at: while it was on its way nobody did.
+    /// Whether to look at the file's path again: nothing watched it during the delivery.
     package var looksAgain: Bool { end == .ended(.gone) || end == .ended(.superseded) }
 }
 
-/// What a fresh look finds of the source of an attempt that missed it, or found another one. That a file is gone, or replaced,
-/// ends its delivery for good: it is believed only of one whose folder and disk are there.
+/// The result of looking again for a missing or changed source. A missing or replaced file ends its delivery for good,
+/// so Inlet believes it only if the folder and disk are there.
 package enum SourcePresence: Sendable, Equatable {
-    /// As the attempt says. So too where it says nothing of its source.
+    /// As the attempt reports, or the attempt reports nothing about its source.
     case asSaid
-    /// It is there as it was admitted.
+    /// The admitted file is there unchanged.
     case untouched(name: String)
-    /// Another one has its name.
+    /// Another file has its name.
     case replaced(name: String)
-    /// It is left alone, or cannot be looked at now: what the look says counts.
+    /// Inlet ignores the file, or cannot look at it now: this result counts.
     case refused(DeliveryError)
-    /// Its folder or volume is not there, or is another: what is not mounted has not lost its files, and what is in its place
-    /// is none of them. `isSoon` = somebody is about to look for it.
+    /// Its folder or volume is missing, or another one is in its place. An unmounted volume has not lost its files.
+    /// `isSoon`: Inlet is about to look for it.
     case away(root: String, isVolume: Bool, isSoon: Bool)
 
     func corrected(_ said: DeliveryError) -> DeliveryError {
@@ -214,31 +217,31 @@ package enum SourcePresence: Sendable, Equatable {
         case .untouched(let name):
             return DeliveryError(
                 .outage(after: nil), .sourceUnreadable,
-                "\(name): it is there as it was admitted, and is tried again (\(said.reason))")
+                "\(name): the file is unchanged; Inlet retries it (\(said.reason))")
         case .replaced(let name):
             if said.verdict == .sourceChanged { return said }
             return DeliveryError(
                 .sourceChanged, .sourceChanged,
-                "\(name): replaced before it was delivered; Inlet takes the new one once it is quiet")
+                "\(name): replaced before it was delivered; Inlet takes the new file when it is complete")
         case .away(let root, let isVolume, let isSoon):
-            // The return of a volume ends the wait; a folder's is looked for.
+            // The return of a volume ends the wait; a folder must be polled.
             let pause: Duration = isSoon ? .seconds(1) : isVolume ? .seconds(3600) : .seconds(30)
             return DeliveryError(
                 .outage(after: pause), .sourceGone,
-                "\(root) is not there or not mounted; its files are sent when it is back")
+                "\(root) is missing or not mounted; Inlet sends its files when it is back")
         }
     }
 }
 
 extension DeliveryError {
-    /// This machine could not do its part: no descriptors or memory, a disk that fails, a journal that cannot be written.
-    /// Neither the file nor the destination is to blame: nothing is paused, and no attempt is counted.
+    /// This machine failed: no descriptors or memory, a failing disk, an unwritable journal. Neither the file nor the
+    /// destination is to blame, so nothing is paused and no attempt counts.
     package var isLocal: Bool {
         guard case .outage = verdict else { return false }
         return [.internalFault, .outOfResources, .sourceUnreadable, .sourceForbidden].contains(code)
     }
 
-    /// An outage by its verdict that could be what a server does with this one file, and with no other.
+    /// An outage by verdict that a server may cause for this file only.
     fileprivate var mayBeOfFile: Bool {
         guard case .outage(after: nil) = verdict else { return false }
         return switch code {
@@ -247,33 +250,34 @@ extension DeliveryError {
         }
     }
 
-    /// How long a destination wants everybody to wait that is there.
+    /// How long a reachable destination wants everyone to wait.
     fileprivate var timeAsked: Duration? {
         guard case .retry(let after) = verdict, code == .throttled else { return nil }
         return after
     }
 }
 
-/// What a step of a delivery heard that is no success, as its pipeline understands it.
+/// The failed answer to a step of a delivery, as its pipeline understands it.
 package struct StepFailure: Sendable, Equatable {
-    /// What the answer says, and in whose words.
+    /// The subject of the answer, and its author.
     package enum Word: Sendable, Equatable, CaseIterable {
-        /// Not in the service's own form: a host's or a proxy's page, a redirect, an answer that breaks off. It is the word of
-        /// something that stands before the service, or of nobody.
+        /// Not in the service's own format: a host's or proxy's page, a redirect, a broken answer. It comes from
+        /// something in front of the service, or from nothing.
         case foreign
-        /// In the service's own form, as all below; about this object: its size, its name, its type, a condition on its key.
+        /// In the service's own format, like all below; about this object: its size, name, type, or a condition on its
+        /// key.
         case object
-        /// About every file alike: the bucket, a clock, room.
+        /// About all files: the bucket, a clock, storage space.
         case everybody
-        /// About who we are.
+        /// About our identity.
         case credentials
-        /// A refusal that does not say for whose sake.
+        /// A refusal without a stated scope.
         case refusal
-        /// What passes by itself.
+        /// A passing problem.
         case passing
     }
 
-    /// The status of HTTP; 0 where there is no whole answer.
+    /// The HTTP status; 0 without a complete answer.
     package var status: Int
     package var word: Word
 
@@ -282,12 +286,12 @@ package struct StepFailure: Sendable, Equatable {
         self.word = word
     }
 
-    /// An answer that had begun, and is not whole.
+    /// An answer that began and is incomplete.
     package static let broken = StepFailure(0, .foreign)
 
-    /// What a status says where no words of the service are known for it.
+    /// The meaning of a status if the service's own codes are unknown.
     ///
-    /// - Parameter isOwn: whether the answer is in the service's own form.
+    /// - Parameter isOwn: whether the answer is in the service's own format.
     package init(_ status: Int, isOwn: Bool) {
         let word: Word =
             switch status {
@@ -300,26 +304,26 @@ package struct StepFailure: Sendable, Equatable {
         self.init(status, word)
     }
 
-    /// Whether it says that something is out of order for now, which whoever stands before a service may say in its place.
+    /// Whether it reports a temporary problem, which anything in front of a service may report for it.
     var passes: Bool { word == .passing || word == .foreign && (status >= 500 || [408, 425, 429].contains(status)) }
 }
 
-/// What this machine could not do for deliveries, and what has been said of that already.
+/// This machine's failures in deliveries, and which of them were reported.
 package struct LocalFaults: Sendable {
-    /// In a row, by delivery.
+    /// Consecutive failures by delivery.
     private var counts: [Int64: Int] = [:]
     private var said: Set<ErrorCode> = []
 
-    /// More deliveries than this begin anew.
+    /// More deliveries than this start over.
     private static let most = 10_000
 
     package init() {}
 
-    /// How often in a row it could not do its part for a delivery.
+    /// How many times in a row this machine failed the delivery.
     package func count(of delivery: Int64) -> Int { counts[delivery, default: 0] }
 
-    /// How long a delivery stays away with which that has happened so often before: 1, 2, 4 s … half a minute; a whole one for
-    /// what may not be read, which its ctime tells when it may; five for a device that fails.
+    /// The wait after `count` earlier failures: 1, 2, 4 s … up to 30 s. Up to 60 s for a forbidden file, whose ctime
+    /// shows when that changes; up to 5 min for a failing device.
     package static func wait(after count: Int, _ code: ErrorCode) -> Duration {
         let most =
             switch code {
@@ -330,21 +334,21 @@ package struct LocalFaults: Sendable {
         return .seconds(min(most, 1 << min(count, 9)))
     }
 
-    /// Takes note of one. - Returns: whether it is news: of each file that cannot be read, and once of what concerns all.
+    /// Notes a failure. - Returns: whether to report it: each unreadable file, and once for problems of all files.
     package mutating func note(_ code: ErrorCode, of delivery: Int64) -> Bool {
         let count = count(of: delivery)
         if counts.count >= Self.most { counts = [:] }
         counts[delivery] = count + 1
         return switch code {
-        // The journal's health says it.
+        // The journal's health reports it.
         case .internalFault: false
-        // A device that fails may fail for this file alone.
+        // A device may fail for this file only.
         case .sourceUnreadable, .sourceForbidden: count == 0
         default: said.insert(code).inserted
         }
     }
 
-    /// A delivery came to an end that has nothing to do with this machine.
+    /// A delivery ended for reasons outside this machine.
     package mutating func worked(_ delivery: Int64) {
         if counts.isEmpty { return }
         counts[delivery] = nil

@@ -1,12 +1,12 @@
 internal import CCrypto
 
-/// A hash function that takes its input piece by piece, by OpenSSL's libcrypto, which uses the processor's own instructions.
-/// A value: a copy goes on by itself. Allocates nothing until it is asked for what it has.
+/// A hash function with incremental input, by OpenSSL's libcrypto, which uses the processor's instructions. A value:
+/// copies continue independently. Allocates nothing until it is asked for its bytes.
 package protocol HashFunction: Sendable {
     static var algorithm: Digest.Algorithm { get }
     init()
     mutating func update(_ bytes: UnsafeRawBufferPointer)
-    /// The hash of all that came so far; more may follow.
+    /// The hash of all input so far; more may follow.
     var bytes: [UInt8] { get }
 }
 
@@ -37,14 +37,14 @@ extension [UInt8] {
     /// Their SHA-512 (FIPS 180-4).
     package var sha512: [UInt8] { [UInt8](count: SHA512_DIGEST_LENGTH) { _ = SHA512(self, count, $0) } }
 
-    /// Bytes that nobody can foretell (`getrandom(2)`).
+    /// Unpredictable bytes (`getrandom(2)`).
     package static func unforeseeable(_ count: Int) -> [UInt8] {
         var generator = SystemRandomNumberGenerator()
         return (0..<count).map { _ in .random(in: .min ... .max, using: &generator) }
     }
 }
 
-/// MD5 (RFC 1321): tells damage, not intent.
+/// MD5 (RFC 1321): detects damage, not tampering.
 package struct MD5: HashFunction {
     package static let algorithm = Digest.Algorithm.md5
     private var context = MD5_CTX()
@@ -61,7 +61,7 @@ package struct MD5: HashFunction {
     }
 }
 
-/// SHA-1 (FIPS 180-4): tells damage, not intent.
+/// SHA-1 (FIPS 180-4): detects damage, not tampering.
 package struct SHA1: HashFunction {
     package static let algorithm = Digest.Algorithm.sha1
     private var context = SHA_CTX()
@@ -95,7 +95,8 @@ package struct SHA256: HashFunction {
     }
 }
 
-/// Authenticates messages by a key: HMAC with SHA-256 (RFC 2104). Has taken the key in, which is half of a short message's work.
+/// Authenticates messages with a key: HMAC-SHA-256 (RFC 2104). Hashes the key once, half of the work for a short
+/// message.
 package struct MessageCode: Sendable {
     private let inner: SHA256
     private let outer: SHA256
@@ -121,25 +122,25 @@ package struct MessageCode: Sendable {
         return outer.bytes
     }
 
-    /// Whether `code` is that of the message; the comparison takes the same time whatever it is.
+    /// Whether `code` is the code of `message`; compares in constant time.
     package func isCode(_ code: [UInt8], of message: some Sequence<UInt8>) -> Bool {
         Self.areEqual(code, self.code(of: message))
     }
 
-    /// Takes the same time whatever they hold (`CRYPTO_memcmp(3)`); their lengths may be told by it.
+    /// Takes constant time for equal lengths (`CRYPTO_memcmp(3)`); may reveal the lengths.
     package static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         left.count == right.count && CRYPTO_memcmp(left, right, left.count) == 0
     }
 }
 
-/// A checksum of known algorithm.
+/// A checksum with its algorithm.
 package struct Digest: Hashable, Sendable, Codable, CustomStringConvertible {
     package enum Algorithm: String, Sendable, Codable {
         case md5
         case sha256
-        /// CRC-32C: tells damage, not intent.
+        /// CRC-32C: detects damage, not tampering.
         case crc32c
-        /// 64 bits, big-endian: tells damage, not intent. What camera offloads use.
+        /// XXH64, big-endian: detects damage, not tampering. Usual for camera offloads.
         case xxh64
         case sha1
     }
@@ -152,7 +153,7 @@ package struct Digest: Hashable, Sendable, Codable, CustomStringConvertible {
         self.bytes = Array(bytes)
     }
 
-    /// A digest from its hexadecimal form; nil unless every character is a digit of a whole byte.
+    /// A digest from its hexadecimal form; nil unless all characters are digits of whole bytes.
     package init?(_ algorithm: Algorithm, hex: String) {
         let digits = hex.compactMap(\.hexDigitValue)
         guard digits.count == hex.count, digits.count.isMultiple(of: 2) else { return nil }

@@ -1,32 +1,31 @@
-/// What became of one file; every file seen ends in exactly one of the final ones.
+/// The state of a file; every file seen ends in exactly one final state.
 package enum FileState: String, Sendable, Codable, CaseIterable {
     case pending
     case delivered
-    /// Known already: the same content went to the same place before.
+    /// Already known: the same content was delivered to the same destination before.
     case duplicate
-    /// Did not pass its route's `validate:`.
+    /// Failed its route's `validate:`.
     case rejected
     case failed
     case expired
     case cancelled
-    /// Was no longer there when its turn came.
+    /// Missing when its turn came.
     case gone
-    /// Changed before it was delivered; the changed file is a new arrival.
+    /// Changed before it was delivered; the changed file counts as new.
     case superseded
 
     package var isFinal: Bool { self != .pending }
 
-    /// The state of a file with these deliveries: pending while any of them is not final, else the worst. A file without
+    /// The state of a file with these deliveries: pending until all are final, then the worst. A file without
     /// deliveries is pending.
     package static func combined(_ deliveries: [DeliveryState]) -> FileState {
         guard deliveries.allSatisfy(\.isFinal) else { return .pending }
         let worstFirst: [DeliveryState] = [.failed, .expired, .cancelled, .superseded, .gone, .delivered]
-        // A file's state is called as that of its delivery.
+        // A file's state has the same name as its delivery's.
         return worstFirst.first { deliveries.contains($0) }.flatMap { Self(rawValue: $0.rawValue) } ?? .pending
     }
 
-    /// The state of files that belong together: the worst, where a file that another content replaced counts only when
-    /// there is no other.
+    /// The worst state of files that belong together; a superseded file counts only if there is no other.
     package static func worst(_ states: some Sequence<FileState>) -> FileState {
         let order: [FileState] = [
             .pending, .failed, .rejected, .expired, .cancelled, .gone, .delivered, .duplicate, .superseded,
@@ -36,9 +35,9 @@ package enum FileState: String, Sendable, Codable, CaseIterable {
     }
 }
 
-/// Where one delivery of one file stands.
+/// The state of one delivery of a file.
 package enum DeliveryState: String, Sendable, Codable, CaseIterable {
-    /// Waits for a worker, or for its time.
+    /// Waits for a worker, or for its next attempt.
     case ready
     /// A worker has it.
     case claimed
@@ -48,7 +47,7 @@ package enum DeliveryState: String, Sendable, Codable, CaseIterable {
     case cancelled
     case gone
     case superseded
-    /// Its destination is not configured at present; comes back when it is.
+    /// Its destination is not configured at present; continues when it is again.
     case parked
 
     package var isFinal: Bool {
@@ -59,7 +58,7 @@ package enum DeliveryState: String, Sendable, Codable, CaseIterable {
     }
 }
 
-/// The deliveries of one file, in an order in which each comes after what it waits for.
+/// The deliveries of a file, each after the one it waits for.
 package struct DeliverySteps: Sendable, Equatable {
     package struct Step: Sendable, Equatable {
         package var destination: String
@@ -75,16 +74,16 @@ package struct DeliverySteps: Sendable, Equatable {
     package let steps: [Step]
 
     /// - Parameters:
-    ///   - destinations: those that a route names.
-    ///   - storages: for those that only register the file, where it is stored. A storage that a route names too is
-    ///     delivered to once.
+    ///   - destinations: the destinations of the route.
+    ///   - storages: the storage of each destination that only registers files. A storage that the route names too gets
+    ///     the file once.
     package init(_ destinations: [String], storages: [String: String] = [:]) {
         var steps: [Step] = []
         func add(_ step: Step) {
             if !steps.contains(where: { $0.destination == step.destination }) { steps.append(step) }
         }
         for destination in destinations {
-            // What is stored elsewhere itself stores nothing.
+            // A destination with a storage cannot be a storage itself.
             let storage = storages[destination].flatMap { storages[$0] == nil ? $0 : nil }
             if let storage { add(Step(storage)) }
             add(Step(destination, after: storage))
@@ -92,17 +91,17 @@ package struct DeliverySteps: Sendable, Equatable {
         self.steps = steps
     }
 
-    /// Every destination that gets a delivery.
+    /// All destinations that get a delivery.
     package var destinations: [String] { steps.map(\.destination) }
-    /// Those that can begin at once.
+    /// The destinations that can start at once.
     package var first: [String] { steps.filter { $0.after == nil }.map(\.destination) }
 }
 
-/// How far a delivery is whose progress is more than bytes: the destination works on it, or on something made from it.
+/// Progress beyond bytes: the destination processes the file, or something made from it.
 package struct StepProgress: Sendable, Hashable {
     /// 0 to 100, of the whole delivery.
     package var percent: Double
-    /// What is being done, in a few words; may hold text of the destination's own.
+    /// The current step in a few words; may contain text from the destination.
     package var step: String
 
     package init(percent: Double, step: String) {

@@ -1,57 +1,56 @@
-/// What shows that a destination holds the bytes: the condition for ever touching the source.
+/// Evidence that a destination holds the bytes; without it, Inlet never touches the source.
 package struct Proof: Sendable, Equatable, Codable {
     /// How the bytes were compared.
     package enum Method: String, Sendable, Codable {
-        /// Every part's ETag equalled the MD5 of what was read from the file.
+        /// Every part's ETag equals the MD5 of the bytes read from the file.
         case md5Parts = "md5_parts"
-        /// The store compared the CRC-32C or SHA-256 that every part came with, and said so.
+        /// The store verified the CRC-32C or SHA-256 sent with every part, and confirmed it.
         case checksum = "checksum"
-        /// The destination confirmed the length only (`verify: size`).
+        /// The destination confirmed only the length (`verify: size`).
         case size
-        /// The written file was read back from the disk and its SHA-256 compared.
+        /// The written file was read back from the disk, and its SHA-256 compared.
         case readBack = "read_back"
-        /// Nothing was compared: it is a sidecar or a marker that has no place of its own at the destination, and what it
-        /// said has gone there with its file, whose key stands here.
+        /// Nothing was compared: a sidecar or marker without a place of its own at the destination. Its content went
+        /// along with its file, whose key is given.
         case carried
-        /// The destination computed the SHA-256 of what it holds, and it equalled the file's.
+        /// The destination's SHA-256 of its object equals the file's.
         case sha256 = "sha256"
-        /// The destination has recorded what it was told of the file; the bytes were proved where they are stored.
+        /// The destination recorded the file's metadata; the bytes are proved where they are stored.
         case registered
-        /// Nothing was sent: the file was there before its folder was watched, and the configuration says that the destination
-        /// has such files (`existing: adopt`). Never a reason to touch the source.
+        /// Nothing was sent: the file was there before its folder was watched, and the configuration says that the
+        /// destination has it (`existing: adopt`). Never allows touching the source.
         case adopted
     }
 
-    /// Where the object is: the key, as the destination knows it.
+    /// The object's key at the destination.
     package var key: String
-    /// Length in bytes that the destination confirmed.
+    /// The length in bytes that the destination confirmed.
     package var size: Int64
     package var method: Method
-    /// The checksum of the content, where one was computed; decides later whether a touched file is still the same.
+    /// The content's checksum if one was computed; shows later whether a touched file is still the same.
     package var content: ContentHash?
-    /// The destination's own tag of the object.
+    /// The destination's tag of the object.
     package var etag: String?
-    /// Where a person or a program can find it; never a presigned URL.
+    /// A URL for people and programs; never a presigned one.
     package var url: String?
-    /// Which address of its destination it was then (`Destination.address`, as a short sum of it); nil where the destination
-    /// has none to tell, and in the journals of earlier versions.
+    /// The address of its destination at that time (`Destination.address`, hashed); nil if the destination has none,
+    /// and in journals of earlier versions.
     package var address: String?
-    /// What else the destination said that is worth keeping (an id, a status, the head of its answer): for receipts.
+    /// Other useful answers of the destination (an id, a status, the head of its answer): for receipts.
     package var details: [String: String]?
-    /// What the destination gave only us, to undo the delivery: for the journal alone, never for receipts and logs.
+    /// Secrets from the destination to undo the delivery: only for the journal, never for receipts and logs.
     package var secrets: ProofSecrets?
 
-    /// The journal's rows of this and of earlier versions have these names.
+    /// The names in the journal's rows, of this and earlier versions.
     private enum CodingKeys: String, CodingKey {
         case key, size, method, content, etag, url, address, details
         case secrets = "keepsakes"
     }
 
-    /// Of what a destination says: it goes into the journal, receipts, lines and pages.
+    /// Limits texts from a destination: they go into the journal, receipts, lines and pages.
     package static let longestText = 2 << 10
 
-    /// A tag or an address that is too long, or holds control characters, counts as none; other texts are made safe and
-    /// cut.
+    /// Drops a tag or URL that is too long or contains control characters; escapes and cuts other texts.
     package init(
         key: String, size: Int64, method: Method, content: ContentHash? = nil, etag: String? = nil, url: String? = nil,
         details: [String: String]? = nil, secrets: ProofSecrets? = nil
@@ -79,17 +78,17 @@ extension Proof {
         return safe
     }
 
-    /// The detail that names the job whose delivery this one points to: nothing was sent, the content was there.
+    /// The detail with the job whose delivery this one points to: its content was already there, so nothing was sent.
     package static let sameAsName = "same_as"
-    /// The detail that says when a person had it deleted.
+    /// The detail with the time at which a person had the object deleted.
     package static let deletedName = "deleted"
 
-    /// The job that brought the content; nil for a delivery that sent it.
+    /// The job that sent the content; nil if this delivery sent it.
     package var sameAs: Int64? { details?[Self.sameAsName].flatMap { Int64($0) } }
     package var isDeleted: Bool { details?[Self.deletedName] != nil }
 }
 
-/// Texts by name that are written into the journal and shown nowhere: it prints and reflects as `***`.
+/// Named texts that are written to the journal but never shown: they print and reflect as `***`.
 package struct ProofSecrets: Sendable, Hashable, Codable, CustomStringConvertible, CustomReflectable {
     private let texts: [String: String]
 
@@ -104,21 +103,21 @@ package struct ProofSecrets: Sendable, Hashable, Codable, CustomStringConvertibl
         try container.encode(texts)
     }
 
-    /// All of them, for the journal alone.
+    /// All texts, only for the journal.
     package var all: [String: String] { texts }
 
-    /// The text itself; call it only where it goes on the wire.
+    /// The text; use it only where it is sent.
     package func reveal(_ name: String) -> String? { texts[name] }
 
     package var description: String { "***" }
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-/// A checksum of a whole file that can be recomputed from the file alone.
+/// A checksum of a whole file that the file alone can reproduce.
 package struct ContentHash: Sendable, Hashable, Codable {
-    /// SHA-256 of the content, or MD5 over the concatenated MD5s of parts of `partSize` bytes (S3's multipart ETag).
+    /// The SHA-256 of the content, or the MD5 of the parts' concatenated MD5s (S3's multipart ETag).
     package var digest: Digest
-    /// Bytes of each part but the last; nil for a digest over the whole content.
+    /// The size of each part but the last; nil for a digest of the whole content.
     package var partSize: Int64?
 
     package init(digest: Digest, partSize: Int64?) {
@@ -127,23 +126,23 @@ package struct ContentHash: Sendable, Hashable, Codable {
     }
 }
 
-/// Names of checkpoint notes that mean the same to every pipeline and to the journal.
+/// Names of checkpoint notes shared by all pipelines and the journal.
 package enum CheckpointName {
-    /// Written before a request that may make something visible under the key, or after one whose answer was lost. As
-    /// long as it is there, nobody else gets the key. Its value is the pipeline's own, and the only one that a delivery keeps
-    /// for `queue retry` once it has failed and what it left was removed.
+    /// Written before a request that may make something visible under the key, or after one whose answer was lost.
+    /// While it exists, no other file gets the key. Its value belongs to the pipeline. It is the only note that a
+    /// failed delivery keeps for `queue retry` after its leftovers were removed.
     package static let mayBeVisible = "completing"
 }
 
-/// Keeps what only we may know out of the journal and of its copies: it is written sealed, with a key that is in neither.
+/// Encrypts private notes in the journal and its copies, with a key that is stored in neither.
 package protocol Sealing: Sendable {
-    /// The notes of a delivery as they may be written.
+    /// The notes of a delivery, sealed for storage.
     func closed(_ notes: [String: [UInt8]]) -> [String: [UInt8]]
-    /// The notes that those were made of. What cannot be opened is left out, as if it had never been known; what was written
-    /// before there were seals is as it was.
+    /// The original notes. Omits notes that cannot be opened, as if they had never been written; passes notes from
+    /// before sealing through unchanged.
     func opened(_ notes: [String: [UInt8]]) -> [String: [UInt8]]
     func closed(_ secrets: ProofSecrets) -> ProofSecrets
-    /// nil when none of them can be opened.
+    /// nil if none of them can be opened.
     func opened(_ secrets: ProofSecrets) -> ProofSecrets?
 }
 
@@ -161,7 +160,7 @@ extension Sealing {
     }
 }
 
-/// Writes everything as it is.
+/// Seals nothing.
 package struct NoSeal: Sealing {
     package init() {}
 

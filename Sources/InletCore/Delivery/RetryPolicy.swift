@@ -1,11 +1,11 @@
-/// When a failed attempt is tried again: `retry:` of a route.
+/// When to retry a failed attempt: a route's `retry:`.
 package struct RetryPolicy: Sendable, Hashable {
-    /// How many attempts there are in all, the first included.
+    /// The total number of attempts, including the first.
     package var attempts: Int
     /// The longest wait after the first attempt; doubles with each further one.
     package var backoff: Duration
     package var maxBackoff: Duration
-    /// How long a delivery may take while its destination is up; nil = for ever.
+    /// How long a delivery may take while its destination is up; nil for no limit.
     package var expire: Duration?
 
     package init(
@@ -22,9 +22,8 @@ package struct RetryPolicy: Sendable, Hashable {
     private static let shortest: Int64 = 100
     private static let longestAsked: Int64 = 3_600_000
 
-    /// How long to wait after attempt number `attempt` (counted from 1): anything up to
-    /// min(`maxBackoff`, `backoff` × 2^(attempt − 1)), "full jitter", but at least 100 ms, and at least what the server
-    /// `asked` for (Retry-After), of which one hour counts.
+    /// The wait after attempt number `attempt` (from 1): random up to min(`maxBackoff`, `backoff` × 2^(attempt − 1)),
+    /// "full jitter". At least 100 ms, and at least the server's `asked` (Retry-After), up to one hour.
     package func delay(
         afterAttempt attempt: Int, asked: Duration?, using generator: inout some RandomNumberGenerator
     ) -> Duration {
@@ -36,7 +35,7 @@ package struct RetryPolicy: Sendable, Hashable {
     }
 }
 
-/// In milliseconds, so that what the journal keeps can be read by a person.
+/// In milliseconds, so that people can read the journal.
 extension RetryPolicy: Codable {
     private enum CodingKeys: String, CodingKey {
         case attempts
@@ -63,11 +62,11 @@ extension RetryPolicy: Codable {
     }
 }
 
-/// How often a destination is asked whether it is back.
+/// How often to probe whether a destination is back.
 package struct ProbePace: Sendable, Hashable {
-    /// From a failure to the probe after it: what only restarts is back by then.
+    /// From a failure to the first probe: enough for a restart.
     package var first: Duration
-    /// From the beginning of one probe to the beginning of the next, at least, across all outages.
+    /// The shortest time between the starts of two probes, across all outages.
     package var interval: Duration
 
     package init(first: Duration = .seconds(5), interval: Duration = .seconds(60)) {
@@ -76,15 +75,16 @@ package struct ProbePace: Sendable, Hashable {
     }
 }
 
-// What becomes of a delivery during which the process ended without a word: it may be what ends it.
+// Deliveries during which the process crashed: they may be the cause.
 extension RetryPolicy {
-    /// With so many crashes, and no bytes that have arrived in between, it is left alone. Many, because an innocent one may be
-    /// under way each time: `kill -9` once a second meets a short delivery ten times in a row in a few thousand.
+    /// After this many crashes without any bytes arriving in between, the delivery is left alone. The number is high
+    /// because an innocent delivery may be under way each time. With `kill -9` once a second, one short delivery in a few
+    /// thousand is hit ten times in a row.
     package static let mostCrashes = 20
 
-    /// How long the delivery `id` waits after its crash number `crashes`: not at all at first; from the third on up to 1, 2,
-    /// 4 … 60 s. Those that were under way together come back at different times, so that an innocent one is delivered before
-    /// the other ends the process again.
+    /// The wait of delivery `id` after crash number `crashes`: none at first; from the third on up to 1, 2, 4 … 60 s.
+    /// Deliveries that were under way together return at different times, so that an innocent one is delivered before
+    /// the cause ends the process again.
     package static func delay(afterCrashes crashes: Int, of id: Int64) -> Duration {
         guard crashes >= 3 else { return .zero }
         let span = min(60_000, Int64(1000) << Int64(min(crashes - 3, 10)))

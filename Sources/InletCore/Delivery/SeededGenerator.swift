@@ -1,5 +1,5 @@
-/// SplitMix64 (Steele, Lea, Flood 2014): a small generator whose seed names every draw that follows, for faults that are
-/// injected and for property tests. Not for secrets.
+/// SplitMix64 (Steele, Lea, Flood 2014): a small generator whose seed determines all draws, for injected faults and
+/// property tests. Not for secrets.
 package struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64
 

@@ -1,31 +1,32 @@
-/// How many large bodies are on their way to one destination at once, judged by what the last ones came to.
+/// How many large bodies to send to a destination at once, judged by recent throughput.
 ///
-/// The number is one of a ladder's rungs, and climbs while each rung brings clearly more bytes a second, twice in turns with
-/// the rung below: a line whose windows bound each connection wants many, and one that is merely uneven none. What it has
-/// climbed to is held against the rung below again and again, and left where it does not pay any more. Where a connection is slow it goes down as long as that costs next to nothing:
-/// on a full uplink more connections only make each body slower, and what a kill sends again larger. A server that asks
-/// for less (503 SlowDown, 429) gets half. Each of these is tried for a round of bodies and taken back where it did not
-/// pay; a line that has been judged is left in peace for longer and longer, unless its rate changes.
+/// The number moves on a ladder. It climbs while each rung clearly brings more bytes per second, confirmed twice in
+/// turns with the rung below. So a line that limits each connection gets many, and a merely uneven line none. A rung
+/// that was climbed is compared with the one below again and again, and left when it no longer pays. If a connection is
+/// slow, the number goes down as long as that costs almost nothing. On a full uplink, more connections only slow each
+/// body down, and a kill then repeats more bytes. A server that asks for less (503 SlowDown, 429) gets half. Each
+/// change is tried for a round of bodies and undone if it did not pay. A judged line is left in peace for longer and
+/// longer, unless its rate changes.
 ///
-/// A pure value: the caller says what begins and ends, and when.
+/// A pure value: the caller reports what starts and ends, and when.
 package struct UploadPace: Sendable {
-    /// Where a destination of which nothing is known begins.
+    /// Where an unknown destination starts.
     package static let start = 4
-    /// Going down ends here: with one connection alone the line is idle between two bodies.
+    /// The lowest number: with one connection the line is idle between two bodies.
     static let floor = 2
-    /// Below this one connection takes more than two seconds for the smallest usual part.
+    /// Below this rate, a connection takes more than 2 s for the smallest usual part.
     static let slow = Double(4 << 20)
 
     private static let ladder = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256]
-    /// What a higher rung has to bring, so that chance is not taken for gain: this much, and this share of what so many more
-    /// connections could.
+    /// The gain a higher rung must bring to rule out chance: at least this much, and this share of what the added
+    /// connections could bring.
     private static let gain = 0.1
     private static let share = 0.25
-    /// What a lower rung may lose.
+    /// The throughput that a lower rung must keep.
     private static let loss = 0.97
-    /// A gain that is this much of the added connections' share calls for a longer step.
+    /// A gain of this share of the added connections calls for a longer step.
     private static let nearlyAll = 0.7
-    /// Seconds that a judgement holds, and the least rounds.
+    /// How many seconds a judgement lasts, and at least how many rounds.
     private static let hold = 30.0...600.0
     private static let rounds = 10.0
 
@@ -35,15 +36,15 @@ package struct UploadPace: Sendable {
     }
 
     private enum Phase {
-        /// The first round, or the first after a change of the line.
+        /// The first round, or the first after the line changed.
         case measuring
         case climbing(from: Int, base: Double)
-        /// Once more at the rung below, and once more at the higher one: what a moment brought is no gain.
+        /// Back at the rung below, then again at the higher one, to rule out a momentary gain.
         case doubting(from: Int, to: Int, base: Double, first: Double)
         case confirming(from: Int, base: Double, first: Double)
-        /// At the rung below one that was climbed to earlier.
+        /// At the rung below one that was climbed earlier.
         case looking(from: Int, base: Double)
-        /// `isFirst`: nothing has been given up yet, so that the line may as well want more.
+        /// `isFirst`: nothing has been given up yet, so the line may also want more.
         case sinking(from: Int, base: Double, isFirst: Bool)
         case resting(since: Double, until: Double, goodput: Double?)
     }
@@ -51,15 +52,15 @@ package struct UploadPace: Sendable {
     private var rung: Int
     private var phase = Phase.measuring
     private var round = PaceRound(warming: 1, quota: Self.start)
-    /// Where this search began, and how long its result rests.
+    /// Where this search started, and how long its result lasts.
     private var searchedFrom: Int
     private var holding = Self.hold.lowerBound
     private var cutAt = -Double.infinity
-    /// Bodies under way, and the integral of that over time.
+    /// Bodies under way, and the integral of their number over time.
     private var running = 0
     private var crowding = 0.0
     private var last = 0.0
-    /// Bytes a second of one connection; nil until a round has ended.
+    /// Bytes per second of one connection; nil before the first round ends.
     package private(set) var rate: Double?
 
     package init() {
@@ -67,7 +68,7 @@ package struct UploadPace: Sendable {
         searchedFrom = rung
     }
 
-    /// Bodies that may be under way now.
+    /// How many bodies may be under way now.
     package var limit: Int { Self.ladder[rung] }
 
     package mutating func begin(at now: Duration) -> Body {
@@ -77,8 +78,8 @@ package struct UploadPace: Sendable {
     }
 
     /// - Parameters:
-    ///   - bytes: what arrived; nil for a body that failed: the time that it took says nothing of the line.
-    ///   - wanted: bodies under way with this one, and those that wait for leave.
+    ///   - bytes: the bytes that arrived; nil for a failed body, whose duration says nothing about the line.
+    ///   - wanted: bodies under way, including this one, and bodies that wait for permission.
     package mutating func end(_ body: Body, bytes: Int64?, wanted: Int, at now: Duration) {
         let now = advance(now)
         running = max(0, running - 1)
@@ -87,7 +88,7 @@ package struct UploadPace: Sendable {
         if round.isOver { judge(now) }
     }
 
-    /// The server asked for less. What was on its way when it was last heeded says nothing new.
+    /// The server asked for less. Bodies sent before the last such request say nothing new.
     ///
     /// - Parameter began: when the refused request was made.
     package mutating func refused(since began: Duration, at now: Duration) {
@@ -127,8 +128,8 @@ extension UploadPace {
         }
     }
 
-    /// Nothing is learnt of the rung: there were too few bodies to fill it, or one failed. A rung that is only tried may be what
-    /// bodies fail of, and no round would ever end there.
+    /// Learns nothing about the rung: too few bodies to fill it, or one failed. A rung on trial may be the cause of
+    /// failures, and then no round would ever end there.
     private mutating func giveUpRound(_ now: Double) {
         switch phase {
         case .climbing(let from, let base), .confirming(let from, let base, _):
@@ -151,7 +152,7 @@ extension UploadPace {
         }
     }
 
-    /// A rung above the one below it, which has just been measured.
+    /// Compares a rung with the one below it, which was just measured.
     private mutating func looked(_ from: Int, _ base: Double, _ ended: PaceRound, _ now: Double) {
         guard base >= ended.goodput * Self.gain(from: rung, to: from) else {
             return rest(at: rung, since: now, goodput: ended.goodput)
@@ -159,7 +160,7 @@ extension UploadPace {
         climb(from: from, by: 1, base: base, wanted: ended.meanWanted)
     }
 
-    /// - Parameter wanted: bodies that there are; a rung that they cannot fill is not tried.
+    /// - Parameter wanted: the available bodies; a rung that they cannot fill is not tried.
     private mutating func climb(from rung: Int, by step: Int, base: Double, wanted: Double) {
         var target = min(rung + step, Self.ladder.count - 1)
         while target > rung, Double(Self.ladder[target]) > wanted { target -= 1 }
@@ -189,12 +190,12 @@ extension UploadPace {
         next(to: to)
     }
 
-    /// - Parameter least: the lower of what the higher rung came to, the two times.
+    /// - Parameter least: the lower of the two results of the higher rung.
     private mutating func confirmed(_ from: Int, _ base: Double, _ least: Double, _ ended: PaceRound, _ now: Double) {
         guard least >= base * Self.gain(from: from, to: rung) else { return rest(at: from, since: now, goodput: base) }
         let added = Double(limit) / Double(Self.ladder[from])
         let share = (least / base - 1) / (added - 1)
-        // More than its share is chance, and would hide what the next rung brings.
+        // More than a full share is chance, and would hide the gain of the next rung.
         climb(
             from: rung, by: share >= Self.nearlyAll ? 2 : 1, base: min(least, base * added), wanted: ended.meanWanted)
     }
@@ -212,7 +213,7 @@ extension UploadPace {
         }
     }
 
-    /// Ends a search: what confirms an earlier one holds longer than it did.
+    /// Ends a search; a result that confirms the earlier one lasts longer.
     private mutating func rest(at rung: Int, since now: Double, goodput: Double?) {
         holding = rung == searchedFrom ? min(holding * 2, Self.hold.upperBound) : Self.hold.lowerBound
         phase = .resting(since: now, until: now + max(holding, Self.rounds * round.seconds), goodput: goodput)
@@ -227,13 +228,13 @@ extension UploadPace {
 }
 
 extension UploadPace {
-    /// The size of the next file's parts: what one connection sends in two seconds, so that a kill costs no more than that
-    /// of each, and slow lines are not cut into crumbs of less than `smallest`. A file keeps four parts for each connection:
-    /// with fewer its end would leave most of them idle.
+    /// The size of the next file's parts: what a connection sends in 2 s. A kill then costs at most that much per
+    /// connection, and slow lines get no parts smaller than `smallest`. A file keeps four parts for each connection:
+    /// with fewer, most connections would be idle at its end.
     ///
     /// - Parameters:
-    ///   - smallest: also what a destination gets of which nothing is known yet.
-    ///   - parallel: parts of one file at once.
+    ///   - smallest: also the size for an unknown destination.
+    ///   - parallel: the number of a file's parts sent at once.
     package func partSize(fileSize: Int64, smallest: Int64, largest: Int64, parallel: Int) -> Int64 {
         let wanted = Int64(min((rate ?? 0) * 2, Double(largest)))
         let most = min(wanted, fileSize / Int64(4 * max(1, parallel)), largest)
@@ -243,13 +244,13 @@ extension UploadPace {
     }
 }
 
-/// A stretch of time at one rung, and what arrived in it: of a body that overlaps its ends, its share. So it is judged
-/// when the last body that began in it has ended, and neither slow bodies nor fast ones count for more.
+/// A period at one rung, and the bytes that arrived in it; a body that overlaps its ends counts in proportion. It is
+/// judged when the last body that started in it has ended, so slow and fast bodies count alike.
 struct PaceRound: Sendable {
-    /// Seconds; shorter ones are noise.
+    /// In seconds; shorter periods are noise.
     private static let shortest = 1.0
 
-    /// Bodies that have to end before it begins: those that are too many, or the first ones on new connections.
+    /// Bodies that must end before it starts: surplus ones, or the first on new connections.
     private var warming: Int
     private let quota: Int
     private var begins: (time: Double, crowding: Double)?
@@ -257,7 +258,7 @@ struct PaceRound: Sendable {
     private var ended = 0
     private var wanted = 0
     private var bytes = 0.0
-    /// Bodies that were under way when it closed, and still are.
+    /// Bodies under way when it closed, and still are.
     private var left = 0
 
     init(warming: Int, quota: Int) {
@@ -293,13 +294,13 @@ struct PaceRound: Sendable {
 
     var isOver: Bool { closes != nil && left <= 0 }
 
-    /// How long it has taken; 0 before its end.
+    /// Its duration; 0 before its end.
     var seconds: Double { max(0, (closes?.time ?? 0) - (begins?.time ?? 0)) }
-    /// Bytes a second of all connections.
+    /// Bytes per second of all connections.
     var goodput: Double { bytes / seconds }
-    /// Connections on average.
+    /// The average number of connections.
     var crowd: Double { ((closes?.crowding ?? 0) - (begins?.crowding ?? 0)) / seconds }
-    /// Bytes a second of one connection.
+    /// Bytes per second of one connection.
     var rate: Double { goodput / crowd }
     var meanWanted: Double { Double(wanted) / Double(ended) }
 }

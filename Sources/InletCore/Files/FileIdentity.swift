@@ -1,7 +1,7 @@
-/// What `statx(2)` says of one file at one moment; two equal values mean "the same bytes, as far as a stat can tell".
+/// The `statx(2)` data of a file at one moment; equal values mean the same bytes, as far as a stat can show.
 ///
-/// A file is *known* by path, `size` and `modified`. `inode`, `device` and `changed` guard one delivery only: they differ
-/// after a chmod, a remount or a restore, where the content hash decides before anything is sent again.
+/// A file is *known* by path, `size` and `modified`. `inode`, `device` and `changed` guard one delivery only: they
+/// differ after a chmod, a remount or a restore. There the content hash decides before anything is sent again.
 package struct FileIdentity: Hashable, Sendable, Codable {
     /// Length in bytes.
     package var size: Int64
@@ -22,25 +22,25 @@ package struct FileIdentity: Hashable, Sendable, Codable {
         self.device = device
     }
 
-    /// Of a folder, when a name in it came or went, as far as its times tell: the later one. Tools that set the mtime of what they
-    /// have written (rsync, tar, `cp -a`) cannot set the ctime.
+    /// For a folder: when a name in it came or went, the later of its two times. Tools that set the mtime of their
+    /// copies (rsync, tar, `cp -a`) cannot set the ctime.
     package var touched: Int64 { max(modified, changed) }
 
-    /// Whether `other` is the same content by the rule for known files: size, and mtime to `tolerance` nanoseconds
-    /// (2 s on FAT, whose clock is that coarse; 0 elsewhere).
+    /// Whether `other` is the same content by the rule for known files: equal size, and mtime within `tolerance`
+    /// nanoseconds (2 s on FAT, whose clock is that coarse; 0 elsewhere).
     package func isKnown(as other: FileIdentity, tolerance: Int64 = 0) -> Bool {
         let (distance, overflow) = modified.subtractingReportingOverflow(other.modified)
         return size == other.size && !overflow && distance.magnitude <= tolerance.magnitude
     }
 
-    /// Whether `other`, of the same removable volume, is this file although the volume may have been mounted anew: its device
-    /// number is chance then, and FAT (`tolerance` > 0) makes up inodes and ctime at each mount.
+    /// Whether `other`, on the same removable volume, is this file even after a new mount. The device number is then
+    /// random, and FAT (`tolerance` > 0) makes up inodes and ctime at each mount.
     package func isSame(onVolumeAs other: FileIdentity, tolerance: Int64) -> Bool {
         isKnown(as: other, tolerance: tolerance) && (tolerance > 0 || changed == other.changed)
     }
 
-    /// Whether nothing happened to the file between two looks of one delivery. A rename changes ctime, so the finisher,
-    /// which renames first, leaves it out.
+    /// Whether the file was not touched between two looks of one delivery. A rename changes the ctime; the finisher,
+    /// which renames first, ignores it.
     package func isUntouched(since admitted: FileIdentity, ignoringChangeTime: Bool = false) -> Bool {
         size == admitted.size && modified == admitted.modified && inode == admitted.inode
             && device == admitted.device && (ignoringChangeTime || changed == admitted.changed)

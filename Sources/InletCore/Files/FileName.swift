@@ -1,7 +1,7 @@
 package import SystemPackage
 
-/// File names are bytes. `FilePath.string` repairs invalid UTF-8 and then names another file, so paths cross module,
-/// database and kernel borders as bytes, and become text for display only.
+/// File names are bytes. `FilePath.string` repairs invalid UTF-8 and then names another file. So paths cross the
+/// borders of modules, database and kernel as bytes, and become text only for display.
 extension FilePath {
     /// The path's bytes, without the terminating NUL.
     package var bytes: [UInt8] {
@@ -12,15 +12,15 @@ extension FilePath {
         }
     }
 
-    /// A path made of `bytes`, which end at the first NUL if there is one.
+    /// A path of `bytes`, up to the first NUL.
     package init(bytes: some Collection<UInt8>) {
         var terminated = bytes.map { CChar(bitPattern: $0) }
         terminated.append(0)
         self.init(platformString: terminated)
     }
 
-    /// Whether it is `folder`, or below it, name by name. As `starts(with:)`, which makes a view of both paths first: the
-    /// names of large folders are asked this by the thousand.
+    /// Whether this path is `folder` or below it, component by component. Like `starts(with:)`, but without creating
+    /// views of both paths: large folders check thousands of names.
     package func isWithin(_ folder: FilePath) -> Bool {
         let (own, other) = (length, folder.length)
         guard other > 0 else { return true }
@@ -34,22 +34,22 @@ extension FilePath {
 
     private static let separator = CChar(UInt8(ascii: "/"))
 
-    /// The path as a person may see it: control characters, quotes of the terminal and invalid UTF-8 become `\xHH`.
+    /// The path for people: control characters, terminal quotes and invalid UTF-8 become `\xHH`.
     package var display: String { DisplayText.escape(bytes) }
 }
 
-/// Turns bytes of unknown origin into text that is safe on a terminal, in a log line and in a page.
+/// Turns unknown bytes into text that is safe on a terminal, in a log line and in a page.
 package enum DisplayText {
-    /// Escapes C0/C1 controls, DEL, what is not seen or turns the direction of text, and bytes that are not UTF-8 as `\xHH`.
+    /// Escapes C0 and C1 controls, DEL, invisible and direction-changing characters, and invalid UTF-8 as `\xHH`.
     package static func escape(_ bytes: some Sequence<UInt8>) -> String {
         let all = Array(bytes)
-        // Most names; thousands a second of them are logged.
+        // The fast path for most names: thousands per second are logged.
         if all.allSatisfy({ (0x20..<0x7F).contains($0) }) { return String(decoding: all, as: UTF8.self) }
         return text(of: all[...], isPlain: isPrintable, escape: { "\\x" + [$0].hex.uppercased() })
     }
 
-    /// `bytes` as text: scalars that are `isPlain` as they are, the bytes of all others, and those that are no UTF-8, as `escape`
-    /// writes them.
+    /// `bytes` as text: `isPlain` scalars unchanged, the bytes of all others, and invalid UTF-8, as `escape` writes
+    /// them.
     static func text(
         of bytes: ArraySlice<UInt8>, isPlain: (Unicode.Scalar) -> Bool, escape: (UInt8) -> String
     ) -> String {
@@ -78,7 +78,7 @@ package enum DisplayText {
     /// Escapes a text the same way.
     package static func escape(_ text: String) -> String { escape(text.utf8) }
 
-    /// The bytes of an escaped text. One that had `\xHH` in it before it was escaped gives others.
+    /// The bytes of an escaped text. Ambiguous if the original text contained `\xHH`.
     package static func unescape(_ text: String) -> [UInt8] {
         var bytes: [UInt8] = []
         var rest = Array(text.utf8)[...]
@@ -105,9 +105,9 @@ package enum DisplayText {
     }
 }
 
-/// The last component of a path, as bytes, split where its extension begins.
+/// The last component of a path as bytes, split at its extension.
 ///
-/// The extension is what follows the last dot; a leading dot (`.profile`) or a trailing one begins none.
+/// The extension follows the last dot; a leading dot (`.profile`) or a trailing one starts none.
 package struct FileName: Hashable, Sendable {
     package let bytes: [UInt8]
     private let dot: Int?
@@ -127,11 +127,11 @@ package struct FileName: Hashable, Sendable {
     package var stem: ArraySlice<UInt8> { bytes[..<(dot ?? bytes.endIndex)] }
     package var `extension`: ArraySlice<UInt8> { dot.map { bytes[($0 + 1)...] } ?? [] }
 
-    /// The extension in lower case without the dot, as tables and `extensions:` have it; empty when there is none, or
-    /// when it is not UTF-8.
+    /// The extension in lower case without the dot, as tables and `extensions:` write it; empty without an extension,
+    /// or if it is not UTF-8.
     package var plainExtension: String { String(validating: self.extension, as: UTF8.self)?.lowercased() ?? "" }
 
-    /// Whether the name ends in `extension` (lower case, without the dot), which may have dots of its own: `tar.gz`.
+    /// Whether the name ends with `extension` (lower case, without the dot), which may contain dots: `tar.gz`.
     package func hasExtension(_ extension: String) -> Bool {
         let suffix = Array(("." + `extension`).utf8)
         guard `extension`.isEmpty == false, bytes.count > suffix.count,
@@ -140,13 +140,13 @@ package struct FileName: Hashable, Sendable {
         return tail.lowercased().utf8.elementsEqual(suffix)
     }
 
-    /// What programs add to the name of a file that they are just fetching.
+    /// The extensions that programs add to the names of files they are downloading.
     private static let partEndings = ["part", "partial", "filepart", "crdownload", "download"]
 
-    /// Whether it is a name of what is being fetched.
+    /// Whether the name is that of a partial download.
     package var isOfPart: Bool { Self.partEndings.contains(plainExtension) }
 
-    /// Whether this is what a program calls a file that it fetches and will call `other`: `a.mov.part`, or, as Firefox has it,
+    /// Whether a program names a download this before renaming it to `other`: `a.mov.part`, or Firefox's
     /// `a.Xy12Zw34.mov.part`.
     package func isPart(of other: FileName) -> Bool {
         guard isOfPart else { return false }
@@ -164,21 +164,21 @@ extension FilePath.Component {
     /// The name's bytes.
     package var bytes: [UInt8] { FilePath(root: nil, [self]).bytes }
 
-    /// The longest name, in bytes, that nearly all file systems of Linux take (NAME_MAX).
+    /// The longest name in bytes on nearly all Linux file systems (NAME_MAX).
     package static let longest = 255
 
-    /// `PREFIX STEM TAIL .EXTENSION SUFFIX`, in at most `limit` bytes: what does not fit is taken off the stem's end, and off
-    /// the extension only where no letter of the stem would be left. What is UTF-8 stays UTF-8; bytes that are not are
-    /// kept as they are. Two long names may become the same one: whoever writes under it must not replace what is there.
+    /// `PREFIX STEM TAIL .EXTENSION SUFFIX` in at most `limit` bytes. Shortens the end of the stem, and the extension
+    /// only if nothing of the stem would remain. Valid UTF-8 stays valid; other bytes stay unchanged. Two long names
+    /// may become equal, so never overwrite an existing file of that name.
     ///
-    /// - Parameter limit: more than what is added takes.
+    /// - Parameter limit: more than the length of the additions.
     package func fitting(
         prefix: String = "", tail: String = "", suffix: String = "", limit: Int = longest
     ) -> FilePath.Component {
         let name = FileName(bytes: bytes)
         let room = limit - prefix.utf8.count - tail.utf8.count - suffix.utf8.count
         let ending = Array(name.bytes[name.stem.endIndex...])
-        // One letter may take four bytes.
+        // One character may take four bytes.
         let keepsEnding = room - ending.count >= min(name.stem.count, 4)
         var result = Array(prefix.utf8)
         result += Self.head(
@@ -189,8 +189,8 @@ extension FilePath.Component {
         return FilePath(bytes: result).lastComponent ?? self
     }
 
-    /// The first bytes of a name, `limit` of them or a few less: not the first half of a sequence of UTF-8, which some file
-    /// systems refuse.
+    /// The first `limit` bytes of a name, or a few less: never cuts a UTF-8 sequence, because some file systems reject
+    /// that.
     package static func head(of name: ArraySlice<UInt8>, within limit: Int) -> ArraySlice<UInt8> {
         let head = name.prefix(max(0, limit))
         guard head.endIndex < name.endIndex, isContinuation(name[head.endIndex]),

@@ -1,16 +1,16 @@
 package import SystemPackage
 
-/// The folders of files that never get complete. Some of these files are remembered one by one; those beyond that are left to
-/// their folder, which is listed again, later and later: none is forgotten, and memory is bounded.
+/// The folders of files that never become complete. Some of these files are remembered individually; the others are
+/// left to their folder, which is listed again at growing intervals. No file is forgotten, and memory is bounded.
 package struct IncompleteFolders: Sendable {
     package typealias Instant = ContinuousClock.Instant
 
-    /// What is said of one folder.
+    /// The report about one folder.
     package struct Report: Sendable, Equatable {
-        /// Relative to the root; empty for the root itself, which also stands for folders beyond the limit.
+        /// Relative to the root; empty for the root, which also stands for folders beyond the limit.
         package var folder: FilePath
         package var files: Int
-        /// What one of them came to.
+        /// The problem of one of them.
         package var why: String
 
         package var reason: String {
@@ -25,15 +25,15 @@ package struct IncompleteFolders: Sendable {
     private struct Folder: Sendable {
         var why: String
         var since: Instant
-        /// Those that are remembered one by one.
+        /// The number of files remembered individually.
         var remembered = 0
-        /// Those that are left to a listing: found since the last one was asked for, and by the one before.
+        /// The number of files left to a listing: found since the last one was requested, and by the one before.
         var left = 0
         var leftBefore = 0
-        /// When it is to be listed; nil when nothing is left to that.
+        /// When to list it; nil if nothing is left to a listing.
         var due: Instant?
         var isSaid = false
-        /// It could not be listed since that was asked for, or the time before: nobody knows what is in it.
+        /// Whether listing it failed since the last request, or the time before: its content is unknown.
         var isUnlisted = false
         var wasUnlisted = false
 
@@ -42,27 +42,27 @@ package struct IncompleteFolders: Sendable {
 
     package static let shortestWait = Duration.seconds(5)
     package static let longestWait = Duration.seconds(300)
-    /// Before a folder is told of: by then most of its files are known.
+    /// The wait before reporting a folder; by then most of its files are known.
     static let patience = Duration.seconds(5)
 
     private let limit: Int
     private var folders: [FilePath: Folder] = [:]
     private var listed = 0
-    /// The earliest of the listings; nil when there is none to come.
+    /// The earliest listing; nil if none is due.
     package private(set) var nextListing: Instant?
 
-    /// - Parameter limit: folders that are listed again; beyond them, the root is.
+    /// - Parameter limit: how many folders are listed again; beyond them, the root is.
     init(limit: Int) { self.limit = limit }
 
-    /// The wait after `elapsed` of failing: half as long, so that what is mended is seen in good time.
+    /// The wait after failing for `elapsed`: half as long, so that repairs are noticed soon.
     static func wait(after elapsed: Duration) -> Duration { min(max(elapsed / 2, shortestWait), longestWait) }
 
-    /// Files that are left to listings.
+    /// The number of files left to listings.
     var left: Int {
         listed == 0 ? 0 : folders.values.reduce(0) { $0 + ($1.due == nil ? 0 : max($1.left, $1.leftBefore)) }
     }
 
-    /// Those of which something is left to a listing.
+    /// The folders with files left to a listing.
     var toList: [FilePath] { listed == 0 ? [] : folders.filter { $0.value.due != nil }.map(\.key) }
 
     /// Whether files of its folder are left to a listing.
@@ -70,12 +70,12 @@ package struct IncompleteFolders: Sendable {
         listed > 0 && (folders[path.removingLastComponent()]?.due ?? folders[""]?.due) != nil
     }
 
-    /// A file that is remembered.
+    /// Adds a remembered file.
     mutating func add(_ path: FilePath, _ why: String, at now: Instant) {
         folders[path.removingLastComponent(), default: Folder(why: why, since: now)].remembered += 1
     }
 
-    /// A file that was remembered is not any more.
+    /// Removes a remembered file.
     mutating func remove(_ path: FilePath) {
         let name = path.removingLastComponent()
         guard var folder = folders[name] else { return }
@@ -83,12 +83,13 @@ package struct IncompleteFolders: Sendable {
         folders[name] = folder.remembered > 0 || folder.due != nil ? folder : nil
     }
 
-    /// A file for which there is no room.
+    /// Leaves a file to its folder, because there is no room to remember it.
     mutating func leave(_ path: FilePath, _ why: String, at now: Instant) {
         leave(in: path.removingLastComponent(), why, at: now) { $0.left += 1 }
     }
 
-    /// A folder that cannot be listed, watched or read to its end: it is listed again, as those are in which files are left.
+    /// Marks a folder that cannot be listed, watched or read completely; it is listed again, like those with files left
+    /// to them.
     ///
     /// - Returns: whether that is news.
     package mutating func leave(folder name: FilePath, _ why: String, at now: Instant) -> Bool {
@@ -121,7 +122,7 @@ package struct IncompleteFolders: Sendable {
         folders[name] = folder
     }
 
-    /// The folders that are to be listed now. One in which the last listing found nothing more of the kind is done with.
+    /// The folders to list now. Removes a folder in which the last listing found no more such files.
     package mutating func due(at now: Instant) -> [FilePath] {
         guard let next = nextListing, next <= now else { return [] }
         var result: [FilePath] = []
@@ -145,7 +146,7 @@ package struct IncompleteFolders: Sendable {
         return result
     }
 
-    /// Forgets `directory` and everything below it; those remembered there are removed by who remembers them.
+    /// Forgets `directory` and everything below it, except remembered files, which their owner removes.
     mutating func forget(below directory: FilePath) {
         for name in toList where name.isWithin(directory) {
             guard var folder = folders[name] else { continue }
@@ -157,15 +158,14 @@ package struct IncompleteFolders: Sendable {
         nextListing = folders.values.compactMap(\.due).min()
     }
 
-    /// How many files cannot be taken, with the folders that cannot be listed, and what one of them came to; nil when there are
-    /// none.
+    /// How many files cannot be taken, and folders listed, with the problem of one of them; nil if there are none.
     package var sum: (count: Int, why: String)? {
         let stuck = folders.values.filter { $0.files > 0 || $0.isUnlisted || $0.wasUnlisted }
         guard let first = stuck.min(by: { $0.since < $1.since }) else { return nil }
         return (stuck.reduce(0) { $0 + max(1, $1.files) }, first.why)
     }
 
-    /// Folders that are to be told of now: each once, until nothing in it is stuck any more.
+    /// Folders to report now: each once, until nothing in it is stuck.
     package mutating func untold(at now: Instant) -> [Report] {
         let names = folders.filter { _, folder in
             !folder.isSaid && folder.files > 0 && folder.since.duration(to: now) >= Self.patience
@@ -174,7 +174,7 @@ package struct IncompleteFolders: Sendable {
         return reports(of: names)
     }
 
-    /// Those with the most files.
+    /// The folders with the most files.
     package func most(_ limit: Int) -> [Report] {
         let names = folders.filter { $0.value.files > 0 || $0.value.isUnlisted || $0.value.wasUnlisted }
             .sorted { $0.value.files > $1.value.files }.prefix(limit).map(\.key)
@@ -188,10 +188,10 @@ package struct IncompleteFolders: Sendable {
     }
 }
 
-/// Files that do not get complete, look after look: others have them open or go on writing, they cannot be looked at, or they
-/// are not taken. They give their place up to files that may settle, and are looked at all the same.
+/// Files that stay incomplete: programs have them open or keep writing, or Inlet cannot look at them or take them. They
+/// give up their places to files that may settle, but are still checked.
 extension Settler {
-    /// How much is remembered of a root.
+    /// How much to remember of a root.
     package struct Places: Sendable, Equatable {
         /// Files that may become complete.
         package var settling: Int
@@ -207,33 +207,32 @@ extension Settler {
         }
     }
 
-    /// What keeps a file, since the first of the looks in a row that found it so.
+    /// The obstacle of a file, since the first of consecutive looks that found it.
     struct SettleBlocker: Sendable {
         var since: ContinuousClock.Instant
         var looks = 0
-        /// It cannot be looked at, or read: nobody tells when it can.
+        /// It cannot be looked at, or read: nothing notifies when it can.
         var isFailing = false
-        /// It was complete, and was not taken.
+        /// It was complete, but was not taken.
         var isRefused = false
     }
 
     private static let enoughLooks = 3
-    /// Others have so long for a file before it gives its place up.
+    /// How long programs may keep a file before it gives up its place.
     private static let patience = Duration.seconds(60)
-    /// Between two looks at stuck files, whatever their number.
+    /// The time between two looks at stuck files, whatever their number.
     private static let lookInterval = Duration.milliseconds(5)
-    /// Before a file that was not taken is looked at again: what is in the way needs a moment.
+    /// The wait before looking again at a file that was not taken: the obstacle needs a moment.
     private static let refusedPause = Duration.seconds(1)
 
-    /// A complete file that could not be taken. It needs no place: there is always room for it, if only in its folder's next
-    /// listing.
+    /// Returns a complete file that could not be taken. It always fits, if only in its folder's next listing.
     ///
-    /// - Parameter why: what went wrong with the file itself, which may last; nil when it waits for something else.
+    /// - Parameter why: a problem of the file itself, which may last; nil if it waits for something else.
     package mutating func putBack(
         _ path: FilePath, settle: Duration? = nil, why: String? = nil, at now: ContinuousClock.Instant
     ) {
         let settle = settle ?? self.settle
-        // Something happened to it meanwhile.
+        // The file changed meanwhile.
         if entries[path] != nil { return _ = observe(path, settle: max(settle, Self.refusedPause), at: now) }
         var entry = Entry(settle: settle, at: now, busyWait: .zero)
         let before = returning.removeValue(forKey: path)
@@ -247,12 +246,12 @@ extension Settler {
 
     var hasRoom: Bool { entries.count - stuck < places.settling }
 
-    /// More stuck files are looked at more seldom.
+    /// With more stuck files, each is checked less often.
     var crowdWait: Duration { Self.lookInterval * stuck }
 
-    /// Keeps a file that is not complete, in the place that it deserves.
+    /// Keeps an incomplete file in the place that it deserves.
     ///
-    /// - Parameter isStuck: whether it deserves none, whatever is known of it.
+    /// - Parameter isStuck: whether it deserves none in any case.
     mutating func keep(_ path: FilePath, _ entry: Entry, isStuck: Bool = false, at now: ContinuousClock.Instant) {
         var entry = entry
         if entry.isStuck, entry.blocker == nil, hasRoom {
@@ -266,7 +265,7 @@ extension Settler {
             entry.isStuck = true
             stuck += 1
         }
-        // Of the others each is told of by itself.
+        // Others are reported individually.
         if entry.isStuck, !entry.isCounted, entry.blocker?.isFailing == true {
             entry.isCounted = true
             stuckFolders.add(path, entry.stuckWhy, at: now)
@@ -279,13 +278,13 @@ extension Settler {
             return entry.changes > 0 && entry.why == nil && entry.since.duration(to: now) >= Self.patience
         }
         let isTried = blocker.looks >= Self.enoughLooks
-        // A listing shows it again: it need not be learnt anew what it is.
+        // A listing finds it again, so its problem is known already.
         if blocker.isFailing { return isTried || stuckFolders.leaves(path) }
         if blocker.since.duration(to: now) >= Self.patience { return true }
         return isTried && entries.count - stuck > places.settling / 2
     }
 
-    /// A file that is no longer tracked.
+    /// Removes a file that is no longer tracked.
     mutating func drop(_ path: FilePath) {
         guard let entry = entries.removeValue(forKey: path), entry.isStuck else { return }
         uncount(path, entry)
@@ -313,6 +312,6 @@ extension Settler.Entry {
 
     fileprivate var stuckWhy: String {
         if isBusy { return "open for writing" }
-        return why ?? (blocker?.isRefused ?? false ? "waiting for what is on its way" : "it keeps changing")
+        return why ?? (blocker?.isRefused ?? false ? "waiting for other files" : "it keeps changing")
     }
 }

@@ -1,24 +1,24 @@
 package import SystemPackage
 
-/// What is remembered of folders whose changes raise no events, and what each needs at the next look.
+/// Remembers folders whose changes raise no events, and decides what each needs at the next look.
 ///
-/// A folder's times change when a name is added to it, where the file system keeps them so; then a folder with the same time
-/// (`FileIdentity.touched`) need not be listed. It counts as known once a listing has begun two seconds after that time was
-/// first seen: a coarse clock, or one that is not this machine's, hides nothing.
+/// Adding a name changes a folder's times, if the file system maintains them; a folder with the same time
+/// (`FileIdentity.touched`) then needs no listing. A folder counts as known once a listing has begun 2 s after its time
+/// was first seen, so that a coarse or foreign clock hides nothing.
 package struct PollState: Sendable {
-    /// Whether a folder's time tells that names were added.
+    /// Whether a folder's time shows added names.
     package enum Times: Sendable, Hashable {
         case always
         case never
-        /// Unknown until it is observed: on shares it depends on the server.
+        /// Unknown until observed: on shares it depends on the server.
         case whenSeen
     }
 
     package enum ScanAction: Sendable, Hashable {
         case skip
-        /// The names are listed, and compared with those of the last time.
+        /// List the names, and compare them with the last ones.
         case names
-        /// All files in it are looked at.
+        /// Look at all files in it.
         case files
     }
 
@@ -26,23 +26,23 @@ package struct PollState: Sendable {
         var modified: Int64?
         /// When this time was first seen.
         var since: ContinuousClock.Instant
-        /// Another one was seen before.
+        /// Whether an earlier time was seen before.
         var isWitnessed = false
-        /// A listing that began long enough after `since` has ended.
+        /// Whether a listing that began long enough after `since` has ended.
         var isKnown = false
-        /// Those of the last listing, and the time before it.
+        /// The names of the last listing, and the folder's time before it.
         var names: UInt64?
         var listedAt: Int64?
     }
 
-    /// No file system's clock is coarser.
+    /// The coarsest clock of a file system.
     private static let coarsest = Duration.seconds(2)
-    /// While a folder is young its files are looked at every time: a writer that pauses for longer than the settle time
-    /// would not be seen by the names.
+    /// While a folder is young, its files are checked every time: names do not show a writer that pauses for longer
+    /// than the settle time.
     private static let youth = Duration.seconds(600)
 
     private var looks: [FilePath: Look] = [:]
-    /// Those that are in it until their next listing has ended.
+    /// Folders that stay until their next listing has ended.
     private var leaving: Set<FilePath> = []
 
     package init() {}
@@ -52,7 +52,7 @@ package struct PollState: Sendable {
     package var directories: [FilePath] { Array(looks.keys) }
     package func contains(_ directory: FilePath) -> Bool { looks[directory] != nil }
 
-    /// A folder is there, with this time; its files are being looked at by others.
+    /// A folder exists with this time; its files are being checked elsewhere.
     package mutating func enter(_ directory: FilePath, modified: Int64?, at now: ContinuousClock.Instant) {
         leaving.remove(directory)
         guard let look = looks[directory] else {
@@ -62,7 +62,7 @@ package struct PollState: Sendable {
         if look.modified != modified { renew(directory, modified, now) }
     }
 
-    /// Events report the folder's changes from now on: all its files are looked at once more, then it is forgotten.
+    /// Events report the folder's changes from now on: check all its files once more, then forget it.
     package mutating func leave(_ directory: FilePath) {
         guard looks[directory] != nil else { return }
         looks[directory]?.isKnown = false
@@ -72,7 +72,7 @@ package struct PollState: Sendable {
     /// Whether folders wait for their last look.
     package var isBeingLeft: Bool { !leaving.isEmpty }
 
-    /// What a folder with this time needs now.
+    /// What to do with a folder with this time.
     package func act(
         on directory: FilePath, modified: Int64, times: Times, at now: ContinuousClock.Instant, wall: WallTime
     ) -> ScanAction {
@@ -87,9 +87,9 @@ package struct PollState: Sendable {
         if looks[directory]?.modified != modified { renew(directory, modified, now) }
     }
 
-    /// A listing that began at `start`, when the folder had the time `modified`, has come to its end.
+    /// A listing that began at `start`, with the folder's time `modified`, has ended.
     ///
-    /// - Returns: whether names that changed have changed the folder's time; nil when nothing was shown of that.
+    /// - Returns: whether changed names changed the folder's time; nil without evidence.
     package mutating func listed(
         _ directory: FilePath, modified: Int64, names: UInt64, from start: ContinuousClock.Instant
     ) -> Bool? {
@@ -109,7 +109,7 @@ package struct PollState: Sendable {
         return evidence
     }
 
-    /// The names of the last listing, as `sum(of:)` counts them.
+    /// The names of the last listing, summed as in `sum(of:)`.
     package func names(in directory: FilePath) -> UInt64? { looks[directory]?.names }
 
     package mutating func remove(_ directory: FilePath) {
@@ -131,15 +131,15 @@ package struct PollState: Sendable {
 }
 
 extension PollState {
-    /// What a name adds, with overflow, to the number of a set of names, which come in any order (FNV-1a).
+    /// A name's contribution to the sum of a set of names in any order, with overflow (FNV-1a).
     package static func sum(of name: some Sequence<UInt8>) -> UInt64 {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for byte in name { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3 }
         return hash | 1
     }
 
-    /// The pause after a look at everything that took `cost`: looking takes two hundredths of the time at most, but no pause is
-    /// longer than five minutes, or than `least` where that is more.
+    /// The pause after a complete look that took `cost`. Looking takes at most 2 % of the time, but no pause exceeds
+    /// five minutes, or `least` if that is more.
     package static func pause(after cost: Duration, least: Duration) -> Duration {
         max(least, min(cost * 49, .seconds(300)))
     }

@@ -1,22 +1,22 @@
 package import SystemPackage
 
-/// Files that the rule of a watched folder leaves out: each counted once, and said once for each folder. Memory is bounded.
+/// Files that a watched folder's rule excludes: counts each once, and reports once for each folder. Memory is bounded.
 package struct RefusedFiles: Sendable {
-    /// What one log line speaks for.
+    /// The subject of one log line.
     package struct Group: Hashable, Sendable {
-        /// Relative to the root; empty for the root itself.
+        /// Relative to the root; empty for the root.
         package var directory: FilePath
         package var refusal: SourceRule.Refusal
     }
 
-    /// Files left out now, as far as `fileLimit` reaches.
+    /// The number of excluded files, up to `fileLimit`.
     package var total: Int { seen.count }
 
     private var seen: Set<Int> = []
     private var said: Set<Group> = []
-    /// Of each group that is to be said: the first file, and how many there are.
+    /// The first file and the number of files of each unreported group.
     private var news: [Group: (path: FilePath, files: Int)] = [:]
-    /// Files that wait for one of their names to go, for who can be told of that.
+    /// Files that wait until one of their names is removed.
     private var linked: [FilePath] = []
 
     private let fileLimit: Int
@@ -43,7 +43,7 @@ package struct RefusedFiles: Sendable {
         if !seen.isEmpty { seen.remove(path.hashValue) }
     }
 
-    /// What has not been said yet, each with its first file, in the order of the paths.
+    /// The unreported groups, each with its first file, ordered by path.
     package mutating func takeNews() -> [(path: FilePath, files: Int, refusal: SourceRule.Refusal)] {
         if news.isEmpty { return [] }
         defer { news = [:] }
@@ -60,19 +60,19 @@ package struct RefusedFiles: Sendable {
 
 /// Counts files that no route takes, each once, by directory and extension; memory is bounded.
 package struct IgnoreCounts: Sendable {
-    /// What one log line and one row of the status speak for.
+    /// The subject of one log line and one row of the status.
     package struct Group: Hashable, Sendable {
-        /// Relative to the root; empty for the root itself.
+        /// Relative to the root; empty for the root.
         package var directory: FilePath
         /// Lower case, without the dot; empty for none.
         package var fileExtension: String
     }
 
-    /// Files counted in all. Beyond `fileLimit` files a file that comes again counts again.
+    /// The total number of files. Beyond `fileLimit`, a file that comes again counts again.
     package private(set) var total = 0
-    /// Files by group, as far as `groupLimit` reaches.
+    /// The files of each group, up to `groupLimit` groups.
     package private(set) var counts: [Group: Int] = [:]
-    /// Files of groups beyond `groupLimit`.
+    /// The number of files in groups beyond `groupLimit`.
     package private(set) var overflow = 0
 
     private var seen: Set<Int> = []
@@ -84,8 +84,8 @@ package struct IgnoreCounts: Sendable {
         self.groupLimit = groupLimit
     }
 
-    /// Counts the file at `path`. True when its group is new and should be logged, once; the first group beyond the
-    /// limit is the last to be.
+    /// Counts the file at `path`. True if its group is new and should be logged, once; the first group beyond the limit
+    /// is the last one logged.
     package mutating func count(_ path: FilePath) -> Bool {
         let hash = path.hashValue
         if seen.contains(hash) { return false }

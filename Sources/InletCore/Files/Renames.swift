@@ -1,37 +1,37 @@
 package import SystemPackage
 
-/// Which paths a file or folder had before, as the two halves of renames tell (inotify's cookies).
+/// The earlier paths of files and folders, from the two halves of renames (inotify's cookies).
 ///
-/// A rename is seen as a path that is left and one that is reached, with the same cookie. Of several renames each path in
-/// between counts: who asks may know the file by any of them. What is remembered is bounded: the oldest goes first, and its
-/// files are then new like any other.
+/// A rename appears as a path that is left and one that is reached, with the same cookie. After several renames every
+/// path counts, because callers may know the file by any of them. The number of renames is bounded: the oldest are
+/// dropped, and their files then count as new.
 package struct Renames: Sendable {
     private let capacity: Int
-    /// First halves whose second has not come (yet): most of them have left the tree.
+    /// First halves without a second one (yet): most of them have left the tree.
     private var left: [(cookie: UInt32, path: FilePath)] = []
-    /// The earlier paths of what was renamed itself, latest first.
+    /// The earlier paths of each renamed item, latest first.
     private var origins: [FilePath: [FilePath]] = [:]
-    /// Keys of `origins`, oldest first; some are no longer there.
+    /// The keys of `origins`, oldest first; some no longer exist.
     private var order: [FilePath] = []
 
     /// The two halves follow each other closely (inotify(7)).
     private static let mostLeft = 64
-    /// Of one file or folder: each is a question to the journal.
+    /// The most earlier paths of an item: each costs a query to the journal.
     private static let mostNames = 8
 
     package init(capacity: Int = 10_000) { self.capacity = capacity }
 
     package var isEmpty: Bool { origins.isEmpty && left.isEmpty }
 
-    /// The first half.
+    /// Notes the first half of a rename.
     package mutating func leaves(_ path: FilePath, cookie: UInt32) {
         if left.count == Self.mostLeft { left.removeFirst() }
         left.append((cookie, path))
     }
 
-    /// The second half; without the first, the file has come from outside.
+    /// Notes the second half; without a first one, the file came from outside.
     ///
-    /// - Parameter isFolder: what was renamed before below a folder goes along with it; that takes a look at all that is known.
+    /// - Parameter isFolder: whether to move earlier renames below the folder along; this scans all known renames.
     package mutating func reaches(_ path: FilePath, cookie: UInt32, isFolder: Bool = false) {
         guard let index = left.lastIndex(where: { $0.cookie == cookie }) else { return forget(path) }
         let old = left.remove(at: index).path
@@ -43,8 +43,8 @@ package struct Renames: Sendable {
         dropOldest()
     }
 
-    /// The paths that what is at `path` had before, by its own renames or by those of folders above it, latest first; empty when
-    /// it was not renamed, as far as is known.
+    /// The earlier paths of `path`, by its own renames or those of folders above it, latest first; empty if no rename
+    /// is known.
     package func origins(of path: FilePath) -> [FilePath] {
         if isEmpty { return [] }
         var found = origins[path] ?? []
@@ -61,7 +61,7 @@ package struct Renames: Sendable {
         return Array(found.prefix(Self.mostNames))
     }
 
-    /// Of what was moved, under its own name, to a folder so new that nobody watched it yet: only the first half was told.
+    /// For items moved, under the same name, to a folder so new that it was unwatched: only the first half was seen.
     private func unseenOrigins(of path: FilePath) -> [FilePath] {
         if left.isEmpty { return [] }
         var found: [FilePath] = []
@@ -74,10 +74,10 @@ package struct Renames: Sendable {
         return found
     }
 
-    /// Nothing is asked any more about `path` itself; what is below it may be.
+    /// Forgets `path` itself, but not items below it.
     package mutating func forget(_ path: FilePath) { origins[path] = nil }
 
-    /// What was renamed inside a folder goes along with it.
+    /// Moves the renames within a folder along with it.
     private mutating func follow(_ old: FilePath, to new: FilePath) {
         for path in origins.keys.filter({ $0.isWithin(old) }) {
             var rest = path

@@ -1,41 +1,41 @@
 import HeapModule
 package import SystemPackage
 
-/// Decides when a file is complete: quiet for its settle time, and no writer holds it.
+/// Decides when a file is complete: quiet for its settle time, and open by no writer.
 ///
-/// The caller reports every sign of life with `observe`, asks for the paths that are `due`, looks at each (stat and
-/// writer probe) and hands the look to `judge`; every due path must be judged or forgotten. A busy or growing file is
-/// never given up. Memory is bounded by `places`; files that never get complete do not take those of others.
+/// The caller reports every activity with `observe` and asks for the paths that are `due`. It looks at each (stat and
+/// writer probe) and passes the look to `judge`; every due path must be judged or forgotten. A busy or growing file is
+/// never given up. Memory is bounded by `places`; files that never become complete do not take the places of others.
 package struct Settler: Sendable {
-    /// What a look at a path found.
+    /// The result of looking at a path.
     package enum Look: Sendable, Equatable {
         case gone
         case notRegular
-        /// `busy`: the writer probe says that somebody may still write to it. Because of others it may have to be quiet for
-        /// `quiet`, not for its settle time; `why` is then for the status.
+        /// `busy`: a program may still write to it, according to the writer probe. With `quiet`, it must be quiet for
+        /// that long because of other files, instead of its settle time; `why` explains that in the status.
         case file(FileIdentity, busy: Bool, quiet: Duration? = nil, why: String? = nil)
-        /// A file that waits for others, however quiet it is; to be looked at again after so long.
+        /// A file that waits for others, however quiet it is; look at it again after this time.
         case waiting(for: Duration, why: String)
         /// It cannot be looked at, or read.
         case failing(why: String)
     }
 
     package enum Verdict: Sendable, Equatable {
-        /// Complete, with the identity to admit it by; no longer tracked.
+        /// Complete, with the identity for admission; no longer tracked.
         case settled(FileIdentity)
-        /// Will be due again.
+        /// Due again later.
         case waiting
-        /// Not a file, or not tracked (any more).
+        /// Not a file, or no longer tracked.
         case dropped
     }
 
-    /// Each path handed out costs a stat and a probe: a burst must not starve the loop.
+    /// Each due path costs a stat and a probe: a burst must not starve the loop.
     private static let mostDue = 256
     private static let shortestBusyWait = Duration.milliseconds(50)
     private static let longestBusyWait = Duration.seconds(5)
-    /// A file of other machines that is older than this has been left alone, whatever their clocks are worth.
+    /// A remote file older than this is no longer written, however wrong other machines' clocks are.
     private static let foreignDoubt = Duration.seconds(3600)
-    /// A clock that is merely drawn nearer (adjtime(3)) is not put forward.
+    /// The smallest clock change that counts as a step: adjtime(3) only slews the clock.
     private static let leastStep = Duration.seconds(1)
 
     let settle: Duration
@@ -45,25 +45,25 @@ package struct Settler: Sendable {
     private var turns: UInt64 = 0
     /// The last moment, by both clocks.
     private var lastMoment: (now: ContinuousClock.Instant, wall: WallTime)?
-    /// When the wall clock was put forward.
+    /// When the wall clock was last stepped forward.
     private var clockStep: ContinuousClock.Instant?
-    /// Of `entries`, those that have no place.
+    /// The number of `entries` without a place.
     var stuck = 0
     package var stuckFolders: IncompleteFolders
-    /// Those that `overdue` named last.
+    /// The files that `overdue` last returned.
     private var told: Set<FilePath> = []
-    /// Refused before, and complete at the looks of this turn.
+    /// Files that were refused before, and complete at this turn's looks.
     var returning: [FilePath: Entry] = [:]
 
-    /// - Parameter settle: the quiet time of files for which `observe` names no other.
+    /// - Parameter settle: the quiet time of files for which `observe` gives none.
     package init(settle: Duration, places: Places = Places()) {
         self.settle = settle
         self.places = places
         stuckFolders = IncompleteFolders(limit: places.folders)
     }
 
-    /// Notices that the wall clock was put forward: files that were written just before look old by it then. A machine without
-    /// a clock of its own begins in the past, and is put right while files arrive. Every call of `judge` does so too.
+    /// Detects a step of the wall clock: files written just before then look old. A machine without a hardware clock
+    /// starts in the past, and is corrected while files arrive. Every call of `judge` checks this too.
     ///
     /// - Parameter now: not before that of the last call.
     package mutating func note(_ now: ContinuousClock.Instant, wall: WallTime) {
@@ -71,21 +71,20 @@ package struct Settler: Sendable {
         lastMoment = (now, wall)
     }
 
-    /// Whether a file that is `age` old by the wall clock is that old indeed: all that was written before the clock was put
-    /// forward has become so by now, as it was noticed that long ago.
+    /// Whether a file that is `age` old by the wall clock is really that old: true once a clock step is as long ago.
     private func isTrue(age: Duration, at now: ContinuousClock.Instant) -> Bool {
         clockStep.map { $0.duration(to: now) >= age } ?? true
     }
 
-    /// Files that are not complete, as far as they are known.
+    /// The known number of incomplete files.
     package var count: Int { entries.count + stuckFolders.left }
     package func isTracked(_ path: FilePath) -> Bool { entries[path] != nil }
 
-    /// When `due` should be asked next; may be early for a path that moved since, never late. nil = nothing is waiting.
+    /// When to ask for `due` next; may be too early for a path that moved since, never too late. nil if nothing waits.
     package var nextDeadline: ContinuousClock.Instant? { entries.isEmpty ? nil : queue.min?.deadline }
 
-    /// Something happened to the file: its quiet time begins anew. False = no room for another file; mark its directory
-    /// for a rescan.
+    /// The file was active: its quiet time starts over. False without room for another file; mark its directory for a
+    /// rescan.
     package mutating func observe(
         _ path: FilePath, settle: Duration? = nil, at now: ContinuousClock.Instant
     ) -> Bool {
@@ -97,15 +96,15 @@ package struct Settler: Sendable {
         entry.busyWait = Self.shortestBusyWait
         entry.isBusy = false
         entry.why = nil
-        // It is looked at as one that may be complete; without a place, if it had none.
+        // The next look treats it as possibly complete, but without a place if it had none.
         entry.blocker = nil
         schedule(path, &entry, at: now.advanced(by: settle))
         if known == nil || entry.isStuck { entries[path] = entry } else { keep(path, entry, at: now) }
         return true
     }
 
-    /// A listing shows the file: it is due at once, to be admitted if it is old enough. A file that is tracked already
-    /// keeps its time. False = no room.
+    /// A listing found the file: it is due at once, and admitted if it is old enough. A tracked file keeps its time.
+    /// False without room.
     package mutating func discover(
         _ path: FilePath, settle: Duration? = nil, at now: ContinuousClock.Instant
     ) -> Bool {
@@ -128,7 +127,7 @@ package struct Settler: Sendable {
         dropStaleTurns()
     }
 
-    /// Paths whose quiet time is over, longest overdue first, at most `most` and 256 a call.
+    /// Paths whose quiet time is over, longest overdue first; at most `most`, and 256 per call.
     package mutating func due(at now: ContinuousClock.Instant, most: Int = .max) -> [FilePath] {
         var result: [FilePath] = []
         returning = [:]
@@ -146,9 +145,9 @@ package struct Settler: Sendable {
         return result
     }
 
-    /// Says what a look at a due path means. A path observed since it was handed out waits its new quiet time.
+    /// Decides what a look at a due path means. A path observed meanwhile waits for its new quiet time.
     ///
-    /// - Parameter isForeign: whether other machines, with clocks of their own, may write the file.
+    /// - Parameter isForeign: whether other machines, with their own clocks, may write the file.
     package mutating func judge(
         _ path: FilePath, _ look: Look, isForeign: Bool = false, at now: ContinuousClock.Instant, wall: WallTime
     ) -> Verdict {
@@ -157,7 +156,7 @@ package struct Settler: Sendable {
             dropStaleTurns()
             return .dropped
         }
-        // Later than now for one that was observed meanwhile.
+        // In the future if the file was observed meanwhile.
         var next = entry.deadline
         switch look {
         case .gone, .notRegular:
@@ -190,9 +189,9 @@ package struct Settler: Sendable {
         return entries[path] == nil ? .dropped : .waiting
     }
 
-    /// The identity of an untracked file that is complete by this first look, without a second one; nil where it must be tracked.
+    /// The identity of an untracked file that is complete at this first look; nil if it must be tracked.
     ///
-    /// - Parameter settle: how long it must have been quiet; nil = as long as any.
+    /// - Parameter settle: how long it must have been quiet; nil for the usual time.
     package mutating func complete(
         _ look: Look, settle: Duration?, isForeign: Bool, at now: ContinuousClock.Instant, wall: WallTime
     ) -> FileIdentity? {
@@ -202,9 +201,9 @@ package struct Settler: Sendable {
             ? identity : nil
     }
 
-    /// How much longer the file must stay as it is; nil = it is complete. Either we saw it unchanged for `quiet`, or its own times
-    /// say so and can be trusted: not one in the future, nor any once the wall clock was put forward, nor what a server with a clock
-    /// of its own has written of late. Such a file is seen twice.
+    /// How much longer the file must stay unchanged; nil if it is complete. Either we saw it unchanged for `quiet`, or
+    /// its own times show it and can be trusted. Not trusted: times in the future, times right after a step of the wall
+    /// clock, and recent times from a server with its own clock. Such a file is looked at twice.
     private func remainingWait(
         _ identity: FileIdentity, _ quiet: Duration, _ since: ContinuousClock.Instant, _ isForeign: Bool,
         _ now: ContinuousClock.Instant, _ wall: WallTime
@@ -214,7 +213,7 @@ package struct Settler: Sendable {
             age >= .zero && isTrue(age: quiet, at: now) && (!isForeign || age >= Self.foreignDoubt)
         let bySight = quiet - since.duration(to: now)
         let wait = isTrusted ? min(bySight, quiet - age) : bySight
-        // A first look is not yet two looks, whatever the settle time.
+        // A first look is not two looks, whatever the settle time.
         return wait <= .zero && (isTrusted || now > since) ? nil : max(wait, .milliseconds(1))
     }
 
@@ -222,8 +221,8 @@ package struct Settler: Sendable {
         hasRoom ? Entry(settle: settle, at: now, busyWait: Self.shortestBusyWait) : nil
     }
 
-    /// Sets the deadline. A turn that comes earlier is left in the queue and re-queued when it comes up, so that a file
-    /// written for hours has one turn, not one for each event.
+    /// Sets the deadline. An earlier turn stays in the queue and is queued again when it comes up. So a file written
+    /// for hours has one turn, not one for each event.
     mutating func schedule(_ path: FilePath, _ entry: inout Entry, at deadline: ContinuousClock.Instant) {
         entry.deadline = deadline
         if entry.turn != nil, entry.turnDeadline <= deadline { return }
@@ -233,7 +232,7 @@ package struct Settler: Sendable {
         queue.insert(QueueEntry(deadline: deadline, number: turns, path: path))
     }
 
-    /// Files that come and go at once leave turns behind; they must not pile up for the length of a long quiet time.
+    /// Removes turns of files that came and went; they must not accumulate during a long quiet time.
     private mutating func dropStaleTurns() {
         guard queue.count > 2 * entries.count + 1024 else { return }
         let live = queue.unordered.filter { entries[$0.path]?.turn == $0.number }
@@ -242,7 +241,7 @@ package struct Settler: Sendable {
 }
 
 extension Settler {
-    /// A path's place in the queue; stale when its entry has another number.
+    /// A path's position in the queue; stale if its entry has another number.
     struct QueueEntry: Comparable, Sendable {
         var deadline: ContinuousClock.Instant
         var number: UInt64
@@ -253,29 +252,29 @@ extension Settler {
         }
     }
 
-    /// What is remembered of one file.
+    /// The state of one file.
     struct Entry: Sendable {
         var settle: Duration
         var since: ContinuousClock.Instant
         var deadline: ContinuousClock.Instant
         var busyWait: Duration
         var isBusy = false
-        /// What the last look said that it waits for.
+        /// The reason for waiting, by the last look.
         var why: String?
-        /// The first of the looks in a row that found the same identity.
+        /// The first of consecutive looks that found the same identity.
         var look: (identity: FileIdentity, time: ContinuousClock.Instant)?
-        /// Looks that found another identity than the one before, and signs of life apart from one another.
+        /// The number of looks that found a changed identity, and of separate activities.
         var changes = 0
-        /// The sign of life that was counted last.
+        /// The last activity that was counted.
         var stirred: ContinuousClock.Instant
         var blocker: SettleBlocker?
-        /// It takes no place of those that may settle.
+        /// Whether it takes no place of files that may settle.
         var isStuck = false
-        /// Its folder speaks for it.
+        /// Whether its folder reports it.
         var isCounted = false
-        /// The number of the turn in the queue; nil while the path is handed out.
+        /// The number of its turn in the queue; nil while the path is handed out.
         var turn: UInt64?
-        /// When that turn comes up; never after `deadline` but for a path handed out.
+        /// When that turn comes up; never after `deadline`, except for a path handed out.
         var turnDeadline: ContinuousClock.Instant
 
         init(settle: Duration, at now: ContinuousClock.Instant, busyWait: Duration) {
@@ -287,17 +286,17 @@ extension Settler {
             turnDeadline = now
         }
 
-        /// Whether it was looked at, and only others keep it.
+        /// Whether only other files keep it.
         var isAwaiting: Bool { why != nil && !isBusy }
 
-        /// A sign of life; one a second counts, because programs make several at once.
+        /// Counts an activity, at most one per second: programs cause several at once.
         mutating func stir(at now: ContinuousClock.Instant) {
             guard stirred.duration(to: now) >= .seconds(1) else { return }
             changes += 1
             stirred = now
         }
 
-        /// Takes in what a look found. - Returns: since when the file is as it is now.
+        /// Notes the result of a look. - Returns: since when the file is unchanged.
         mutating func see(
             _ identity: FileIdentity, _ isBusy: Bool, _ why: String?, at now: ContinuousClock.Instant
         ) -> ContinuousClock.Instant {
@@ -317,23 +316,23 @@ extension Settler {
     }
 }
 
-/// Files that are not complete: woken by the others that they wait for, and shown.
+/// Incomplete files: waking those that wait for others, and showing them.
 extension Settler {
-    /// A file that is not complete yet, for the status.
+    /// An incomplete file, for the status.
     package struct Waiting: Sendable, Equatable {
         package var path: FilePath
-        /// Since when it is tracked.
+        /// When tracking started.
         package var since: ContinuousClock.Instant
-        /// A writer holds it; otherwise it has not been quiet for long enough.
+        /// Whether a writer has it open; otherwise it was not quiet for long enough.
         package var isBusy: Bool
-        /// What it waits for, when that is neither of the two.
+        /// Any other reason for waiting.
         package var why: String?
-        /// How many times it was seen to have become another than it was.
+        /// How often it was seen to change.
         package var changes = 0
     }
 
-    /// The files that have been waiting longest, oldest first; before them those that somebody holds or goes on changing, which
-    /// thousands that wait for others or for room must not hide.
+    /// The files that have waited longest, oldest first. Files that are open or changing come first, so that thousands
+    /// of files waiting for others or for room do not hide them.
     package func oldest(_ limit: Int = 10) -> [Waiting] {
         var oldest: [(path: FilePath, entry: Entry)] = []
         for (path, entry) in entries {
@@ -348,15 +347,15 @@ extension Settler {
         }
     }
 
-    /// Others that the file waits for have changed: if it is tracked it is due at once, and its quiet time goes on.
+    /// The files that it waits for have changed: a tracked file is due at once, and its quiet time continues.
     package mutating func wake(_ path: FilePath, at now: ContinuousClock.Instant) {
         guard var entry = entries[path], entry.deadline > now, entry.isAwaiting else { return }
         schedule(path, &entry, at: now)
         entries[path] = entry
     }
 
-    /// `companion` waits for the file at `main`, which is due at once, tracked or not. Without room the file takes the
-    /// companion's place: otherwise companions could keep all files out for ever. False = list the tree again, to find
+    /// `companion` waits for the file at `main`, which is due at once, tracked or not. Without room, the file takes the
+    /// companion's place; otherwise companions could keep all files out for ever. False: list the tree again, to find
     /// the companion.
     package mutating func wake(
         _ main: FilePath, for companion: FilePath, settle: Duration? = nil, at now: ContinuousClock.Instant
@@ -368,8 +367,9 @@ extension Settler {
         return false
     }
 
-    /// Those of `waiting`, the files that have waited longest, which have been incomplete for so long that a person should know
-    /// why. Each is named once; none is given up. Files that wait for others, or only for room, are not: that is said elsewhere.
+    /// Returns files of `waiting` (those that have waited longest) that have been incomplete for so long that a person
+    /// should know. Each is returned once, and none is given up. Files that wait for others, or only for room, are
+    /// reported elsewhere.
     package mutating func overdue(
         _ waiting: [Waiting], after limit: Duration, at now: ContinuousClock.Instant
     ) -> [Waiting] {
@@ -380,11 +380,11 @@ extension Settler {
         return late.filter { !told.contains($0.path) }
     }
 
-    /// Those of `folders` in which anything is not complete yet. Looks at every entry, once.
+    /// The folders of `folders` with incomplete files. Looks at every entry, once.
     package func tracked(below folders: Set<FilePath>) -> Set<FilePath> {
         var found: Set<FilePath> = []
         let listed = stuckFolders.toList
-        // Any folder may be among those that the root stands for.
+        // The root may stand for any folder.
         if listed.contains("") { return folders }
         for path in listed + Array(entries.keys) where found.count < folders.count {
             var folder = path
@@ -398,7 +398,7 @@ extension Settler {
 }
 
 extension Settler.Entry {
-    /// Whether it has a writer, or changes; not others nor want of room keep it.
+    /// Whether it has a writer, or changes; other files and lack of room do not count.
     private var isStirred: Bool { isBusy || changes > 0 && why == nil }
 
     fileprivate func isBefore(_ other: Self) -> Bool {
@@ -407,10 +407,10 @@ extension Settler.Entry {
 }
 
 extension Settler.Waiting {
-    /// What keeps it, as far as that is known without looking for its writers.
+    /// The reason why it is incomplete, as far as known without searching for its writers.
     package var reason: String? {
         if isBusy { return "open for writing" }
         if let why { return why }
-        return changes > 1 ? "it keeps changing: \(changes) times since it was seen" : nil
+        return changes > 1 ? "it keeps changing: \(changes) times so far" : nil
     }
 }

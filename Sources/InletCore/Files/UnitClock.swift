@@ -1,9 +1,9 @@
 package import SystemPackage
 
-/// Decides when open units are looked at: one that is quiet for its settle time, and one that may have its marker.
+/// Decides when to look at open units: one that was quiet for its settle time, and one that may have its marker.
 ///
-/// The caller tells of everything that happens below the root, asks for the units that are `due`, and closes each or
-/// puts it off. Memory grows with the open units, not with their files.
+/// The caller reports everything that happens below the root, asks for the units that are `due`, and closes or
+/// postpones each. Memory grows with open units, not with their files.
 package struct UnitClock: Sendable {
     /// An open unit: a folder below the root, and the route that takes its files.
     package struct Unit: Hashable, Sendable {
@@ -19,7 +19,7 @@ package struct UnitClock: Sendable {
     private struct Entry: Sendable {
         var settle: Duration
         var completion: Completion
-        /// When the unit is looked at next; nil = when its marker shows up.
+        /// When to look at the unit next; nil to wait for its marker.
         var deadline: ContinuousClock.Instant?
     }
 
@@ -30,24 +30,24 @@ package struct UnitClock: Sendable {
     package init() {}
 
     package var isEmpty: Bool { entries.isEmpty }
-    /// When `due` should be asked next; may be early, never late.
+    /// When to ask for `due` next; may be too early, never too late.
     package var nextDeadline: ContinuousClock.Instant? { earliest }
-    /// Folders that are open, with what they wait for; at most `limit`.
+    /// At most `limit` open folders, with their completion.
     package func open(_ limit: Int) -> [(folder: FilePath, completion: Completion)] {
         entries.prefix(limit).compactMap { folder, routes in routes.values.first.map { (folder, $0.completion) } }
     }
 
-    /// A file was taken into the unit, or the journal says that it is open.
+    /// A file was admitted to the unit, or the journal has it as open.
     package mutating func open(
         _ unit: Unit, settle: Duration, completion: Completion, at now: ContinuousClock.Instant
     ) {
         var entry = Entry(settle: settle, completion: completion)
-        // A marker may have been there before its files.
+        // The marker may have been there before its files.
         schedule(&entry, at: completion == .marker ? now : now.advanced(by: settle))
         entries[unit.folder, default: [:]][unit.route] = entry
     }
 
-    /// Something happened at `path`: the quiet time of the unit that it is in begins anew.
+    /// Something happened at `path`: the quiet time of its unit starts over.
     package mutating func touch(_ path: FilePath, at now: ContinuousClock.Instant) {
         guard !entries.isEmpty else { return }
         var folder = path
@@ -61,7 +61,7 @@ package struct UnitClock: Sendable {
         }
     }
 
-    /// The marker of `folder` was seen: it is looked at now.
+    /// The marker of `folder` was seen: look at it now.
     package mutating func markerSeen(in folder: FilePath, at now: ContinuousClock.Instant) {
         for (route, var entry) in entries[folder] ?? [:] where entry.completion == .marker {
             schedule(&entry, at: now)
@@ -69,7 +69,7 @@ package struct UnitClock: Sendable {
         }
     }
 
-    /// Units to look at now. Each must be closed or put off; one with a marker waits for that otherwise.
+    /// Units to look at now. Close or postpone each; a postponed one with a marker otherwise waits for it.
     package mutating func due(at now: ContinuousClock.Instant) -> [Unit] {
         guard let first = earliest, first <= now else { return [] }
         var result: [Unit] = []
@@ -87,7 +87,7 @@ package struct UnitClock: Sendable {
         return result
     }
 
-    /// The unit cannot be closed yet; it is looked at again after `wait`.
+    /// The unit cannot be closed yet; look at it again after `wait`.
     package mutating func putOff(_ unit: Unit, for wait: Duration, at now: ContinuousClock.Instant) {
         guard var entry = entries[unit.folder]?[unit.route] else { return }
         schedule(&entry, at: now.advanced(by: wait))

@@ -1,14 +1,14 @@
-/// What tells one file system from another, as far as the system says.
+/// Identifies a file system, as far as the system knows.
 package struct VolumeIdentity: Sendable, Hashable, Codable {
-    /// The type's usual name, e.g. `vfat`.
+    /// The usual name of its type, e.g. `vfat`.
     package var kind: String
     /// As in `/dev/disk/by-uuid`; FAT has a short one.
     package var uuid: String?
-    /// As in `/dev/disk/by-label`. Cameras give all their cards the same.
+    /// As in `/dev/disk/by-label`. Cameras give all their cards the same label.
     package var label: String?
-    /// `f_fsid` of statfs(2) in hexadecimal, where the file system makes it from its UUID: known in containers too.
+    /// `f_fsid` of statfs(2) in hexadecimal, if the file system derives it from its UUID; also available in containers.
     package var fsid: String?
-    /// What is mounted: a device, `server:/export`, `tmpfs`…
+    /// The mounted device, `server:/export`, `tmpfs`…
     package var source: String
 
     package init(
@@ -21,12 +21,12 @@ package struct VolumeIdentity: Sendable, Hashable, Codable {
         self.source = source
     }
 
-    /// By what the journal knows its files: the best that there is. What the kernel made of the UUID itself comes first: it is
-    /// the same whether udev is there or not, and each subvolume has its own. A device comes last; two cards in one reader
-    /// have the same.
+    /// The best available key for files in the journal. First the kernel's value derived from the UUID: it is the same
+    /// with and without udev, and differs between subvolumes. A device comes last, because two cards in one reader
+    /// share it.
     package var key: String { keys[0] }
 
-    /// What `key` would be, or would have been, where less is known of it: the best of them first.
+    /// The keys it had, or would have had, with less information, best first.
     package var weakerKeys: [String] { Array(keys.dropFirst()) }
 
     private var keys: [String] {
@@ -34,46 +34,46 @@ package struct VolumeIdentity: Sendable, Hashable, Codable {
             + ["device:\(source)"]
     }
 
-    /// Whether `other`, which is the same file system, has a name that should be used from now on: a better one, which udev has
-    /// given it meanwhile, or another of the same kind. That it is not known now any more is no reason.
+    /// Whether to use the name of `other`, the same file system, from now on: a better one from udev, or another of the
+    /// same rank. Losing information is not a reason.
     package func isOutnamed(by other: VolumeIdentity) -> Bool {
         other.rank > rank || other.rank == rank && other.key != key
     }
 
-    /// Whether the name is one that other volumes may have too, so that a better one may come.
+    /// Whether other volumes may have the same name, so that a better one may come.
     package var isWeak: Bool { rank < 2 }
 
     private var rank: Int { fsid != nil ? 3 : uuid != nil ? 2 : label != nil ? 1 : 0 }
 
-    /// For people and for `{volume}`: the label, else the UUID, else what is mounted.
+    /// For people and `{volume}`: the label, else the UUID, else the mounted source.
     package var name: String {
         label ?? uuid ?? fsid ?? source.split(separator: "/").last.map(String.init) ?? kind
     }
 
-    /// Whether both are the same file system; nil where that cannot be told.
+    /// Whether both are the same file system; nil if that is unknown.
     package func isSame(as other: VolumeIdentity) -> Bool? {
         if let uuid, let theirs = other.uuid, uuid != theirs { return false }
         if kind != other.kind { return false }
-        // Subvolumes of btrfs have one UUID, and an ID each.
+        // Subvolumes of btrfs share a UUID, but have their own IDs.
         if let fsid, let theirs = other.fsid { return fsid == theirs }
         if uuid != nil, other.uuid != nil { return true }
         if let label, let theirs = other.label, label != theirs { return false }
-        // Devices are numbered as they come; exports have names of their own.
+        // Device names follow the order of detection; exports have names of their own.
         return isExport && other.isExport ? source == other.source : nil
     }
 
     private var isExport: Bool { source.contains(":/") || source.hasPrefix("//") }
 
-    /// Gone with the machine's memory, or made anew with a container: another one says nothing.
+    /// Whether it outlives a restart of the machine or container: for others, a different one says nothing.
     package var isLasting: Bool { !["tmpfs", "ramfs", "overlay"].contains(kind) }
 }
 
-/// The file system that a root is on, for its files.
+/// The file system of a root, for its files.
 package struct Volume: Sendable, Hashable {
     /// For `{volume}`.
     package var name: String
-    /// Of a removable one: by what the journal knows its files, wherever it is mounted, with the root's folder on it. nil where
-    /// they are known by the path of their root.
+    /// For a removable volume: the key of its files in the journal, wherever it is mounted, including the root's folder
+    /// on it. Otherwise nil, and the root's path identifies them.
     package var key: String?
 
     package init(name: String, key: String? = nil) {
@@ -89,12 +89,12 @@ package struct Volume: Sendable, Hashable {
     }
 }
 
-/// By what a watched folder is recognised.
+/// Identifies a watched folder.
 package struct RootMark: Sendable, Equatable, Codable {
     package var volume: VolumeIdentity
-    /// The folder on that file system, wherever it is mounted; nil where it was not asked for.
+    /// The folder on that file system, wherever it is mounted; nil if unknown.
     package var folder: String?
-    /// Whether it was seen to become empty, or to stay so, until watching it ended in order.
+    /// Whether Inlet saw it become or stay empty until watching it ended normally.
     package var wasEmptied: Bool?
 
     package init(volume: VolumeIdentity, folder: String? = nil, wasEmptied: Bool? = nil) {
@@ -105,28 +105,29 @@ package struct RootMark: Sendable, Equatable, Codable {
 }
 
 extension RootMark {
-    /// Why a watched folder is paused, for people: it is not the one that was watched before, or the empty place where that
-    /// should be mounted. Nothing of it is touched until it is back, or a person says that it is right so. nil = it is watched.
+    /// Why a watched folder is paused, for people: it is not the folder that was watched before, or it is the empty
+    /// mount point of that folder. Inlet touches nothing in it until the right folder is back, or a person confirms
+    /// this one. nil if it is watched.
     ///
-    /// An empty folder is no harm by itself: nothing is ever deleted because a source is not there. But what waits in the queue
-    /// would end as gone, and nobody would learn that a share or disk is missing. So it is paused unless it was seen to be
-    /// emptied: that has told of itself.
+    /// An empty folder alone is harmless: Inlet never deletes anything because a source is missing. But waiting files
+    /// would end as gone, and nobody would notice a missing share or disk. So it is paused unless Inlet saw it being
+    /// emptied.
     ///
     /// - Parameters:
-    ///   - before: as it was watched last; nil = never, or by a version that did not ask.
+    ///   - before: its identity when it was last watched; nil for never, or by an older version.
     ///   - holdsFiles: whether the journal has files of it that wait, or that were kept in it.
     package static func pauseReason(before: RootMark?, now: RootMark, isEmpty: Bool, holdsFiles: Bool) -> String? {
         guard holdsFiles else { return nil }
-        // A folder in memory is a new one after every start of the machine.
+        // A folder in memory is new after every start of the machine.
         if let before, before.volume.isLasting, before.volume.isSame(as: now.volume) == false {
             return "it is on another file system (\(now.volume.key)) than before (\(before.volume.key))"
         }
         guard isEmpty else { return nil }
-        // Another folder of the same file system: what was mounted here is not.
+        // Another folder of the same file system: the right one is not mounted here.
         let isMoved = before?.folder != nil && before?.folder != now.folder
         if before?.wasEmptied == true, !isMoved { return nil }
         return
-            "it is empty, and the journal has files of it: is it not mounted? It goes on with the first file in it, or by "
-            + "'inlet resume --root'"
+            "it is empty, but the journal has files of it; mount it, or run 'inlet resume --root' if it should be empty. "
+            + "It resumes with the first file in it"
     }
 }

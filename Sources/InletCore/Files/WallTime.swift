@@ -1,12 +1,12 @@
-/// A moment of the civil clock, in milliseconds since 1970-01-01 UTC: what the journal stores and log lines print.
+/// A moment of civil time, in milliseconds since 1970-01-01 UTC, for the journal and log lines.
 ///
-/// Waiting inside the process uses `ContinuousClock`; this type is for times that must survive a restart.
+/// Waiting within the process uses `ContinuousClock`; this type is for times that must survive a restart.
 package struct WallTime: Hashable, Comparable, Sendable, Codable {
     package var milliseconds: Int64
 
     package init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
-    /// A time from nanoseconds since the epoch, as `stat` gives it; rounded down.
+    /// A time from nanoseconds since the epoch, as in `stat`; rounded down.
     package init(nanoseconds: Int64) { milliseconds = nanoseconds.flooredDivision(by: 1_000_000) }
 
     package static func < (left: WallTime, right: WallTime) -> Bool { left.milliseconds < right.milliseconds }
@@ -25,7 +25,7 @@ package struct WallTime: Hashable, Comparable, Sendable, Codable {
         let day = milliseconds.flooredDivision(by: 86_400_000)
         let rest = milliseconds - day * 86_400_000
         let date = CalendarDate(daysSinceEpoch: day)
-        // Receipts have several times each, and every file has a receipt: nothing else is allocated.
+        // Receipts contain several times, and every file has a receipt: avoids further allocations.
         var text = Array("0000-00-00T00:00:00.000Z".utf8)
         func put(_ number: Int64, _ digits: ClosedRange<Int>) {
             var rest = number
@@ -51,7 +51,8 @@ package struct WallTime: Hashable, Comparable, Sendable, Codable {
     }
 }
 
-/// A Gregorian date from and to a day number, by the era arithmetic of H. Hinnant, "chrono-Compatible Low-Level Date Algorithms".
+/// Converts between Gregorian dates and day numbers, with the era arithmetic of H. Hinnant, "chrono-Compatible
+/// Low-Level Date Algorithms".
 struct CalendarDate: Equatable {
     var year: Int64
     var month: Int
@@ -69,11 +70,11 @@ struct CalendarDate: Equatable {
         year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
     }
 
-    /// nil when the calendar has no such date; years from 0 to 9999, which is what cameras can write.
+    /// nil for dates that do not exist; years from 0 to 9999, which cameras can write.
     init?(year: Int64, month: Int, day: Int) {
         guard (0...9999).contains(year), (1...12).contains(month), (1...31).contains(day) else { return nil }
         self.init(daysSinceEpoch: Self.days(year, month, day))
-        // What is behind a month's end is a day of another one.
+        // A day after a month's end would be in another month.
         if self.month != month { return nil }
     }
 
@@ -106,9 +107,8 @@ extension Duration {
 }
 
 extension WallTime {
-    /// A time as servers write it: RFC 3339, section 5.6, with or without a fraction, with `Z` or an offset. A space between
-    /// date and time, small letters and a missing zone (taken as UTC) are let through; digits behind the milliseconds are
-    /// dropped.
+    /// Reads a time from a server: RFC 3339, section 5.6, with or without a fraction, with `Z` or an offset. Accepts a
+    /// space between date and time, lower case, and a missing zone (UTC); drops digits after the milliseconds.
     package init?(rfc3339 text: String) {
         let bytes = Array(text.utf8)
         let marks: [(place: Int, signs: String)] = [(4, "-"), (7, "-"), (10, "Tt "), (13, ":"), (16, ":")]
@@ -116,7 +116,7 @@ extension WallTime {
             let year = Self.number(bytes[0..<4]), let month = Self.number(bytes[5..<7]),
             let day = Self.number(bytes[8..<10]), let date = CalendarDate(year: year, month: Int(month), day: Int(day)),
             let hour = Self.number(bytes[11..<13]), let minute = Self.number(bytes[14..<16]),
-            // The 60th is a leap second.
+            // 60 is a leap second.
             let second = Self.number(bytes[17..<19]), hour < 24, minute < 60, second <= 60
         else { return nil }
         var rest = bytes[19...]
@@ -132,7 +132,7 @@ extension WallTime {
         self.init(milliseconds: (date.daysSinceEpoch * 86_400 + clock - offset) * 1000 + milliseconds)
     }
 
-    /// RFC 3339 in UTC without a fraction, `2026-11-21T07:20:00Z`: what strict readers of dates take.
+    /// RFC 3339 in UTC without a fraction, `2026-11-21T07:20:00Z`, for strict parsers.
     package var rfc3339Seconds: String { String(rfc3339.dropLast(5)) + "Z" }
 
     private static func number(_ bytes: ArraySlice<UInt8>) -> Int64? {
@@ -152,10 +152,10 @@ extension WallTime {
 }
 
 extension WallTime {
-    /// RFC 3339 by the clock on the wall of `zone`, with its offset, to the second: `2026-11-22T18:00:00+01:00`. For people, who
-    /// wrote the times of a timetable by that clock.
+    /// RFC 3339 in the local time of `zone`, with its offset, to the second: `2026-11-22T18:00:00+01:00`. For people,
+    /// who write timetables in local time.
     ///
-    /// - Parameter zone: an IANA name; nil = the system's.
+    /// - Parameter zone: an IANA name; nil for the system's.
     package func rfc3339(in zone: String?) -> String {
         let offset = LocalTime.local(self, zone: zone).offset
         let wall = WallTime(milliseconds: milliseconds + offset * 1000).rfc3339.dropLast(5)

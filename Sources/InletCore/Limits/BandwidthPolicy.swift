@@ -1,31 +1,32 @@
-/// Which limits hold, and why: the timetables, and over them what a person has said. Decides; whoever asks sets the rates.
+/// The limits in effect, and their causes: timetables, and a person's orders over them. Decides only; the caller sets
+/// the rates.
 package struct BandwidthPolicy: Sendable {
-    /// Why a limit holds.
+    /// The cause of a limit.
     package enum Cause: String, Sendable, Codable {
-        /// The rate of the configuration, outside of its schedule.
+        /// The rate of the configuration, outside its schedule.
         case configuration
         case schedule
         /// `inlet limit`; until `auto` or the next start.
         case command
     }
 
-    /// What a person says.
+    /// An order from a person.
     package enum Order: Sendable, Equatable {
         /// Bytes per second; 0 sends nothing, nil is no limit.
         case rate(Int64?)
-        /// As the configuration has it.
+        /// Follow the configuration.
         case auto
     }
 
-    /// What holds for one destination, or for all together.
+    /// The limit in effect for one destination, or for all together.
     package struct Status: Sendable, Equatable {
-        /// nil = all together.
+        /// nil for all together.
         package var destination: String?
         package var rate: Int64?
         package var cause: Cause
-        /// When the schedule changes it; nil when it does not, and while a person's word holds.
+        /// When the schedule changes it; nil if it never does, and while a person's order applies.
         package var until: WallTime?
-        /// By whose clock the schedule goes; nil = the system's.
+        /// The schedule's time zone; nil for the system's.
         package var zone: String?
     }
 
@@ -33,31 +34,31 @@ package struct BandwidthPolicy: Sendable {
     private var orders: [String?: Int64?] = [:]
     private var told: [String?: Int64?] = [:]
 
-    /// - Parameter destinations: all names, with a limit or without.
+    /// - Parameter destinations: all names, with or without a limit.
     package init(_ limits: BandwidthLimits, destinations: [String]) {
         tables = [nil: limits.all]
         for name in destinations { tables[name] = limits.destinations[name] ?? Timetable() }
     }
 
-    /// Takes other limits in their place. What a person has said of a destination that stays goes on holding.
+    /// Replaces the limits. A person's order for a remaining destination stays in effect.
     ///
-    /// - Returns: destinations that are not among these any more, and had a rate: nothing limits what still runs there.
+    /// - Returns: removed destinations that had a rate: nothing limits what still runs there.
     package mutating func replace(_ limits: BandwidthLimits, destinations: [String]) -> [String] {
         let names = Set(destinations)
         let gone = told.compactMap { name, rate in rate == nil ? nil : name }.filter { !names.contains($0) }
         self.tables = Self(limits, destinations: destinations).tables
         orders = orders.filter { $0.key.map(names.contains) ?? true }
-        // One that comes back later begins anew.
+        // A destination that returns later starts over.
         told = told.filter { $0.key.map(names.contains) ?? true }
         return gone
     }
 
-    /// Whether time alone can change anything.
+    /// Whether time alone can change a limit.
     package var hasSchedule: Bool { tables.values.contains { !$0.entries.isEmpty } }
 
     package func knows(_ destination: String?) -> Bool { tables[destination] != nil }
 
-    /// Takes a person's word. False for a destination that there is none of.
+    /// Applies a person's order. False for an unknown destination.
     package mutating func take(_ order: Order, for destination: String?) -> Bool {
         guard knows(destination) else { return false }
         switch order {
@@ -67,7 +68,7 @@ package struct BandwidthPolicy: Sendable {
         return true
     }
 
-    /// Those whose rate is another than at the last call: at the first, those that have a limit. All together first.
+    /// The limits whose rate changed since the last call; at the first call, those with a rate. All together first.
     package mutating func changes(at now: WallTime) -> [Status] {
         statuses(at: now).filter { status in
             let old: Int64? = told[status.destination] ?? nil
@@ -76,7 +77,7 @@ package struct BandwidthPolicy: Sendable {
         }
     }
 
-    /// What holds, all together first, then the destinations by name.
+    /// All limits: all together first, then the destinations by name.
     package func statuses(at now: WallTime) -> [Status] {
         tables.sorted { ($0.key ?? "") < ($1.key ?? "") }.map { name, table in
             if let order = orders[name] { return Status(destination: name, rate: order, cause: .command) }
@@ -87,7 +88,7 @@ package struct BandwidthPolicy: Sendable {
         }
     }
 
-    /// When the schedule changes anything next; nil when it never does.
+    /// When the schedule next changes a limit; nil if it never does.
     package func nextChange(after now: WallTime) -> WallTime? {
         tables.values.compactMap { $0.nextChange(after: now) }.min()
     }

@@ -1,9 +1,9 @@
-/// `window:` of a route — when deliveries of its big files may begin. One that is under way goes on.
+/// `window:` of a route: when deliveries of its big files may start. Running deliveries continue.
 package struct DeliveryWindow: Sendable, Hashable, Codable {
     package static let standardSize: Int64 = 1 << 30
 
     package var span: DaySpan
-    /// Files of at least this size wait for it; smaller ones go at any time.
+    /// Files of at least this size wait for the window; smaller ones go at any time.
     package var above: Int64
     /// An IANA name; nil = the system's.
     package var zone: String?
@@ -19,19 +19,19 @@ package struct DeliveryWindow: Sendable, Hashable, Codable {
     /// When it opens next; nil while it is open.
     package func opening(at time: WallTime) -> WallTime? {
         if isOpen(LocalTime.local(time, zone: zone)) { return nil }
-        // One that never opens, of days that a zone has left out, is asked again tomorrow.
+        // A window that never opens, on days that a zone skipped, is checked again tomorrow.
         return nextChange(after: time) ?? time + .seconds(86_400)
     }
 
-    /// When it opens or closes next.
+    /// When it next opens or closes.
     package func nextChange(after time: WallTime) -> WallTime? {
         LocalTime.nextChange(after: time, zone: zone, boundaries: [span.from, span.to]) { isOpen($0) }
     }
 
-    /// For how long it has been closed; 0 while it is open. Of a window that opens once a week or more often.
+    /// How long it has been closed; 0 while it is open. For windows that open at least once a week.
     package func closedTime(until time: WallTime) -> Duration {
         if opening(at: time) == nil { return .zero }
-        // Most open every day, and the past is searched from its beginning.
+        // Most open every day, so search one day back first.
         for days in [1, 8] {
             let start = time + .seconds(-86_400 * days)
             var (last, next): (WallTime?, WallTime?) = (nil, nextChange(after: start))
@@ -41,14 +41,15 @@ package struct DeliveryWindow: Sendable, Hashable, Codable {
         return .seconds(8 * 86_400)
     }
 
-    /// How much of its time to live a delivery has left when it is put back because its window is closed; 0 or less when it is
-    /// over. All in milliseconds.
+    /// How much time to live a delivery keeps when its closed window puts it back; 0 or less if its time is over. In
+    /// milliseconds.
     ///
-    /// The time does not count in which its window was closed and nobody had looked: all workers were busy. The clock may have
-    /// stood in that time itself, so that no more than the whole life is given back.
+    /// Time does not count while its window was closed and nothing noticed, because all workers were busy. The clock
+    /// may have stopped during that time, so at most the whole time to live is restored.
     /// - Parameters:
-    ///   - life: all that its route gives it.
+    ///   - life: the time to live that its route grants.
     ///   - expiry: when its time ends, on the destination's expiry clock.
+    ///   - uptime: the present time of that clock.
     ///   - uptime: that clock now.
     package static func timeLeft(of life: Int64, until expiry: Int64, at uptime: Int64, closedFor closed: Duration)
         -> Int64
@@ -58,14 +59,14 @@ package struct DeliveryWindow: Sendable, Hashable, Codable {
 
     private func isOpen(_ local: LocalTime) -> Bool { span.contains(local.day, minute: local.minute) }
 
-    /// Why a delivery waits.
+    /// The reason why a delivery waits.
     package var reason: String { "waits for its window (\(span.text))" }
 
     /// `22:00 to 06:00, for files from 1 GiB`.
     package var text: String { "\(span.text), for files from \(ByteText.format(above))" }
 }
 
-/// Days as the configuration names them; Monday is 1.
+/// Days as the configuration writes them; Monday is 1.
 package enum Weekday: Int, Sendable, Hashable, Codable, CaseIterable {
     case mon = 1
     case tue, wed, thu, fri, sat, sun
@@ -80,15 +81,15 @@ package enum Weekday: Int, Sendable, Hashable, Codable, CaseIterable {
     var before: Weekday { Weekday(rawValue: rawValue == 1 ? 7 : rawValue - 1) ?? self }
 }
 
-/// A part of the day, by what the clock on the wall shows, every day or on some: `{ from: "22:00", to: "06:00", days: [fri] }`.
+/// A part of the day in local time, every day or on some days: `{ from: "22:00", to: "06:00", days: [fri] }`.
 package struct DaySpan: Sendable, Hashable, Codable {
     package static let minutesOfDay = 1440
 
     /// Minutes since midnight, below 1440.
     package var from: Int
-    /// The first minute that is outside, up to 1440. Not after `from`: the span ends on the next day.
+    /// The first minute outside, up to 1440. If it is not after `from`, the span ends on the next day.
     package var to: Int
-    /// In their order; empty = every day. Of a span over midnight, the days on which it begins.
+    /// In order; empty for every day. For a span over midnight, the days on which it starts.
     package var days: [Weekday]
 
     package init(from: Int, to: Int, days: [Weekday] = []) {
@@ -140,15 +141,15 @@ extension LocalTime {
     var minute: Int { Int(millisecondOfDay / 60_000) }
 }
 
-// When something changes that follows the clock on the wall of a zone.
+// Changes that follow the local time of a zone.
 extension LocalTime {
-    /// Two weeks and a bit: what happens once a week is in it, even where the clocks skip its hour once.
+    /// Slightly more than two weeks: contains a weekly event even if a clock change skips its hour once.
     private static let horizon = Duration.seconds(16 * 86_400)
 
-    /// The first moment after `start` at which `value` is another than at `start`; nil when it stays.
+    /// The first moment after `start` at which `value` differs from its value at `start`; nil if it never does.
     ///
-    /// - Parameter boundaries: the minutes of the day at which `value` may change; it does not change at others, other than
-    ///   by a change of the clock itself.
+    /// - Parameter boundaries: the minutes of the day at which `value` may change; otherwise it changes only with the
+    ///   clock.
     static func nextChange<Value: Equatable>(
         after start: WallTime, zone: String?, boundaries: Set<Int>, _ value: (LocalTime) -> Value
     ) -> WallTime? {
@@ -166,7 +167,7 @@ extension LocalTime {
         return nil
     }
 
-    /// How long until the next boundary, midnight included, if the clock goes on as it does.
+    /// The time until the next boundary or midnight, if the clock is not changed.
     private static func step(from time: LocalTime, _ boundaries: Set<Int>) -> Duration {
         let day: Int64 = 86_400_000
         let waits = boundaries.union([0]).map { minute -> Int64 in
@@ -176,7 +177,7 @@ extension LocalTime {
         return .milliseconds(waits.min() ?? day)
     }
 
-    /// The first moment with another offset, of which there is one in between.
+    /// The first moment with a different offset; there must be one in between.
     private static func shift(
         after low: WallTime, before high: WallTime, from offset: Int64, _ zone: String?
     ) -> WallTime {

@@ -1,7 +1,6 @@
-/// How fast may be sent when: a rate, and others for parts of the day.
+/// Sending rates by the time of day: a base rate, and others for parts of the day.
 ///
-/// It goes by what the clock on the wall shows at the moment that is asked about: an hour that the clocks skip does not
-/// happen, one that comes twice counts twice.
+/// It follows the local time at each moment: a skipped hour does not occur, and a repeated hour occurs twice.
 package struct Timetable: Sendable, Equatable {
     package struct Entry: Sendable, Equatable {
         package var span: DaySpan
@@ -14,9 +13,9 @@ package struct Timetable: Sendable, Equatable {
         }
     }
 
-    /// Holds outside of all entries.
+    /// Applies outside all entries.
     package var base: Int64?
-    /// The first that matches holds.
+    /// The first match applies.
     package var entries: [Entry]
     /// An IANA name; nil = the system's.
     package var zone: String?
@@ -27,7 +26,7 @@ package struct Timetable: Sendable, Equatable {
         self.zone = zone
     }
 
-    /// Whether there ever is a limit.
+    /// Whether there is ever a limit.
     package var isLimited: Bool { base != nil || entries.contains { $0.rate != nil } }
 
     /// Whether nothing may ever be sent.
@@ -42,15 +41,15 @@ package struct Timetable: Sendable, Equatable {
         return entry == nil ? base : entry?.rate
     }
 
-    /// The entry that holds; nil outside of all.
+    /// The entry in effect; nil outside all entries.
     package func entry(at time: WallTime) -> Entry? {
-        // Nobody needs to know the zone then: looking it up takes as long as much of the start.
+        // Looking up the zone takes as long as much of the start, and is not needed here.
         if entries.isEmpty { return nil }
         let local = LocalTime.local(time, zone: zone)
         return entries.first { $0.span.contains(local.day, minute: local.minute) }
     }
 
-    /// The first moment after `time` at which another rate holds; nil when that never happens.
+    /// The first moment after `time` with a different rate; nil if there is none.
     package func nextChange(after time: WallTime) -> WallTime? {
         if entries.isEmpty { return nil }
         let boundaries = Set(entries.flatMap { [$0.span.from, $0.span.to] })
@@ -64,12 +63,12 @@ package struct Timetable: Sendable, Equatable {
         return entry.rate
     }
 
-    /// When another rate may begin to hold, midnight among them.
+    /// The minutes at which the rate may change, midnight included.
     private var minutes: Set<Int> {
         Set(entries.flatMap { [$0.span.from, $0.span.to] } + [0]).filter { $0 < DaySpan.minutesOfDay }
     }
 
-    /// Entries that never hold, because one before them does whenever they would.
+    /// Entries that never apply, because an earlier one always does.
     package var hidden: [Entry] {
         let holding = Weekday.allCases.flatMap { day in
             minutes.compactMap { minute in entries.firstIndex { $0.span.contains(day, minute: minute) } }
@@ -77,7 +76,7 @@ package struct Timetable: Sendable, Equatable {
         return entries.indices.filter { !holding.contains($0) }.map { entries[$0] }
     }
 
-    /// From when on which rate holds, from midnight on.
+    /// The rates of a day, each with its start, from midnight on.
     private func slices(_ day: Weekday) -> [(from: Int, rate: Int64?)] {
         minutes.sorted().reduce(into: []) { slices, minute in
             let rate = rate(day, minute: minute)
@@ -85,7 +84,7 @@ package struct Timetable: Sendable, Equatable {
         }
     }
 
-    /// The whole week in words, a line for each kind of day: `mon to fri: 5 MiB/s, from 18:00 unlimited`.
+    /// The week in words, a line for each kind of day: `mon to fri: 5 MiB/s, from 18:00 unlimited`.
     package var lines: [String] {
         var kinds: [(days: [Weekday], slices: [(from: Int, rate: Int64?)])] = []
         for day in Weekday.allCases {
@@ -105,11 +104,11 @@ package struct Timetable: Sendable, Equatable {
     }
 }
 
-/// What `limits:` and the destinations say of the speed at which may be sent.
+/// The bandwidth limits of `limits:` and of the destinations.
 package struct BandwidthLimits: Sendable, Equatable {
     /// For all destinations together.
     package var all: Timetable
-    /// Beside that, for those that have one of their own.
+    /// In addition, for destinations with their own limit.
     package var destinations: [String: Timetable]
 
     package init(all: Timetable = Timetable(), destinations: [String: Timetable] = [:]) {
@@ -118,5 +117,5 @@ package struct BandwidthLimits: Sendable, Equatable {
     }
 }
 
-/// Applies a rate (nil = no limit, 0 = nothing is sent) to a destination, or with nil to all together. Must not block.
+/// Sets a rate (nil for no limit, 0 to send nothing) for a destination, or with nil for all together. Must not block.
 package typealias BandwidthValve = @Sendable (_ rate: Int64?, _ destination: String?) -> Void

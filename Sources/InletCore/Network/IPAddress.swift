@@ -1,9 +1,9 @@
-/// An address of the internet protocol, as bytes: to compare and to judge, not to connect to.
+/// An internet address as bytes, for comparisons; not for connecting.
 package struct IPAddress: Sendable, Hashable {
-    /// Four, or sixteen; an IPv4 address that is written as IPv6 (`::ffff:1.2.3.4`) counts as what it is.
+    /// 4 or 16 bytes; an IPv4 address in IPv6 form (`::ffff:1.2.3.4`) counts as IPv4.
     package let bytes: [UInt8]
 
-    /// nil for anything but an address: `127.0.0.1`, `::1`, `fe80::1%eth0`; without brackets.
+    /// nil unless it is an address: `127.0.0.1`, `::1`, `fe80::1%eth0`; without brackets.
     package init?(_ text: String) {
         let text = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false).first ?? ""
         guard let found = text.contains(":") ? Self.six(text) : Self.four(text) else { return nil }
@@ -16,13 +16,14 @@ package struct IPAddress: Sendable, Hashable {
         bytes.count == 4 ? bytes[0] == 127 : bytes.dropLast().allSatisfy { $0 == 0 } && bytes.last == 1
     }
 
-    /// Whether it stands for every address of this machine.
+    /// Whether it means all addresses of this machine.
     package var isUnspecified: Bool { bytes.allSatisfy { $0 == 0 } }
 
-    /// What one person is given: an IPv4 address, or the /64 of an IPv6 one, in which anybody has as many addresses as he likes.
+    /// One customer's network: an IPv4 address, or the /64 of an IPv6 address, in which anyone has as many addresses as
+    /// they like.
     package var network: [UInt8] { bytes.count == 4 ? bytes : Array(bytes.prefix(8)) }
 
-    /// Whether the first `bits` bits are those of `network`.
+    /// Whether the first `bits` bits equal those of `network`.
     package func isInside(_ network: IPAddress, bits: Int) -> Bool {
         guard bytes.count == network.bytes.count else { return false }
         for (index, (own, other)) in zip(bytes, network.bytes).enumerated() {
@@ -37,7 +38,7 @@ package struct IPAddress: Sendable, Hashable {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 4 else { return nil }
         let numbers = parts.compactMap { part -> UInt8? in
-            // A leading zero is octal to some readers.
+            // Some parsers read a leading zero as octal.
             guard part.utf8.allSatisfy({ (0x30...0x39).contains($0) }), part.count == 1 || part.first != "0" else {
                 return nil
             }
@@ -56,7 +57,7 @@ package struct IPAddress: Sendable, Hashable {
         return front + [UInt8](repeating: 0, count: 16 - front.count - back.count) + back
     }
 
-    /// `fe80:0:1`, with an IPv4 address as its end where there is one; empty for nothing.
+    /// `fe80:0:1`, possibly ending with an IPv4 address; empty for an empty text.
     private static func groups(_ text: Substring) -> [UInt8]? {
         if text.isEmpty { return [] }
         var bytes: [UInt8] = []

@@ -1,17 +1,17 @@
-/// `proxy:` of the configuration, or of one destination.
+/// `proxy:` of the configuration or a destination.
 package struct ProxySettings: Sendable, Hashable {
-    /// A value that cannot be used.
+    /// An invalid value.
     package struct Fault: Error, Sendable, Equatable {
         package var key: String
         /// Continues "`key` …"; quotes no secret.
         package var message: String
     }
 
-    /// nil is `off`: everything is reached directly, whatever the environment says.
+    /// nil for `off`: connect directly, whatever the environment says.
     package var server: ProxyServer?
     package var exceptions: ProxyExceptions
 
-    /// - Parameter section: read from what was filled in.
+    /// - Parameter section: values with `${…}` filled in.
     package init(_ section: Section<ProxyKeys>) throws(Fault) {
         let exceptions = section.noProxy ?? []
         for text in exceptions {
@@ -19,7 +19,7 @@ package struct ProxySettings: Sendable, Hashable {
             throw Fault(
                 key: "no_proxy",
                 message:
-                    "has '\(DisplayText.escape(entry))', which is no host, host:port, address or network like 10.0.0.0/8"
+                    "has '\(DisplayText.escape(entry))'; write a host, host:port, an address, or a network such as 10.0.0.0/8"
             )
         }
         self.exceptions = ProxyExceptions(exceptions)
@@ -27,7 +27,7 @@ package struct ProxySettings: Sendable, Hashable {
         let (user, password) = (section.user, section.password)
         if text == "off" {
             if let key = user != nil ? "user" : password != nil ? "password" : nil {
-                throw Fault(key: key, message: "belongs to no proxy: 'url' is off")
+                throw Fault(key: key, message: "has no effect: 'url' is off")
             }
             return
         }
@@ -41,11 +41,11 @@ package struct ProxySettings: Sendable, Hashable {
 
     private mutating func logIn(_ user: String?, _ password: Secret?) throws(Fault) {
         guard let user else {
-            if password != nil { throw Fault(key: "password", message: "needs a 'user' beside it") }
+            if password != nil { throw Fault(key: "password", message: "needs a 'user'") }
             return
         }
         guard server?.user == nil else {
-            throw Fault(key: "user", message: "stands in 'url' too; name it once")
+            throw Fault(key: "user", message: "is in 'url' too; give it only once")
         }
         guard !user.isEmpty, !user.contains(":"), !user.unicodeScalars.contains(where: { $0.value < 0x20 }) else {
             throw Fault(key: "user", message: "must be a name without ':' (RFC 7617, section 2)")
@@ -55,15 +55,15 @@ package struct ProxySettings: Sendable, Hashable {
     }
 }
 
-/// A server that connections go through.
+/// A proxy server.
 package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
     package enum Scheme: String, Sendable, CaseIterable {
         case http
-        /// The way to the proxy itself is encrypted.
+        /// The connection to the proxy itself is encrypted.
         case https
-        /// Names are looked up by us.
+        /// We look up host names.
         case socks5
-        /// Names are looked up by the proxy.
+        /// The proxy looks up host names.
         case socks5h
     }
 
@@ -74,11 +74,11 @@ package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
     package var user: String?
     package var password: Secret?
 
-    /// Reads `http://user:password@host:port`; without a scheme it is http. The message of an error continues "`url` …", with
-    /// what to write instead; it quotes nothing that could be a password.
+    /// Reads `http://user:password@host:port`; http is the default scheme. An error's message continues "`url` …" with
+    /// the correct form, and quotes nothing that could be a password.
     ///
-    /// - Parameter usualPort: whether a port that is missing is the one that curl takes (1080; 443 for https). People
-    ///   expect 80, 3128 or 8080 just as well, so that a configuration has to say it.
+    /// - Parameter usualPort: whether a missing port defaults to curl's (1080; 443 for https). People may just as well
+    ///   expect 80, 3128 or 8080, so a configuration must name the port.
     package init(_ text: String, usualPort: Bool) throws(PatternError) {
         let marks = text.firstRange(of: "://")
         scheme = try Self.scheme(marks.map { text[..<$0.lowerBound] } ?? "http")
@@ -101,27 +101,27 @@ package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// `http://proxy.example:3128`: without the login.
+    /// `http://proxy.example:3128`, without the login.
     package var description: String { "\(scheme.rawValue)://\(host.contains(":") ? "[\(host)]" : host):\(port)" }
 
     private static func scheme(_ text: Substring) throws(PatternError) -> Scheme {
         if let scheme = Scheme(rawValue: text.lowercased()) { return scheme }
         throw PatternError(
-            message: "has a scheme other than \(Scheme.allCases.map(\.rawValue).joined(separator: ", "))")
+            message: "has an unknown scheme; use one of \(Scheme.allCases.map(\.rawValue).joined(separator: ", "))")
     }
 
     private static func login(_ text: Substring) throws(PatternError) -> (String, Secret?) {
         let halves = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard let user = decoded(halves.first ?? ""), !user.isEmpty,
             let password = halves.count == 2 ? decoded(halves[1]) : ""
-        else { throw PatternError(message: "holds a user or password that is not percent-encoded (RFC 3986)") }
+        else { throw PatternError(message: "contains a user or password that is not percent-encoded (RFC 3986)") }
         guard !user.contains(":") else {
-            throw PatternError(message: "holds a user with ':' in it (RFC 7617, section 2)")
+            throw PatternError(message: "contains a user with ':' (RFC 7617, section 2)")
         }
         return (user, halves.count == 2 ? Secret(password) : nil)
     }
 
-    /// Host and port; the host of `[::1]:8080` without brackets.
+    /// Host and port; for `[::1]:8080` the host without brackets.
     private static func parts(_ text: Substring) -> (String, Substring?) {
         if text.hasPrefix("["), let end = text.firstIndex(of: "]") {
             let rest = text[text.index(after: end)...]
@@ -138,7 +138,7 @@ package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// nil for a broken `%`, and for what would end the header that carries it.
+    /// nil for an invalid `%`, and for characters that would end the header.
     private static func decoded(_ text: Substring) -> String? {
         var bytes: [UInt8] = []
         var rest = Array(text.utf8)[...]
@@ -158,32 +158,32 @@ package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// How a request gets to its host, and why.
+/// How a request reaches its host, and why.
 package enum ProxyChoice: Sendable, Hashable {
     case direct(why: String)
     case by(ProxyServer, why: String)
-    /// A proxy is asked for that cannot be used: going around it would be against somebody's will. With the remedy.
+    /// The configured proxy cannot be used, and bypassing it would violate somebody's intent. With the remedy.
     case unusable(String)
 
     package var server: ProxyServer? { if case .by(let server, _) = self { server } else { nil } }
 }
 
-/// Which requests go through which proxy: decided here, and not by what libcurl finds in the environment.
+/// Chooses the proxy for each request: decided here, not by libcurl from the environment.
 package struct ProxyRules: Sendable, Hashable {
     private var plain = ProxyChoice.direct(why: "no proxy is set")
     private var secure = ProxyChoice.direct(why: "no proxy is set")
     private var exceptions = ProxyExceptions.none
-    /// What the exceptions are called where they were found.
+    /// The name of the exceptions' source.
     private var list = "no_proxy"
     private var takesLoopback = false
 
     /// No proxy, whatever the environment says.
     package static let none = ProxyRules()
 
-    /// The way to a host.
+    /// How to reach a host.
     ///
     /// - Parameters:
-    ///   - scheme: of the request: `http` or `https`.
+    ///   - scheme: the request's scheme, `http` or `https`.
     ///   - host: lower case; an IPv6 address without brackets.
     package func choice(scheme: String, host: String, port: UInt16) -> ProxyChoice {
         let way = scheme == "https" ? secure : plain
@@ -196,7 +196,7 @@ package struct ProxyRules: Sendable, Hashable {
     private static func isLoopback(_ host: String) -> Bool {
         let bare = host.hasSuffix(".") ? String(host.dropLast()) : host
         if bare == "localhost" || bare.hasSuffix(".localhost") { return true }
-        // Whoever connects to the unspecified address gets to this machine too.
+        // Connecting to the unspecified address reaches this machine too.
         return IPAddress(bare).map { $0.isLoopback || $0.isUnspecified } ?? false
     }
 }
@@ -204,8 +204,8 @@ package struct ProxyRules: Sendable, Hashable {
 extension ProxyRules {
     /// By the configuration.
     ///
-    /// - Parameter isOwn: whether a destination says it of itself: then it is asked for this machine's own addresses too,
-    ///   which no other proxy would find.
+    /// - Parameter isOwn: whether a destination has its own `proxy`. It is then used for this machine's own addresses
+    ///   too, which no other proxy would find.
     package init(_ settings: ProxySettings, isOwn: Bool) {
         let place = isOwn ? "'proxy' of the destination" : "'proxy' of the configuration"
         let way: ProxyChoice =
@@ -213,8 +213,8 @@ extension ProxyRules {
         self.init(plain: way, secure: way, exceptions: settings.exceptions, takesLoopback: isOwn)
     }
 
-    /// By the usual variables, as curl takes them: the small names first, an empty one as if it were not set, and HTTP_PROXY
-    /// not at all, because a web server sets it for programs that it starts from a header of any client (httpoxy).
+    /// By the usual variables, as curl reads them: lower case first, and empty counts as unset. Never HTTP_PROXY,
+    /// because a web server sets it from any client's header (httpoxy).
     package init(environment variable: (String) -> String?) {
         func first(_ names: [String]) -> (name: String, text: String)? {
             for name in names { if let text = variable(name), !text.isEmpty { return (name, text) } }
@@ -237,10 +237,11 @@ extension ProxyRules {
     }
 }
 
-/// What `no_proxy` lists: hosts that are reached directly.
+/// The entries of `no_proxy`: hosts to reach directly.
 ///
-/// As curl reads it: `example.com` is that host and all below it, a leading dot changes nothing, `10.0.0.0/8` is a network,
-/// `*` is everything. Besides, `host:port` is one port of a host, and `*.example.com` is the same as `example.com`.
+/// As in curl: `example.com` is that host with its subdomains, a leading dot changes nothing, `10.0.0.0/8` is a
+/// network, `*` is everything. In addition, `host:port` is one port of a host, and `*.example.com` equals
+/// `example.com`.
 package struct ProxyExceptions: Sendable, Hashable {
     private enum Rule: Sendable, Hashable {
         case all
@@ -259,16 +260,16 @@ package struct ProxyExceptions: Sendable, Hashable {
 
     package static let none = ProxyExceptions([])
 
-    /// Each of `texts` may hold several, separated by commas or spaces. What cannot be meant is left out; `unreadable`
-    /// finds it.
+    /// Each of `texts` may contain several entries, separated by commas or spaces. Ignores invalid entries;
+    /// `unreadable` finds them.
     package init(_ texts: [String]) { entries = texts.flatMap(Self.words).compactMap(Self.entry) }
 
     package var isEmpty: Bool { entries.isEmpty }
 
-    /// The first entry of `text` that can match nothing; nil when there is none.
+    /// The first entry of `text` that can never match; nil if there is none.
     package static func unreadable(in text: String) -> String? { words(text).first { entry($0) == nil } }
 
-    /// The entry, as it was written, by which this host is reached directly; nil when none says so.
+    /// The entry, as written, that makes this host direct; nil if there is none.
     ///
     /// - Parameter host: lower case; an IPv6 address without brackets.
     package func entry(for host: String, port: UInt16) -> String? {
@@ -311,7 +312,7 @@ package struct ProxyExceptions: Sendable, Hashable {
         return Entry(text: text, rule: .name(host.lowercased()), port: port)
     }
 
-    /// IPv6 may stand in brackets.
+    /// IPv6 addresses may be in brackets.
     private static func address(_ text: Substring) -> IPAddress? {
         let isBracketed = text.hasPrefix("[") && text.hasSuffix("]")
         return IPAddress(String(isBracketed ? text.dropFirst().dropLast() : text))

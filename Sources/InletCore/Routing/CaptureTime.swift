@@ -1,19 +1,18 @@
-/// When a picture was taken or a recording began, as the file itself says: a wall clock's reading and, where the file
-/// tells it, how far that clock was from UTC.
+/// When a picture was taken or a recording started, according to the file: a clock's reading and, if the file has it,
+/// the clock's offset from UTC.
 package struct CaptureTime: Hashable, Sendable {
     /// The clock's reading in milliseconds since its own 1970-01-01T00:00 (proleptic Gregorian calendar).
     package let wall: Int64
-    /// Seconds east of UTC; nil = the file does not say, and the reading counts as local time of whatever zone asks.
+    /// Seconds east of UTC; nil if the file has no offset, and the reading counts as local time in any zone.
     package let offset: Int64?
 
-    /// A moment that is known exactly.
+    /// An exactly known moment.
     package init(instant: WallTime) {
         wall = instant.milliseconds
         offset = 0
     }
 
-    /// A clock's reading; nil when no calendar has such a date or no clock shows such a time. The leap second 60 is read
-    /// as 59.
+    /// A clock's reading; nil for an impossible date or time. The leap second 60 counts as 59.
     ///
     /// - Parameter offset: seconds east of UTC, less than a day either way.
     package init?(
@@ -29,8 +28,8 @@ package struct CaptureTime: Hashable, Sendable {
         self.offset = offset
     }
 
-    /// Whether a camera can have written this: since 1990, and at most a day (which also covers every zone) after `now`.
-    /// Clocks that were never set say 1904, 1970 or 1980.
+    /// Whether a camera can have written this: since 1990, and at most a day (which covers every zone) after `now`.
+    /// Clocks that were never set show 1904, 1970 or 1980.
     package func isPlausible(at now: WallTime) -> Bool {
         let utc = wall - (offset ?? 0) * 1000
         return (Self.earliest...(now.milliseconds + 86_400_000)).contains(utc)
@@ -39,7 +38,7 @@ package struct CaptureTime: Hashable, Sendable {
     /// 1990-01-01T00:00:00Z.
     private static let earliest: Int64 = 631_152_000_000
 
-    /// `2026-11-21T07:08:09.000` with `Z` or an offset behind it where one is known.
+    /// `2026-11-21T07:08:09.000`, with `Z` or an offset if it is known.
     package var display: String {
         let reading = WallTime(milliseconds: wall).rfc3339
         guard let offset, offset != 0 else { return offset == nil ? String(reading.dropLast()) : reading }
@@ -47,38 +46,38 @@ package struct CaptureTime: Hashable, Sendable {
     }
 }
 
-/// The answer to `FileProperty.captured`.
+/// The result of reading `FileProperty.captured`.
 package enum Captured: Hashable, Sendable {
     /// `origin` names the field of the file, for people: `EXIF DateTimeOriginal`.
     case at(CaptureTime, origin: String)
-    /// The file was read and has no date that can be believed: its mtime stands in.
+    /// The file has no plausible date: its mtime is used.
     case unknown
 }
 
 extension LocalTime {
-    /// `time` on the wall clock of `zone`; a reading without an offset is taken as that zone's own, and so shows unchanged.
+    /// `time` in the local time of `zone`; a reading without an offset counts as local, and stays unchanged.
     static func local(_ time: CaptureTime, zone: String?) -> LocalTime {
         if let offset = time.offset {
             return local(WallTime(milliseconds: time.wall - offset * 1000), zone: zone)
         }
-        // The offset at the reading itself, then at the moment this gives: right on either side of a change of clocks,
-        // and for the hour that a change skips or repeats one of its two.
+        // Takes the offset at the reading itself, then at the resulting moment. This is right before and after a change
+        // of clocks. For a skipped or repeated hour it gives one of the two.
         let first = local(WallTime(milliseconds: time.wall), zone: zone).offset
         let offset = local(WallTime(milliseconds: time.wall - first * 1000), zone: zone).offset
         return LocalTime(wall: time.wall, offset: offset)
     }
 }
 
-/// A moment taken apart on the wall clock of one zone, in the proleptic Gregorian calendar.
+/// A moment in the local time of a zone, in the proleptic Gregorian calendar.
 struct LocalTime: Equatable {
     var date: CalendarDate
     /// 1 is Monday.
     var weekday: Int
     /// 1 is the first of January.
     var dayOfYear: Int
-    /// ISO 8601: weeks begin on Monday, the first of a year holds its first Thursday.
+    /// ISO 8601: weeks start on Monday, and the first week of a year contains its first Thursday.
     var week: Int
-    /// The year that `week` belongs to.
+    /// The year of `week`.
     var weekYear: Int64
     var millisecondOfDay: Int64
     /// Seconds east of UTC.
@@ -86,7 +85,7 @@ struct LocalTime: Equatable {
 
     init(_ time: WallTime, offset: Int64) { self.init(wall: time.milliseconds + offset * 1000, offset: offset) }
 
-    /// What a clock shows: milliseconds since its own 1970-01-01T00:00.
+    /// A clock's reading: milliseconds since its own 1970-01-01T00:00.
     init(wall: Int64, offset: Int64) {
         let dayLength: Int64 = 86_400_000
         millisecondOfDay = (wall % dayLength + dayLength) % dayLength

@@ -1,33 +1,34 @@
 package import SystemPackage
 
-/// A companion that is there with its file.
+/// A companion that exists, with its file.
 package typealias FoundCompanion = (companion: Companion, arrival: FoundFile)
 
-/// What a new file is among those that it belongs together with.
+/// The role of a new file among the files that belong together.
 package enum CompanionStatus: Sendable {
     case alone
-    /// A file with the companions that are there; `isWhole` when none of those that its route names is missing. Otherwise it
-    /// goes without them once it has been quiet for so long.
+    /// A main file with its existing companions; `isWhole` if its route misses none. Otherwise it goes without the
+    /// missing ones after it was quiet for this long.
     case main([FoundCompanion], isWhole: Bool, quiet: Duration)
-    /// A file whose marker says that it is complete.
+    /// A file whose marker shows that it is complete.
     case marked([FoundCompanion])
-    /// A file whose marker is not there yet, or has spoken for what was there before.
+    /// A file without its marker yet, or whose marker was for an earlier file.
     case unmarked(marker: FilePath)
-    /// What it belongs together with is just being made or disposed of: to be looked at again. A file must not go without its
-    /// marker, or nobody would take that.
+    /// A related file is being written or disposed of: look again. A file must not go without its marker, because
+    /// nothing would take the marker then.
     case unsettled
-    /// A companion whose file is there, but not in the journal yet.
+    /// A companion whose file exists, but is not in the journal yet.
     case waiting(main: FilePath, wait: Duration)
-    /// A companion whose file waits for its marker: found again with it.
+    /// A companion whose file waits for its marker, and finds the companion then.
     case dormant
-    /// A companion whose file is in the journal. `quiet` when that is not on the disk: another of its name may come.
+    /// A companion whose file is in the journal. `quiet` is set if that file is not on the disk: another of its name
+    /// may come.
     case late(Companion, main: Int64, quiet: Duration?)
-    /// Metadata of a file that was rejected for what stood in its place before.
+    /// Metadata of a file that was rejected because of its earlier metadata.
     case corrected(main: FilePath, job: Int64)
     /// A companion without a file.
     case orphan(quiet: Duration)
 
-    /// Whether nothing is done with it until a marker is there.
+    /// Whether nothing happens to it until a marker exists.
     package var isAwaited: Bool {
         switch self {
         case .unmarked, .dormant: true
@@ -36,8 +37,8 @@ package enum CompanionStatus: Sendable {
     }
 }
 
-/// What is known of the files around new ones, by their paths below the root. A path that is not named here is one where nothing
-/// is, and of which the journal knows nothing.
+/// The known facts about files around new ones, by path below the root. For other paths, no file exists, and the
+/// journal has no row.
 package struct CompanionContext: Sendable {
     /// The newest row of a path.
     package struct Row: Sendable {
@@ -54,12 +55,12 @@ package struct CompanionContext: Sendable {
     }
 
     package struct File: Sendable {
-        /// As the rule of the root takes it; nil where it takes none.
+        /// The identity, if the root's rule takes the file; nil otherwise.
         package var identity: FileIdentity?
         package var row: Row?
-        /// Whether the journal knows the file that is there, or knew it before it was touched.
+        /// Whether the journal knows the existing file, or knew it before it was touched.
         package var isKnown = false
-        /// Whether somebody may still write to it; nobody asks before `CompanionRule.probed` names it.
+        /// Whether a program may still write to it; checked only for files that `CompanionRule.probed` names.
         package var isBusy = false
 
         package init(_ identity: FileIdentity? = nil) { self.identity = identity }
@@ -75,27 +76,27 @@ package struct CompanionContext: Sendable {
     }
 }
 
-/// Decides what a new file is among those that it belongs together with: what is there, what the journal knows of it, and how
-/// long each waits for the other. It looks at nothing by itself.
+/// Decides the role of a new file among the files that belong together: which ones exist, what the journal knows of
+/// them, and how long they wait for each other. Does no I/O.
 package struct CompanionRule: Sendable {
     let routes: RouteTable
-    /// The root's.
+    /// The settle time of the root.
     let settle: Duration
-    /// With `existing: skip`: files not touched since then are not taken.
+    /// With `existing: skip`: ignores files that were not touched since then.
     let skipBefore: WallTime?
 
-    /// Companions look again at least so seldom.
+    /// The shortest pause before companions look again.
     private static let shortestWait = Duration.seconds(1)
 
     package init(routes: RouteTable, settle: Duration, skipBefore: WallTime?) {
         (self.routes, self.settle, self.skipBefore) = (routes, settle, skipBefore)
     }
 
-    // MARK: - What must be known
+    // MARK: - Required facts
 
-    /// The paths of which something must be known to say what `arrival` is: nearly always none.
+    /// The paths whose facts decide the role of `arrival`: nearly always none.
     ///
-    /// - Returns: those to look at, and those to ask the journal about.
+    /// - Returns: paths to look at, and paths to look up in the journal.
     package func around(_ arrival: FoundFile) -> (disk: [FilePath], journal: [FilePath]) {
         var (disk, journal): ([FilePath], [FilePath]) = ([], [])
         for belonging in routes.belongings(of: arrival.path) {
@@ -115,7 +116,7 @@ package struct CompanionRule: Sendable {
         return (disk, journal)
     }
 
-    /// The files that are to be probed for writers before `status` can be believed: those that are complete if nobody writes to
+    /// The files to probe for writers before `status` is valid: files that are complete unless a program writes to
     /// them.
     package func probed(for arrival: FoundFile, _ facts: CompanionContext, at now: WallTime) -> [FoundFile] {
         switch status(of: arrival, facts, at: now) {
@@ -125,7 +126,7 @@ package struct CompanionRule: Sendable {
         }
     }
 
-    // MARK: - What it is
+    // MARK: - Roles
 
     /// - Parameter arrival: a file that is new to the journal.
     package func status(of arrival: FoundFile, _ facts: CompanionContext, at now: WallTime) -> CompanionStatus {
@@ -140,19 +141,19 @@ package struct CompanionRule: Sendable {
         return status
     }
 
-    /// The route that takes the file, if it has companions.
+    /// The route that takes the file, if the route has companions.
     private func ownRoute(_ arrival: FoundFile) -> Route? {
         routes.route(for: arrival.path, size: arrival.identity.size).flatMap { $0.hasCompanions ? $0 : nil }
     }
 
-    /// How long a companion at `path` waits for its file: that only has to be there then.
+    /// How long a companion at `path` waits for its file to appear.
     private func quiet(_ path: FilePath, _ route: Route) -> Duration {
         max(routes.settle(for: path) ?? settle, route.sidecars.wait)
     }
 
     // MARK: - As a companion
 
-    /// nil when none of the files that it may belong to is, or was, there.
+    /// nil if none of its possible main files exists or existed.
     private func status(
         _ belongings: [CompanionMatch], of arrival: FoundFile, _ facts: CompanionContext, at now: WallTime
     ) -> CompanionStatus? {
@@ -169,7 +170,7 @@ package struct CompanionRule: Sendable {
                 guard row.code == .badSidecar, isFirstMetadata(belonging, facts) else {
                     return .late(belonging.companion, main: row.id, quiet: nil)
                 }
-                // The file looks at it once, and has been quiet for long.
+                // The file reads it only once, after a long quiet time.
                 let isReady =
                     row.isFinished && isComplete(arrival, facts[arrival.path].isBusy, belonging.route, at: now)
                 return isReady ? .corrected(main: belonging.main, job: row.id) : .unsettled
@@ -180,7 +181,7 @@ package struct CompanionRule: Sendable {
         return gone
     }
 
-    /// Whether the file that a companion may belong to is there, and its route takes it.
+    /// Whether the possible main file exists, and its route takes it.
     private func isTaken(_ main: CompanionContext.File, _ belonging: CompanionMatch) -> Bool {
         guard let identity = main.identity,
             routes.route(for: belonging.main, size: identity.size)?.name == belonging.route.name
@@ -188,7 +189,7 @@ package struct CompanionRule: Sendable {
         return skipBefore.map { WallTime(nanoseconds: max(identity.modified, identity.changed)) >= $0 } ?? true
     }
 
-    /// Whether it is the metadata that its file would read: of `.yaml` and `.yml` the first counts.
+    /// Whether this is the metadata that its file would read: the first of `.yaml` and `.yml`.
     private func isFirstMetadata(_ belonging: CompanionMatch, _ facts: CompanionContext) -> Bool {
         for candidate in belonging.route.companions(of: belonging.main) where candidate.kind == .metadata {
             if candidate.path == belonging.companion.path { return true }
@@ -204,8 +205,8 @@ package struct CompanionRule: Sendable {
         return false
     }
 
-    /// Whether a marker has spoken for its file before. One that was kept, or not disposed of yet, says nothing of what the file
-    /// is now, whatever became of what it was; unless the journal was told to forget that.
+    /// Whether a marker already completed its file. A marker that was kept, or not disposed of yet, says nothing about
+    /// a newer file, unless the journal was asked to forget the earlier one.
     private func isSpent(_ path: FilePath, of main: FilePath, _ facts: CompanionContext) -> Bool {
         let marker = facts[path]
         guard facts[main].row != nil, let row = marker.row else { return false }
@@ -222,7 +223,7 @@ package struct CompanionRule: Sendable {
         if route.sidecars.metadata { missing.insert(Self.metadata) }
         var isWhole = true
         for candidate in route.companions(of: arrival.path) {
-            // Of `.yaml` and `.yml` the first counts.
+            // Of `.yaml` and `.yml`, the first counts.
             if candidate.kind == .metadata, !missing.contains(Self.metadata) { continue }
             let file = facts[candidate.path]
             guard let identity = file.identity else {
@@ -244,15 +245,16 @@ package struct CompanionRule: Sendable {
             }
         }
         if route.wantsMarker { return .marked(found) }
-        // What comes within `wait` after the file needs its own quiet time to be seen as complete.
+        // A companion that comes within `wait` after the file needs its own quiet time to count as complete.
         let quiet = (route.settle ?? settle) + route.sidecars.wait
         return .main(found, isWhole: isWhole && missing.isEmpty, quiet: quiet)
     }
 
-    /// No ending has a slash.
+    /// No ending contains a slash.
     private static let metadata = "/"
 
-    /// A companion is judged by its own times; one from the future, by its writers only. A marker says that all is there.
+    /// Judges a companion by its own times, or only by its writers if they are in the future. A marker shows that all
+    /// is there.
     private func isComplete(_ companion: FoundFile, _ isBusy: Bool, _ route: Route, at now: WallTime) -> Bool {
         let identity = companion.identity
         let age = now - WallTime(nanoseconds: max(identity.modified, identity.changed))
@@ -261,7 +263,7 @@ package struct CompanionRule: Sendable {
     }
 }
 
-/// A file that travels with another one, its main file.
+/// A file that belongs to another one, its main file.
 package struct Companion: Sendable, Hashable {
     package enum Kind: String, Sendable, CaseIterable {
         /// `clip.mp4.yaml`: fields for the destination.
@@ -270,16 +272,17 @@ package struct Companion: Sendable, Hashable {
         case fullName = "full_name"
         /// `clip.xmp`
         case sameStem = "same_stem"
-        /// `clip.mp4.done`: says that the file is complete, and is never delivered.
+        /// `clip.mp4.done`: shows that the file is complete; never delivered.
         case marker
-        /// Made of its main file by a program (`derive:`); it lies elsewhere, and its ending is the rule's suffix.
+        /// Made from its main file by a program (`derive:`). It is stored elsewhere, and its ending is the rule's
+        /// suffix.
         case derived
     }
 
     /// Below the root.
     package var path: FilePath
     package var kind: Kind
-    /// What follows the last dot that is not the main file's, as it is written.
+    /// The text after the last dot that does not belong to the main file, as written.
     package var ending: String
 
     package init(path: FilePath, kind: Kind, ending: String) {
@@ -288,8 +291,8 @@ package struct Companion: Sendable, Hashable {
         self.ending = ending
     }
 
-    /// The companion's key beside that of the file at `main`: `a/clip.mp4` gives `a/clip.mp4.xmp`, and `a/clip.xmp` for
-    /// a companion of the same stem. A key that does not end as its file keeps what follows its last dot.
+    /// The companion's key beside its file's: `a/clip.mp4` gives `a/clip.mp4.xmp`, and `a/clip.xmp` for a companion
+    /// with the same stem. A key without the file's extension keeps its own.
     package func key(beside key: String, of main: FilePath) -> String {
         let tail = (kind == .derived ? "" : ".") + KeySanitizer.key(ending)
         var head = key[...]
@@ -302,12 +305,12 @@ package struct Companion: Sendable, Hashable {
     }
 }
 
-/// To which file a companion would belong by its name alone.
+/// The file to which a companion would belong by its name alone.
 package struct CompanionMatch: Sendable {
     /// Below the root.
     package var main: FilePath
     package var companion: Companion
-    /// The route that takes the main file, as far as its path tells.
+    /// The route that takes the main file, as far as its path shows.
     package var route: Route
 }
 
@@ -318,8 +321,8 @@ extension Route {
     /// Whether each file waits for a marker of its own.
     package var wantsMarker: Bool { unit == .file && completion == .marker }
 
-    /// Where companions of the file at `main` may be, the likelier first. `.yaml` and `.yml` are alternatives, and so are
-    /// the places of one ending.
+    /// Possible paths of companions of the file at `main`, likelier ones first. `.yaml` and `.yml` are alternatives,
+    /// and so are the paths of one ending.
     package func companions(of main: FilePath) -> [Companion] {
         let name = FileName(main)
         let folder = main.removingLastComponent()
@@ -344,21 +347,21 @@ extension Route {
         match.extensions.isEmpty ? validate.extensions ?? [] : match.extensions.sorted()
     }
 
-    /// Whether a file of this name is the main one of a companion with `ending`. An ending in both lists (a picture that
-    /// is a raw file's preview, or stands for itself) is a companion only of what cannot be one itself.
+    /// Whether a file of this name is the main file of a companion with `ending`. An ending in both lists (a picture
+    /// that is a raw file's preview, or stands alone) is a companion only of files that cannot be companions.
     private func isMain(_ name: FileName, beside ending: String) -> Bool {
         !mainExtensions.contains(ending) || !sidecars.extensions.contains { name.hasExtension($0) }
     }
 
     private static let metadataEndings = ["yaml", "yml"]
 
-    /// An ending as it may be written: in lower and in upper case.
+    /// An ending in lower and upper case.
     private static func cases(_ ending: String) -> [String] {
         let upper = ending.uppercased()
         return upper == ending ? [ending] : [ending, upper]
     }
 
-    /// `name` without `.ending`; nil when it does not end so.
+    /// `name` without `.ending`; nil if it does not end with it.
     private static func head(_ name: [UInt8], _ ending: String) -> ArraySlice<UInt8>? {
         let tail = Array(".\(ending)".utf8)
         guard name.count > tail.count, name.suffix(tail.count).elementsEqual(tail) else { return nil }
@@ -373,7 +376,7 @@ extension Route {
         return name.bytes.dropLast(ending.utf8.count + 1)
     }
 
-    /// The files to which `path` would belong: the full names first.
+    /// The possible main files of `path`, full names first.
     fileprivate func belongings(of path: FilePath) -> [CompanionMatch] {
         let folder = path.removingLastComponent()
         let bytes = FileName(path).bytes
@@ -405,7 +408,7 @@ extension Route {
 }
 
 extension RouteTable {
-    /// The files to which the one at `path` may belong, the likelier first; empty for nearly every file.
+    /// The possible main files of the file at `path`, likelier ones first; empty for nearly every file.
     package func belongings(of path: FilePath) -> [CompanionMatch] {
         guard hasCompanions else { return [] }
         return routes.filter(\.hasCompanions).flatMap { $0.belongings(of: path) }

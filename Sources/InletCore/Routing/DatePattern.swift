@@ -1,6 +1,6 @@
 /// A date format of Unicode TR35 (part 4, "Date Format Patterns") for the Gregorian calendar with English names.
 ///
-/// Weeks are ISO 8601's, whatever the locale. Text stands between single quotes; `''` is a quote.
+/// Weeks follow ISO 8601 in every locale. Text is in single quotes; `''` is a quote.
 struct DatePattern: Sendable, Hashable {
     enum Part: Sendable, Hashable {
         case literal(String)
@@ -9,7 +9,7 @@ struct DatePattern: Sendable, Hashable {
 
     private let parts: [Part]
 
-    /// Parses `text`; letters that are no field here are refused, and years that do not go with what they stand beside.
+    /// Parses `text`; rejects unknown letters, and years that do not match their neighbours.
     init(_ text: String) throws(PatternError) {
         var parts: [Part] = []
         let bytes = Array(text.utf8)
@@ -41,7 +41,7 @@ struct DatePattern: Sendable, Hashable {
         }.joined()
     }
 
-    /// Splits `FORMAT@ZONE` at the last `@` outside of quotes.
+    /// Splits `FORMAT@ZONE` at the last `@` outside quotes.
     static func splitZone(_ text: String) -> (format: String, zone: String?) {
         var isQuoted = false
         var at: String.Index?
@@ -83,16 +83,18 @@ struct DatePattern: Sendable, Hashable {
             let known = widest.keys.sorted().map { String(UnicodeScalar($0)) }.joined(separator: " ")
             throw PatternError(
                 offset: offset,
-                message: "'\(name)' is no date field here (known: \(known)); text stands between quotes: '\(name)'")
+                message: "'\(name)' is not a date field (known: \(known)); put text in quotes: '\(name)'")
         }
         if width > widest {
             throw PatternError(
-                offset: offset, message: "'\(String(UnicodeScalar(letter)))' may stand at most \(widest) times in a row"
+                offset: offset,
+                message: "'\(String(UnicodeScalar(letter)))' may appear at most \(widest) times in a row"
             )
         }
     }
 
-    /// `YYYY` is the year of the ISO week, which differs from the date's around New Year; mixing them misfiles silently.
+    /// `YYYY` is the year of the ISO week, which differs from the date's around New Year; mixing them misfiles
+    /// silently.
     private func checkYears(in bytes: [UInt8]) throws(PatternError) {
         let letters = Set(parts.compactMap { if case .field(let letter, _) = $0 { letter } else { nil } })
         let hasWeek = letters.contains(UInt8(ascii: "w"))
@@ -105,14 +107,14 @@ struct DatePattern: Sendable, Hashable {
         if letters.contains(UInt8(ascii: "y")), hasWeek, !hasDay, !letters.contains(UInt8(ascii: "Y")) {
             throw PatternError(
                 offset: bytes.firstIndex(of: UInt8(ascii: "y")) ?? 0,
-                message: "the week 'ww' goes with the year 'YYYY', which differs from 'yyyy' around New Year")
+                message: "use 'YYYY' with the week 'ww'; it differs from 'yyyy' around New Year")
         }
     }
 }
 
-// The fields, letter by letter as TR35 lists them.
+// The fields, in the order of TR35.
 extension DatePattern {
-    /// The letters known here and how often each may be repeated.
+    /// The supported letters, and how often each may be repeated.
     private static let widest: [UInt8: Int] = {
         let table: [(Unicode.Scalar, Int)] = [
             ("G", 5), ("y", 9), ("Y", 9), ("u", 9), ("Q", 4), ("M", 5), ("L", 5), ("w", 2), ("d", 2), ("D", 3),
@@ -186,7 +188,7 @@ extension DatePattern {
         }
     }
 
-    /// The number at widths 1 and 2, then the name: `Nov`, `November`, `N`, `No`.
+    /// The number for widths 1 and 2, then the name: `Nov`, `November`, `N`, `No`.
     private static func named(_ width: Int, _ number: Int64, _ name: String) -> String {
         switch width {
         case 1...2: pad(number, width)
@@ -197,7 +199,7 @@ extension DatePattern {
         }
     }
 
-    /// `Z` to `ZZZ` +0100, `ZZZZ` GMT+01:00, `ZZZZZ` +01:00; `X` and `x` by length, `X` writing `Z` for UTC.
+    /// `Z` to `ZZZ`: +0100, `ZZZZ`: GMT+01:00, `ZZZZZ`: +01:00; `X` and `x` by length, with `Z` for UTC in `X`.
     private static func offsetText(_ letter: Unicode.Scalar, _ width: Int, _ offset: Int64) -> String {
         let sign = offset < 0 ? "-" : "+"
         let hours = pad(abs(offset) / 3600, 2)

@@ -1,17 +1,17 @@
 package import SystemPackage
 
-/// One entry of a route's `derive:` — a small file that a program makes of the original, delivered beside it.
+/// An entry of a route's `derive:`: a small file that a program makes from the original, delivered beside it.
 package struct DeriveRule: Sendable, Equatable {
     /// Unique in its route.
     package var name: String
-    /// The program and its arguments; `{in}` stands for the original, `{out}` for the file to be made. No shell sees them.
+    /// The program and its arguments, run without a shell; `{in}` is the original, `{out}` the file to write.
     package var command: [String]
-    /// Lower case, without the dot: the files it is for; empty = all of the route.
+    /// Extensions of the originals in lower case, without the dot; empty for all files of the route.
     package var extensions: [String]
-    /// What the original's key is followed by: `.thumb.jpg`.
+    /// The suffix to append to the original's key: `.thumb.jpg`.
     package var suffix: String
     package var timeout = DeriveKeys.all.timeout.standard
-    /// Bytes that the program may write.
+    /// The most bytes that the program may write.
     package var maxSize = DeriveKeys.all.maxSize.standard
 
     package init(name: String, command: [String], extensions: [String] = [], suffix: String) {
@@ -24,7 +24,7 @@ package struct DeriveRule: Sendable, Equatable {
     package static let input = "{in}"
     package static let output = "{out}"
 
-    /// The program's arguments for these two files.
+    /// The arguments of the program for these two files.
     package func arguments(in source: String, out target: String) -> [String] {
         command.map { $0.replacing(Self.input, with: source).replacing(Self.output, with: target) }
     }
@@ -36,11 +36,11 @@ package struct DeriveRule: Sendable, Equatable {
 }
 
 extension DeriveRule {
-    /// `thumbnail:` — rules that need nothing else: at most 512 by 512, as JPEG.
+    /// `thumbnail:` — complete rules: a JPEG of at most 512 by 512 pixels.
     package enum Preset: String, Sendable, CaseIterable {
-        /// Pictures; `vips` of libvips-tools.
+        /// For pictures; `vips` of libvips-tools.
         case vips
-        /// A telling frame of a video.
+        /// A representative frame of a video.
         case ffmpeg
 
         package var rule: DeriveRule {
@@ -48,7 +48,7 @@ extension DeriveRule {
             case .vips:
                 DeriveRule(
                     name: "thumbnail",
-                    // What is transparent becomes white; EXIF, and the place in it, stay with the original.
+                    // Transparency becomes white; EXIF, with the location in it, stays with the original.
                     command: [
                         "vips", "thumbnail", input, output + "[Q=80,strip,background=255]", "512", "--height", "512",
                         "--size", "down", "--export-profile", "srgb",
@@ -56,8 +56,8 @@ extension DeriveRule {
                     extensions: ["jpg", "jpeg", "png", "webp", "tif", "tiff", "heic", "heif", "avif", "gif"],
                     suffix: ".thumb.jpg")
             case .ffmpeg:
-                // A playlist under a video's name would have other files read: only containers are opened. Frames are made
-                // small before they are compared: fifty of 8K would take gigabytes.
+                // Opens only containers: a playlist under a video's name would make it read other files. Shrinks
+                // frames before comparing them: fifty frames of 8K would take gigabytes.
                 DeriveRule(
                     name: "thumbnail",
                     command: [
@@ -74,19 +74,19 @@ extension DeriveRule {
         }
     }
 
-    /// Square pixels, at most 512 by 512 of them and never more than there are; of 50 frames the most telling one.
+    /// Square pixels, at most 512 by 512 and never enlarged; the most representative of 50 frames.
     private static let smallFrame =
         "scale=w='trunc(iw*sar)':h=ih,scale=w='min(512,iw)':h='min(512,ih)':force_original_aspect_ratio=decrease,"
         + "setsar=1,thumbnail=50"
 
-    /// The name of the folder, below the state directory's, for what is made of a root's files.
+    /// The name of the folder, below that of the state directory, for files made from a root's files.
     package static func folder(of root: FilePath) -> String { KeySanitizer.hash(root.bytes) }
 }
 
 extension RouteTable {
-    /// What is to be made of a file before it is admitted; nothing when it is refused, or nobody takes it.
+    /// The rules for a file before its admission; none if it is rejected, or no route takes it.
     ///
-    /// - Parameter facts: with `mediaType`, where a candidate asks for it.
+    /// - Parameter facts: with `mediaType` if a candidate needs it.
     package func derivations(of arrival: FoundFile, facts: FileProperties) -> [DeriveRule] {
         guard hasDerivations else { return [] }
         guard let route = route(for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType),

@@ -1,10 +1,10 @@
 package import SystemPackage
 
-/// A text that cannot be understood: a pattern, a template, an address.
+/// An invalid text: a pattern, a template, an address.
 package struct PatternError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// UTF-8 offset into the text where the trouble begins.
+    /// The UTF-8 offset of the error in the text.
     package var offset: Int
-    /// A sentence for a person; says what to write instead where that is known.
+    /// A sentence for people, with the correct form if it is known.
     package var message: String
 
     package init(offset: Int = 0, message: String) {
@@ -15,27 +15,27 @@ package struct PatternError: Error, Equatable, Sendable, CustomStringConvertible
     package var description: String { message }
 }
 
-/// A glob by the rules of gitignore(5), matched byte by byte and case-sensitively against a path below the root.
+/// A glob with the rules of gitignore(5), matched byte by byte and case-sensitively against a path below the root.
 ///
-/// A pattern without a slash (other than a trailing one) is a name at any depth; with one it starts at the root. `*` and `?`
-/// stay inside one name, `**` as a whole name spans folders, a trailing `/` means folders only, and whatever lies below
-/// a match matches too. `?` is one byte. Negation (`!`) is refused: lists of patterns here are "any of them".
-/// Matching takes time proportional to (pattern × path), whatever the stars.
+/// A pattern without a slash (except a trailing one) matches a name at any depth; with one it starts at the root. The
+/// wildcards `*` and `?` stay within a name, `**` as a whole name spans folders, a trailing `/` matches only folders.
+/// Everything below a match matches too. `?` is one byte. Negation (`!`) is an error, because lists of patterns here
+/// mean "any of them". Matching takes time proportional to (pattern × path), whatever the stars.
 package struct GlobPattern: Sendable, Hashable {
     package let text: String
-    /// What stands between two slashes.
+    /// The text between two slashes.
     private let segments: [[GlobToken]]
     private let directoriesOnly: Bool
 
-    /// Parses `text`; throws on what git would silently never match (an open `[`, a lone backslash, `..`).
+    /// Parses `text`; throws on forms that git would silently never match (an open `[`, a lone backslash, `..`).
     package init(_ text: String) throws(PatternError) {
         var parser = GlobParser(bytes: Array(text.utf8))
         (segments, directoriesOnly) = try parser.parse()
         self.text = text
     }
 
-    /// The names that every match begins with: `gigs` and `2026` of `gigs/2026/*/raw/**`. For a pattern without
-    /// wildcards, all of them.
+    /// The names that every match starts with: `gigs` and `2026` of `gigs/2026/*/raw/**`. All names of a pattern
+    /// without wildcards.
     package var fixedFolders: [[UInt8]] {
         var names: [[UInt8]] = []
         for tokens in segments.prefix(while: { $0.first != .anyDepth }) {
@@ -51,7 +51,7 @@ package struct GlobPattern: Sendable, Hashable {
         matches(path.bytes, isDirectory: isDirectory)
     }
 
-    /// The same for a path already at hand as bytes.
+    /// The same for a path as bytes.
     func matches(_ path: [UInt8], isDirectory: Bool) -> Bool {
         var active = reachable(from: 1)
         var rest = path[...]
@@ -67,7 +67,7 @@ package struct GlobPattern: Sendable, Hashable {
         return false
     }
 
-    /// One step of the automaton whose states are the positions between segments, as bits.
+    /// A step of the automaton whose states are the positions between segments, as bits.
     private func step(_ active: UInt64, over name: ArraySlice<UInt8>) -> UInt64 {
         var next: UInt64 = 0
         for (position, segment) in segments.enumerated() where active & (1 << UInt64(position)) != 0 {
@@ -80,7 +80,7 @@ package struct GlobPattern: Sendable, Hashable {
         return next
     }
 
-    /// `active`, and the positions reached by letting a `**` stand for nothing.
+    /// `active`, and the positions reachable by matching `**` with nothing.
     private func reachable(from active: UInt64) -> UInt64 {
         var result = active
         for (position, segment) in segments.enumerated() where result & (1 << UInt64(position)) != 0 {
@@ -90,13 +90,13 @@ package struct GlobPattern: Sendable, Hashable {
     }
 }
 
-/// One element of a name's pattern.
+/// An element of a name's pattern.
 enum GlobToken: Hashable, Sendable {
     case byte(UInt8)
     case anyByte
     case anyBytes
     case oneOf(Set<UInt8>)
-    /// `**`, alone in its segment, which is never the last: any number of folders, also none.
+    /// `**`, alone in its segment, which is never the last: any number of folders, including none.
     case anyDepth
 
     private func accepts(_ candidate: UInt8) -> Bool {
@@ -108,7 +108,7 @@ enum GlobToken: Hashable, Sendable {
         }
     }
 
-    /// Greedy match that ever only goes back to the last star, which is enough and keeps it at tokens × bytes.
+    /// A greedy match that backtracks only to the last star, which suffices and keeps the time at tokens × bytes.
     static func match(_ tokens: [GlobToken], _ name: ArraySlice<UInt8>) -> Bool {
         var token = 0
         var index = name.startIndex
@@ -132,16 +132,16 @@ enum GlobToken: Hashable, Sendable {
     }
 }
 
-/// Reads the text of a `GlobPattern`.
+/// Parses the text of a `GlobPattern`.
 struct GlobParser {
     private static let slash = UInt8(ascii: "/")
-    /// States of the matcher are bits of one word.
+    /// The matcher's states are the bits of one word.
     private static let mostSegments = 60
 
     fileprivate let bytes: [UInt8]
     fileprivate var index = 0
 
-    /// The segments, the first anchored to the root, and whether only folders match.
+    /// The segments, the first one anchored to the root, and whether only folders match.
     mutating func parse() throws(PatternError) -> ([[GlobToken]], directoriesOnly: Bool) {
         if bytes.first == UInt8(ascii: "!") {
             throw error(0, "'!' cannot negate a pattern here; for a name that begins with '!' write '\\!'")
@@ -155,7 +155,7 @@ struct GlobParser {
         var directoriesOnly = false
         while index < bytes.count {
             let segment = try parseSegment()
-            // `**/**` is `**`.
+            // `**/**` equals `**`.
             if segment != [.anyDepth] || segments.last != segment { segments.append(segment) }
             if index < bytes.count {
                 index += 1
@@ -182,9 +182,9 @@ struct GlobParser {
         while index < bytes.count, bytes[index] != Self.slash { try tokens.append(parseToken()) }
         let written = bytes[start..<index]
         if written.elementsEqual("**".utf8) { return [.anyDepth] }
-        if written.isEmpty { throw error(start, "two slashes in a row; one separates folders") }
+        if written.isEmpty { throw error(start, "write one slash between folders, not two") }
         if written.elementsEqual(".".utf8) || written.elementsEqual("..".utf8) {
-            throw error(start, "'.' and '..' match nothing: paths start at the watched folder; leave it out")
+            throw error(start, "leave out '.' and '..': paths start at the watched folder")
         }
         return tokens
     }
@@ -194,7 +194,7 @@ struct GlobParser {
         let byte = bytes[index]
         index += 1
         switch byte {
-        case 0: throw error(start, "a file name cannot hold a NUL")
+        case 0: throw error(start, "a file name cannot contain a NUL")
         case UInt8(ascii: "*"): return .anyBytes
         case UInt8(ascii: "?"): return .anyByte
         case UInt8(ascii: "["): return try .oneOf(parseClass(openedAt: start))
@@ -205,7 +205,8 @@ struct GlobParser {
 
     private mutating func parseEscaped(at start: Int) throws(PatternError) -> UInt8 {
         guard index < bytes.count, bytes[index] != Self.slash else {
-            throw error(start, "a backslash must be followed by the character it protects; for itself write '\\\\'")
+            throw error(
+                start, "a backslash must be followed by the character it protects; for a backslash write '\\\\'")
         }
         defer { index += 1 }
         return bytes[index]
@@ -246,14 +247,14 @@ struct GlobParser {
         var byte = bytes[index]
         index += 1
         if byte == UInt8(ascii: "\\") { byte = try parseEscaped(at: start) }
-        if byte == Self.slash { throw error(start, "'/' cannot stand in [ ]") }
+        if byte == Self.slash { throw error(start, "'/' is not allowed in [ ]") }
         if byte >= 0x80 {
-            throw error(start, "only ASCII can stand in [ ]: names are compared byte by byte; use '*'")
+            throw error(start, "only ASCII is allowed in [ ], because names are compared byte by byte; use '*'")
         }
         return byte
     }
 
-    /// `[:digit:]` and its kin, in ASCII.
+    /// `[:digit:]` and the like, in ASCII.
     private mutating func parseNamedClass() throws(PatternError) -> Set<UInt8>? {
         guard bytes[index...].starts(with: "[:".utf8) else { return nil }
         let rest = bytes[(index + 2)...]

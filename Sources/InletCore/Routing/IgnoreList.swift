@@ -1,17 +1,17 @@
 package import SystemPackage
 
-/// Names that are never a user's file: half-written downloads, editors' and systems' leavings, and our own folder.
+/// Names that are never a user's file: partial downloads, leftovers of editors and systems, and our own folder.
 ///
-/// The built-in list compares without regard to ASCII case (`THUMBS.DB`); the user's patterns are case-sensitive globs.
+/// The built-in list ignores ASCII case (`THUMBS.DB`); the user's patterns are case-sensitive globs.
 package struct IgnoreList: Sendable {
-    /// The built-in list for people and docs: names with at most one `*`. Temporary names of rsync
-    /// (`.name.ext.aB3xYz`) are known by their shape in addition.
+    /// The built-in list for people and documentation: names with at most one `*`. In addition, temporary names of
+    /// rsync (`.name.ext.aB3xYz`) are recognised by their form.
     package static let builtIn: [String] = [
-        // Transfers and downloads under way.
+        // Transfers and downloads in progress.
         "*.part", "*.partial", "*.filepart", "*.tmp", "*.temp", "*.crdownload", "*.download", "*.opdownload",
         "*.!qB", "*.!ut", "*.bc!", "*.aria2", ".pending-*", ".in.*.", ".pureftpd-upload.*", ".smbdelete*",
         ".syncthing.*.tmp", "~syncthing~*.tmp", ".goutputstream-*", ".rsync-partial", ".~tmp~",
-        // Editors and offices.
+        // Editors and office programs.
         "*~", ".~lock.*#", "~$*", ".#*", "*.swp", "*.swx",
         // macOS.
         ".DS_Store", "._*", ".Spotlight-V100", ".Trashes", ".fseventsd", ".TemporaryItems",
@@ -20,57 +20,57 @@ package struct IgnoreList: Sendable {
         // NAS and Linux.
         "@eaDir", "#recycle", "@Recycle", ".recycle", "#snapshot", ".snapshots", ".zfs", "lost+found", ".Trash-*",
         ".nfs*", ".fuse_hidden*",
-        // Other synchronisers, and ourselves.
+        // Other synchronisers, and Inlet.
         ".stfolder", ".stversions", ".sync", ".inlet", ".inlet.yaml", "*" + receiptSuffix,
     ]
 
-    /// What the name of a receipt beside its file ends with (`receipts: sidecar`).
+    /// The ending of a receipt's name beside its file (`receipts: sidecar`).
     package static let receiptSuffix = ".inlet-receipt.json"
 
-    /// In lower case: what a name is, or begins with where it ends with `tail`.
+    /// In lower case: the whole name, or its beginning if it ends with `tail`.
     private static let patterns = builtIn.map { text in
         let parts = text.lowercased().split(separator: "*", omittingEmptySubsequences: false).map { Array($0.utf8) }
         return (text: text, head: parts[0], tail: parts.count == 2 ? parts[1] : nil)
     }
     private let user: [GlobPattern]
 
-    /// The built-in list and `user`'s patterns.
+    /// The built-in list and the user's patterns.
     package init(user: [GlobPattern] = []) { self.user = user }
 
-    /// Whether the file or folder at `relativePath`, or a folder above it, is to be left alone.
+    /// Whether to ignore the file or folder at `relativePath`, or a folder above it.
     package func ignores(_ relativePath: FilePath, isDirectory: Bool) -> Bool {
         let bytes = relativePath.bytes
         return bytes.split(separator: UInt8(ascii: "/")).contains { Self.isBuiltIn(name: $0) }
             || user.contains { $0.matches(bytes, isDirectory: isDirectory) }
     }
 
-    /// The same when the folders above are known not to be ignored, as in a walk from the top: looks at the last name
-    /// and the user's patterns only.
+    /// The same if the folders above are known not to be ignored, as in a walk from the top: checks only the last name
+    /// and the user's patterns.
     package func ignoresName(_ relativePath: FilePath, isDirectory: Bool) -> Bool {
         let bytes = relativePath.bytes
         let start = bytes.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0
         return Self.isBuiltIn(name: bytes[start...]) || user.contains { $0.matches(bytes, isDirectory: isDirectory) }
     }
 
-    /// What of the path is ignored and why, in words; nil when nothing is.
+    /// The ignored part of the path and the reason, in words; nil if nothing is ignored.
     package func reason(_ relativePath: FilePath, isDirectory: Bool) -> String? {
         let bytes = relativePath.bytes
         for name in bytes.split(separator: UInt8(ascii: "/")) where Self.isBuiltIn(name: name) {
             let shown = DisplayText.escape(String(decoding: name, as: UTF8.self))
-            return "'\(shown)' is on the built-in list of names that are never a user's file: "
+            return "'\(shown)' is on the built-in ignore list: "
                 + (Self.pattern(of: Self.folded(name)) ?? "rsync's temporary names")
         }
         return user.first { $0.matches(bytes, isDirectory: isDirectory) }.map { pattern in
-            "it matches '\(DisplayText.escape(pattern.text))' of the folder's 'ignore'"
+            "it matches '\(DisplayText.escape(pattern.text))' in the folder's 'ignore'"
         }
     }
 
-    /// Whether one name, without folders, is on the built-in list.
+    /// Whether a name, without folders, is on the built-in list.
     package static func isBuiltIn(name: some Collection<UInt8>) -> Bool {
         pattern(of: folded(name)) != nil || isRsyncTemporary(Array(name))
     }
 
-    /// That of the built-in list which `name`, in lower case, has.
+    /// The built-in pattern that matches `name`, in lower case.
     private static func pattern(of name: [UInt8]) -> String? {
         patterns.first { _, head, tail in
             guard let tail else { return name == head }
@@ -83,8 +83,8 @@ package struct IgnoreList: Sendable {
         name.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
     }
 
-    /// `.NAME.XXXXXX` with six letters or digits as mkstemp makes them. To spare hidden files with a six-letter
-    /// extension (`.photos.sqlite`), a capital or a mix of letters and digits is asked for.
+    /// `.NAME.XXXXXX` with six letters or digits from mkstemp. Requires a capital, or both letters and digits, to spare
+    /// hidden files with a six-letter extension (`.photos.sqlite`).
     private static func isRsyncTemporary(_ name: [UInt8]) -> Bool {
         guard name.count > 8, name[0] == UInt8(ascii: "."), name[name.count - 7] == UInt8(ascii: ".") else {
             return false
@@ -97,10 +97,10 @@ package struct IgnoreList: Sendable {
     }
 }
 
-/// The path of watched folders that come and go, e.g. `/media/*/DCIM`: names with `*`, `?` or `[…]`, each for one folder.
-/// Hidden names are only meant where the pattern begins with a dot.
+/// The path of watched folders that come and go, e.g. `/media/*/DCIM`: names with `*`, `?` or `[…]`, each for one
+/// folder. Matches hidden names only if the pattern starts with a dot.
 package struct RootPattern: Sendable, Hashable {
-    /// One name of it.
+    /// A name within the pattern.
     package enum Part: Sendable, Hashable {
         case name(FilePath.Component)
         case pattern(GlobPattern)
@@ -116,15 +116,15 @@ package struct RootPattern: Sendable, Hashable {
         }
     }
 
-    /// The folders before the first name with a wildcard; they need not exist.
+    /// The folders before the first wildcard; they need not exist.
     package let parent: FilePath
     /// The names below `parent`.
     package let parts: [Part]
 
-    /// Whether `path` is meant as a pattern.
+    /// Whether `path` is a pattern.
     package static func isPattern(_ path: FilePath) -> Bool { path.components.contains(where: hasWildcard) }
 
-    /// - Throws: `PatternError` for what cannot be understood, with offsets into `path`'s text; `**` would have no end.
+    /// - Throws: `PatternError` for invalid patterns, with offsets into `path`'s text; `**` would be endless.
     package init(_ path: FilePath) throws(PatternError) {
         var parent = FilePath(root: path.root, [])
         var parts: [Part] = []
@@ -133,7 +133,8 @@ package struct RootPattern: Sendable, Hashable {
             let text = component.string
             if Self.hasWildcard(component) {
                 if text == "**" {
-                    throw PatternError(offset: offset, message: "'**' is not for watched folders; name each level: '*'")
+                    throw PatternError(
+                        offset: offset, message: "'**' is not allowed in a watched path; write '*' for each level")
                 }
                 do throws(PatternError) {
                     parts.append(.pattern(try GlobPattern("/" + text)))
@@ -150,7 +151,7 @@ package struct RootPattern: Sendable, Hashable {
         (self.parent, self.parts) = (parent, parts)
     }
 
-    /// The folder of the pattern that `path` is, or lies in; nil when there is none.
+    /// The folder of the pattern that contains `path`, or is it; nil if there is none.
     package func root(of path: FilePath) -> FilePath? {
         guard path.isWithin(parent) else { return nil }
         let below = Array(path.components.dropFirst(parent.components.count).prefix(parts.count))

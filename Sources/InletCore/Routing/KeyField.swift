@@ -1,24 +1,24 @@
 package import SystemPackage
 
-/// One `{field}` of a template.
+/// A `{field}` of a template.
 enum KeyField: Sendable, Hashable {
     case name
     case stem
     case `extension`
     case directory
-    /// Counted from 1, the first folder below the root.
+    /// Counts from 1, the first folder below the root.
     case folder(Int)
     case owner
     case category
     /// The file system's label, else its UUID.
     case volume
-    /// The first so many hexadecimal digits.
+    /// This many hexadecimal digits from the beginning.
     case sha256(Int)
     case epochMilliseconds
     case sequence
     case modified(DatePattern, zone: String?)
     case now(DatePattern, zone: String?)
-    /// When the picture was taken; the mtime where the file does not say.
+    /// When the picture was taken; the mtime if the file has no date.
     case captured(DatePattern, zone: String?)
 
     private static let known = [
@@ -31,7 +31,7 @@ enum KeyField: Sendable, Hashable {
         "volume": .volume,
     ]
 
-    /// Parses what stands between the braces; offsets in errors count from its beginning.
+    /// Parses the text between the braces; offsets in errors count from its beginning.
     init(_ text: String) throws(PatternError) {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let name = String(parts.first ?? "")
@@ -80,7 +80,7 @@ enum KeyField: Sendable, Hashable {
         guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = Int(digits), range.contains(number)
         else {
             let bounds = "\(range.lowerBound) to \(range.upperBound)"
-            throw PatternError(offset: offset, message: "a number from \(bounds) belongs here, as in '{\(example)}'")
+            throw PatternError(offset: offset, message: "write a number from \(bounds) here, as in '{\(example)}'")
         }
         return number
     }
@@ -106,7 +106,7 @@ enum KeyField: Sendable, Hashable {
 }
 
 extension KeyField {
-    /// The field's text, not yet cleaned; empty when there is none.
+    /// The field's text, not sanitized; empty if there is none.
     func value(_ fields: KeyFields) -> String {
         switch self {
         case .name: Self.name(FileName(fields.path), withExtension: true)
@@ -136,7 +136,7 @@ extension KeyField {
         return LocalTime.local(time, zone: zone ?? fields.zone)
     }
 
-    /// Labels such as ext4's may hold a slash, which is no folder.
+    /// A label, such as ext4's, may contain a slash that is not a folder.
     private static func oneName(_ label: String) -> String {
         String(String.UnicodeScalarView(label.unicodeScalars.map { $0 == "/" ? "_" : $0 }))
     }
@@ -145,8 +145,8 @@ extension KeyField {
         path.bytes.split(separator: UInt8(ascii: "/")).dropLast()
     }
 
-    /// A name with bytes that are not UTF-8 gets the hash of its raw bytes before the extension, so that two names that
-    /// differ only there keep different keys.
+    /// Adds the hash of the raw bytes before the extension to a name that is not UTF-8, so that two such names keep
+    /// different keys.
     private static func name(_ name: FileName, withExtension: Bool) -> String {
         let stem = KeySanitizer.text(of: name.stem)
         let ending = KeySanitizer.text(of: name.extension)
@@ -161,40 +161,40 @@ extension KeyField {
     }
 }
 
-/// Something a template needs that costs more than a `stat`.
+/// A fact that a template needs and that costs more than a `stat`.
 package enum FileProperty: Hashable, Sendable {
     /// A number from the journal's counter.
     case sequence
-    /// The file's own date: a few reads of its head, of a video's index too.
+    /// The file's own date: a few reads of its head, and of a video's index.
     case captured
-    /// One read of the file: for its key, to know its content again, or for the unit's manifest.
+    /// One read of the file: for its key, to recognise its content, or for the unit's manifest.
     case digest(Digest.Algorithm)
-    /// What the file is by its content: one read of its head.
+    /// The media type by content: one read of the file's head.
     case mediaType
 
     package static let sha256 = Self.digest(.sha256)
 
-    /// The checksum that it is; nil for what is no checksum.
+    /// The checksum's algorithm; nil for other facts.
     package var algorithm: Digest.Algorithm? { if case .digest(let algorithm) = self { algorithm } else { nil } }
 }
 
-/// What is known of one file when its key is made.
+/// The facts about a file when its key is rendered.
 package struct KeyFields: Sendable {
     /// Relative to the watched root.
     package var path: FilePath
-    /// mtime in nanoseconds since the epoch.
+    /// The mtime in nanoseconds since the epoch.
     package var modified: Int64
     package var owner: String?
     package var category: String
     package var sha256: Digest?
-    /// When the file was admitted: `epoch_ms` and `now`.
+    /// The time of admission, for `epoch_ms` and `now`.
     package var admitted: WallTime
     package var sequence: Int64?
     /// nil counts as `.unknown`.
     package var captured: Captured?
-    /// IANA name of the zone for dates without `@ZONE`; nil = the system's.
+    /// The IANA name of the zone for dates without `@ZONE`; nil for the system's.
     package var zone: String?
-    /// The label of the file system that it is on, or its UUID.
+    /// The label of its file system, or its UUID.
     package var volume: String?
 
     package init(

@@ -1,26 +1,26 @@
 import SystemPackage
 
-/// Makes text into keys that every store, URL and shell can bear.
+/// Turns text into keys that every store, URL and shell can handle.
 package enum KeySanitizer {
     /// The longest key of S3 and R2, in bytes of UTF-8.
     static let longestKey = 1024
-    /// What follows a dot and is longer than this is not an extension worth keeping when a key is cut.
+    /// The longest extension to keep when a key is cut; a longer one counts as part of the name.
     private static let longestExtension = 32
 
-    /// `text` as a key; empty when nothing of it can stay.
+    /// `text` as a key; empty if nothing remains.
     static func key(_ text: String) -> String {
         if isPlain(text) { return limited(text) }
         var scalars = String.UnicodeScalarView()
         for scalar in KeyTemplate.composed(text).unicodeScalars {
             scalars.append(isHarmless(scalar) ? scalar : "_")
         }
-        // Split by scalar: a slash with a combining mark is one Character, but stores see the slash.
+        // Splits by scalar: a slash with a combining mark is one Character, but stores see the slash.
         let names = scalars.split(separator: "/").map { String($0) }.filter { $0 != "." && $0 != ".." }
         return limited(names.joined(separator: "/"))
     }
 
-    /// Whether `text` is a key as it is, but for its length: printable ASCII, and no name that is empty, `.` or `..`. Nearly all
-    /// are, and what Unicode says of each letter need not be looked up.
+    /// Whether `text` is already a key, apart from its length: printable ASCII, and no name is empty, `.` or `..`.
+    /// Nearly all keys are, and need no look-up of Unicode properties.
     private static func isPlain(_ text: String) -> Bool {
         var (length, dots) = (0, 0)
         for byte in text.utf8 {
@@ -37,7 +37,7 @@ package enum KeySanitizer {
         return length != dots || length > 2
     }
 
-    /// `text` with each control character as `_`.
+    /// `text` with `_` for each control character.
     static func withoutControls(_ text: String) -> String {
         var scalars = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
@@ -46,13 +46,13 @@ package enum KeySanitizer {
         return String(scalars)
     }
 
-    /// White space, controls, backslashes and what is not seen or turns the direction of text are not.
+    /// White space, controls, backslashes, invisible and direction-changing characters are not harmless.
     private static func isHarmless(_ scalar: Unicode.Scalar) -> Bool {
         scalar != "\\" && !scalar.isDeceptive && !scalar.properties.isWhitespace
             && scalar.properties.generalCategory != .control
     }
 
-    /// `bytes` as text with each byte that is not part of UTF-8 as `%HH`, and whether there was none.
+    /// `bytes` as text with `%HH` for each byte that is not UTF-8, and whether there was none.
     static func text(of bytes: ArraySlice<UInt8>) -> (text: String, isExact: Bool) {
         if let text = String(validating: bytes, as: UTF8.self) { return (text, true) }
         let text = DisplayText.text(of: bytes, isPlain: { _ in true }, escape: { "%" + [$0].hex.uppercased() })
@@ -65,14 +65,14 @@ package enum KeySanitizer {
         return stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: value >> UInt32($0)) }.hex
     }
 
-    /// `key` within the limit: characters before the extension go.
+    /// `key` within the limit; drops characters before the extension.
     private static func limited(_ key: String) -> String {
         guard key.utf8.count > longestKey else { return key }
         let (head, ending) = splitExtension(key)
         return cut(head, to: longestKey - ending.utf8.count) + ending
     }
 
-    /// How long `key` may become by what is added to its last name, in bytes: a name that a file can have stays one.
+    /// The longest form of `key` after extending its last name, in bytes: a valid file name stays one.
     static func limit(for key: String) -> Int {
         let bytes = key.utf8
         let above = bytes.lastIndex(of: UInt8(ascii: "/")).map { bytes[...$0].count } ?? 0
@@ -80,7 +80,7 @@ package enum KeySanitizer {
         return bytes.count - above <= longest ? min(longestKey, above + longest) : longestKey
     }
 
-    /// `key` before and from the dot of its last name's extension; what is too long for an extension stays in the head.
+    /// `key` before and from the dot of its last name's extension; an overlong extension stays in the head.
     static func splitExtension(_ key: String) -> (head: Substring, ending: Substring) {
         let bytes = key.utf8
         let start = bytes.lastIndex(of: UInt8(ascii: "/")).map { bytes.index(after: $0) } ?? bytes.startIndex
@@ -90,8 +90,8 @@ package enum KeySanitizer {
         return (key[..<dot], key[dot...])
     }
 
-    /// At most `limit` bytes of `text`, ending with a whole character (a whole scalar, when one character alone is
-    /// longer) and not with a name that a store would take for a folder.
+    /// At most `limit` bytes of `text`, ending with a whole character (or a whole scalar, if a single character is
+    /// longer). Does not end with a name that a store would take for a folder.
     static func cut(_ text: Substring, to limit: Int) -> String {
         guard text.utf8.count > limit else { return String(text) }
         let text = String(text)

@@ -1,14 +1,13 @@
 import Foundation
 
-/// A template for an object's key or for a destination's own field: text with `{fields}`; `{{` and `}}` are braces.
+/// A template for a key or a destination's field: text with `{fields}`; `{{` and `}}` are braces.
 ///
 /// Fields: `name stem ext dir folder[n] owner category sha256 sha256:n epoch_ms seq mtime:FORMAT@ZONE now:FORMAT@ZONE
-/// captured:FORMAT@ZONE`.
-/// The same fields give the same key, always: keys are rendered once, at admission, and kept.
+/// captured:FORMAT@ZONE`. Equal fields always give equal keys: a key is rendered once, at admission, and kept.
 package struct KeyTemplate: Sendable, Hashable {
     enum Part: Sendable, Hashable {
         case literal(String)
-        /// A `/` written in the template; fields may bring more.
+        /// A `/` in the template; fields may add more.
         case separator
         case field(KeyField)
     }
@@ -24,13 +23,13 @@ package struct KeyTemplate: Sendable, Hashable {
     package let text: String
     private let parts: [Part]
 
-    /// What has to be found out before `key(_:)`.
+    /// The facts that `key(_:)` needs.
     package var facts: Set<FileProperty> {
         Set(parts.compactMap { if case .field(let field) = $0 { field.fact } else { nil } })
     }
 
-    /// The object's key: 1 to 1,024 bytes of NFC text, without a leading `/`, `.` or `..` as a name, control
-    /// characters, white space or `\`. A folder of the template whose fields are all empty is left out.
+    /// The object's key: 1 to 1,024 bytes of NFC text without a leading `/`, names `.` or `..`, control characters,
+    /// white space or `\`. Drops a folder of the template whose fields are all empty.
     package func key(_ fields: KeyFields) -> String {
         let folders = parts.split(separator: .separator).compactMap { folder(of: $0, fields) }
         let key = KeySanitizer.key(folders.joined(separator: "/"))
@@ -39,7 +38,7 @@ package struct KeyTemplate: Sendable, Hashable {
         return name.isEmpty ? "file" : name
     }
 
-    /// The text for a field of a destination: nothing is cleaned but control characters.
+    /// The text for a destination's field; replaces only control characters.
     package func text(_ fields: KeyFields) -> String {
         let whole = parts.map { part in
             switch part {
@@ -51,8 +50,8 @@ package struct KeyTemplate: Sendable, Hashable {
         return KeySanitizer.withoutControls(whole.joined())
     }
 
-    /// `key` with `_number` before its last extension, within 1,024 bytes: `a/b.tar.gz` becomes `a/b.tar_2.gz`. A last name
-    /// that a file can have stays one that a file can have.
+    /// `key` with `_number` before its last extension, within 1,024 bytes: `a/b.tar.gz` becomes `a/b.tar_2.gz`. A valid
+    /// file name stays one.
     package static func disambiguated(_ key: String, number: Int) -> String {
         let (head, ending) = KeySanitizer.splitExtension(key)
         let tail = "_\(number)\(ending)"
@@ -81,12 +80,12 @@ package struct KeyTemplate: Sendable, Hashable {
 }
 
 extension KeyTemplate {
-    /// Parses `text`; unknown fields, dates that cannot be formatted and unknown zones are refused.
+    /// Parses `text`; rejects unknown fields, invalid date formats and unknown zones.
     package init(_ text: String) throws(PatternError) {
         self.init(text: text, parts: try Self.parse(Array(text.utf8)))
     }
 
-    /// The parts of a template's text; offsets in errors are those of the whole text.
+    /// The parts of a template's text; offsets in errors refer to the whole text.
     private static func parse(_ bytes: [UInt8]) throws(PatternError) -> [Part] {
         var (parts, literal, index): ([Part], [UInt8], Int) = ([], [], 0)
         func finishLiteral() {
@@ -116,11 +115,11 @@ extension KeyTemplate {
             }
         }
         finishLiteral()
-        if parts.isEmpty { throw PatternError(offset: 0, message: "the template is empty; the usual one is '{name}'") }
+        if parts.isEmpty { throw PatternError(offset: 0, message: "the template is empty; write for example '{name}'") }
         return parts
     }
 
-    /// Reads the field that `rest` begins with. - Returns: the place of its closing brace.
+    /// Reads the field at the beginning of `rest`. - Returns: the position of its closing brace.
     private static func appendField(
         _ rest: ArraySlice<UInt8>, to parts: inout [Part]
     ) throws(PatternError) -> Int {
@@ -137,8 +136,8 @@ extension KeyTemplate {
     }
 }
 
-// The one file of this module that needs Foundation: its zone rules and its normal form are ICU's, and both move with
-// the Unicode and IANA tables that ship with the toolchain.
+// The only file of this module that needs Foundation: zones and normal forms come from ICU, with the Unicode and IANA
+// tables of the toolchain.
 
 extension KeyTemplate {
     /// Unicode normal form C.
@@ -146,12 +145,12 @@ extension KeyTemplate {
         text.utf8.allSatisfy { $0 < 0x80 } ? text : text.precomposedStringWithCanonicalMapping
     }
 
-    /// The IANA name of the zone that templates use when they name none.
+    /// The IANA name of the default zone for templates.
     package static var systemZone: String { TimeZone.autoupdatingCurrent.identifier }
 }
 
 extension FileName {
-    /// The name in Unicode's normal forms C and D, where that is another sequence of bytes: names that look the same.
+    /// The name in Unicode's normal forms C and D if the bytes differ: names that look the same.
     package var otherSpellings: [[UInt8]] {
         guard bytes.contains(where: { $0 >= 0x80 }), let text = String(validating: bytes, as: UTF8.self) else {
             return []
@@ -164,7 +163,7 @@ extension FileName {
 extension LocalTime {
     static func exists(_ name: String) -> Bool { TimeZone(identifier: name) != nil }
 
-    /// `time` on the wall clock of `zone`; nil or an unknown name is the system's.
+    /// `time` in the local time of `zone`; nil or an unknown name means the system's.
     static func local(_ time: WallTime, zone: String?) -> LocalTime {
         let zone = zone.flatMap { TimeZone(identifier: $0) } ?? .autoupdatingCurrent
         let date = Date(timeIntervalSince1970: Double(time.milliseconds) / 1000)

@@ -1,9 +1,9 @@
-/// Media types (RFC 6838) as the IANA registry has them, by a file's extension.
+/// Media types (RFC 6838) of the IANA registry, by file extension.
 package enum MediaType {
     package static let unknown = "application/octet-stream"
 
-    /// The type for `ext` (without the dot; case does not count), or `application/octet-stream`. Models that readers of
-    /// the stores' services take by extension only (`ply`, `usd`, `usdc`) keep that type too.
+    /// The type for `ext` (without the dot, in any case), or `application/octet-stream`. Models that readers identify
+    /// only by extension (`ply`, `usd`, `usdc`) keep that type too.
     package static func byExtension(_ ext: String) -> String { table[ext.lowercased()] ?? unknown }
 
     private static let table: [String: String] = {
@@ -15,7 +15,7 @@ package enum MediaType {
         return result
     }()
 
-    /// The type, then its extensions.
+    /// Each line: the type, then its extensions.
     private static let lines = """
         image/jpeg jpg jpeg jpe jfif
         image/png png
@@ -116,10 +116,10 @@ package enum MediaType {
         """
 }
 
-/// A media type (RFC 6838), or many: `video/*`, `image/jpeg`, `application/vnd.*`. A `*` stands for any text on its side of the
-/// slash. Case does not count, nor does the `x-` of types that were not registered once: `video/x-matroska` is `video/matroska`.
+/// A media type (RFC 6838), or a pattern: `video/*`, `image/jpeg`, `application/vnd.*`. `*` matches any text within its
+/// half. Ignores case, and the `x-` of formerly unregistered types: `video/x-matroska` is `video/matroska`.
 package struct MediaTypePattern: Sendable, Hashable {
-    /// As it was written.
+    /// As written.
     package let text: String
     private let kind: [GlobToken]
     private let subtype: [GlobToken]
@@ -133,7 +133,7 @@ package struct MediaTypePattern: Sendable, Hashable {
         if let bad = text.utf8.firstIndex(where: { !Self.isAllowed($0) }) {
             throw PatternError(
                 offset: text.utf8.distance(from: text.startIndex, to: bad),
-                message: "a media type has only letters, digits, '*' and ! # $ & - ^ _ . + in its two parts")
+                message: "use only letters, digits, '*' and ! # $ & - ^ _ . + in the two parts of a media type")
         }
         self.text = text
         kind = Self.registered(halves[0]).map { $0 == UInt8(ascii: "*") ? .anyBytes : .byte($0) }
@@ -151,7 +151,7 @@ package struct MediaTypePattern: Sendable, Hashable {
         Array(half.hasPrefix("x-") && half != "x-" ? half.dropFirst(2).utf8 : half.utf8)
     }
 
-    /// RFC 6838 section 4.2, the slash, and `*`.
+    /// RFC 6838, section 4.2, the slash, and `*`.
     private static func isAllowed(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -163,8 +163,8 @@ package struct MediaTypePattern: Sendable, Hashable {
 }
 
 extension MediaType {
-    /// The first folder of a key, by what kind of file it is: `images`, `videos`, `documents`, `models` or `audio`, and
-    /// `uploads` for everything else. Case does not count.
+    /// The first folder of a key, by the kind of file: `images`, `videos`, `documents`, `models` or `audio`, and
+    /// `uploads` for others. Ignores case.
     package static func category(byExtension ext: String) -> String { categories[ext.lowercased()] ?? "uploads" }
 
     private static let categories: [String: String] = {

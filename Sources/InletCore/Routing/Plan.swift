@@ -1,14 +1,13 @@
 package import SystemPackage
 
-/// A regular file as it was when it was looked at, before anything is decided about it. Whether it is complete is judged later
-/// (`Settler.judge`).
+/// A regular file as it was found, before any decision about it. `Settler.judge` decides later whether it is complete.
 package struct FoundFile: Sendable, Hashable {
     /// The watched folder, absolute.
     package var root: FilePath
     /// Relative to `root`.
     package var path: FilePath
     package var identity: FileIdentity
-    /// The file system that it is on; nil where nobody asked.
+    /// Its file system; nil if unknown.
     package var volume: Volume?
 
     package init(root: FilePath, path: FilePath, identity: FileIdentity, volume: Volume? = nil) {
@@ -19,18 +18,18 @@ package struct FoundFile: Sendable, Hashable {
     }
 }
 
-/// What has been found out about a file beyond its identity; see `FileProperty`.
+/// The facts about a file beyond its identity; see `FileProperty`.
 package struct FileProperties: Sendable, Hashable {
     package var sequence: Int64?
     package var captured: Captured?
-    /// By the file's content, in lower case; `application/octet-stream` when that is of no known kind.
+    /// By content, in lower case; `application/octet-stream` for unknown content.
     package var mediaType: String?
-    /// Checksums of the whole file, by their algorithm.
+    /// Checksums of the whole file, by algorithm.
     package var digests: [Digest.Algorithm: Digest] = [:]
     package var sha256: Digest? { digests[.sha256] }
-    /// What the file's sidecar says, by field of the destination; no template asks for it, so it has no `FileProperty`.
+    /// The fields in the file's sidecar; no template needs them, so they have no `FileProperty`.
     package var metadata: [String: String]
-    /// The labels that it gives the file.
+    /// The labels in the file's sidecar.
     package var labels: [String: String] = [:]
 
     package init(
@@ -42,15 +41,15 @@ package struct FileProperties: Sendable, Hashable {
         self.metadata = metadata
     }
 
-    /// Takes in what the file's sidecar says.
+    /// Adds the content of the file's sidecar.
     package mutating func add(_ sidecar: Sidecar) { (metadata, labels) = (sidecar.fields, sidecar.labels) }
 
-    /// Takes checksums of the whole file in.
+    /// Adds checksums of the whole file.
     package mutating func add(_ found: [Digest]) {
         for digest in found { digests[digest.algorithm] = digest }
     }
 
-    /// Those of `wanted` that are not known yet.
+    /// The facts of `wanted` that are still unknown.
     package func missing(of wanted: Set<FileProperty>) -> Set<FileProperty> {
         wanted.filter { fact in
             switch fact {
@@ -63,14 +62,14 @@ package struct FileProperties: Sendable, Hashable {
     }
 }
 
-/// What will be done with one file, fixed at admission.
+/// The decisions about a file, fixed at admission.
 package struct Plan: Sendable, Equatable {
     /// The route's name.
     package var route: String
     package var category: String
     package var key: String
     package var mediaType: String
-    /// The destination's own fields: the route's templates, rendered, and over them what the file's sidecar says.
+    /// The destination's fields: the route's templates, rendered, overridden by the file's sidecar.
     package var with: [String: String]
     /// Names, in the route's order.
     package var destinations: [String]
@@ -82,13 +81,13 @@ package struct Plan: Sendable, Equatable {
     package var dedupe = DuplicateRule.off
     package var manifest: ManifestRule?
     package var window: DeliveryWindow?
-    /// The route's labels, rendered, and over them the sidecar's; empty ones are left out.
+    /// The route's labels, rendered, overridden by the sidecar's; without empty ones.
     package var labels: [String: String] = [:]
-    /// The names of those that the sidecar gave: labels of the file's unit, which come later, do not replace them.
+    /// The names of labels from the sidecar: the unit's labels, which come later, do not replace them.
     package var ownLabels: Set<String> = []
-    /// The checksums that were read for the plan: SHA-256 where `dedupe` or a template asks for it, the manifest's own.
+    /// The checksums read for the plan: SHA-256 if `dedupe` or a template needs it, and the manifest's.
     package var digests: [Digest] = []
-    /// What a person should know of how the plan came about, a sentence each; said once, at admission.
+    /// Remarks on the plan for people, one sentence each; reported once, at admission.
     package var notes: [String]
 
     package init(
@@ -109,22 +108,22 @@ package struct Plan: Sendable, Equatable {
     }
 }
 
-/// What the routes say about one file.
+/// The routes' decision about a file.
 package enum RoutingResult: Sendable {
     case plan(Plan)
     /// Ask again with these facts.
     case needs(Set<FileProperty>)
     /// No route takes it.
     case unmatched
-    /// The first route that takes it does not accept it; `reason` is a sentence for a person.
+    /// The first matching route rejects it; `reason` is a sentence for people.
     case rejected(route: Route, reason: String)
 }
 
-/// What a file's sidecar says of it.
+/// The content of a file's sidecar.
 package struct Sidecar: Sendable, Equatable {
-    /// Fields of the destination, as the route's `with:` has them.
+    /// Fields of the destination, as in the route's `with:`.
     package var fields: [String: String]
-    /// Labels of the file, over those of its unit and its route.
+    /// Labels of the file; they override those of its unit and route.
     package var labels: [String: String]
 
     package init(fields: [String: String] = [:], labels: [String: String] = [:]) {
@@ -133,14 +132,14 @@ package struct Sidecar: Sendable, Equatable {
     }
 }
 
-// How a sidecar's fields meet the templates of `with:`.
+// Merges a sidecar's fields with the templates of `with:`.
 extension Route {
-    /// `rendered` with what the sidecar says in its place, and a note for each field of the sidecar that was left out.
+    /// `rendered`, overridden by the sidecar, and a note for each ignored field.
     ///
-    /// The sidecar wins field by field: who wrote it knows this one file, the route knows the folder. It sets fields of the
-    /// destination and nothing else; route, key, category and where the file goes stay the configuration's, so that who can
-    /// drop a file cannot choose its place. Fields that no destination of the route knows are left out with a note. An
-    /// empty text empties a field.
+    /// The sidecar wins field by field: its author knows this file, the route only the folder. It sets only fields of
+    /// the destination. Route, key, category and destinations stay with the configuration, so that anyone who can drop
+    /// a file cannot choose its place. Fields that no destination of the route supports are ignored with a note. An
+    /// empty text clears a field.
     func merged(
         _ rendered: [String: String], _ metadata: [String: String]
     ) -> (with: [String: String], notes: [String]) {
@@ -152,10 +151,10 @@ extension Route {
 
     private static func note(_ name: String, _ known: Set<String>) -> String {
         let hint = Suggestion.hint(name, in: known.sorted())
-        return "the sidecar's field '\(DisplayText.escape(name))' is none of the destination's and is left out\(hint)"
+        return "ignored the sidecar's field '\(DisplayText.escape(name))', which the destination does not have\(hint)"
     }
 
-    /// Fields go into headers and forms: one line each, as templates give it. A break becomes a space.
+    /// Fields go into headers and forms: one line each, as from templates. A line break becomes a space.
     static func line(_ text: String) -> String {
         let pieces = text.split { $0.isNewline || $0 == "\t" }
         return KeySanitizer.withoutControls(pieces.joined(separator: " "))

@@ -1,6 +1,6 @@
 package import SystemPackage
 
-/// One entry of `routes:`: which files it takes, what it demands of them, where they go under which key.
+/// An entry of `routes:`: the files it takes, its requirements, their destinations and keys.
 package struct Route: Sendable {
     package enum OnSuccess: String, Sendable, CaseIterable, Codable {
         case keep
@@ -15,35 +15,34 @@ package struct Route: Sendable {
     package var name: String
     package var match: RouteMatch
     package var validate: Validation
-    /// nil = by extension (`MediaType.category`).
+    /// nil for the category by extension (`MediaType.category`).
     package var category: String?
     package var key: KeyTemplate
     package var owner: String?
-    /// Destination names, at least one, no two the same.
+    /// Names of destinations: at least one, without duplicates.
     package var to: [String]
-    /// Templates for the destination's own fields.
+    /// Templates for fields of the destinations.
     package var with: [String: KeyTemplate]
-    /// The fields that a sidecar may set: those that the destinations of `to` know. nil = any.
+    /// The fields that a sidecar may set, which the destinations of `to` support; nil for any.
     package var sidecarFields: Set<String>?
     package var onSuccess: OnSuccess
     package var onFailure: OnFailure
     package var retry: RetryPolicy
     package var priority = RouteKeys.all.priority.standard
-    /// nil = the root's.
+    /// nil for the root's.
     package var settle: Duration?
     package var sidecars: SidecarRule
     package var unit: RouteUnit
     package var completion: Completion
-    /// Texts of the user's own that go with every file of the route into listings, receipts and notifications; `type:` is the
-    /// one called `type`.
+    /// The user's texts for every file of the route in lists, receipts and notifications; `type:` is the label `type`.
     package var labels: [String: KeyTemplate] = [:]
     package var receipts = RouteKeys.all.receipts.standard
     package var dedupe = RouteKeys.all.dedupe.standard
-    /// What is made of its files and delivered beside them.
+    /// Files made from its files, and delivered beside them.
     package var derive: [DeriveRule] = []
-    /// For `unit: folder` only.
+    /// Only for `unit: folder`.
     package var manifest: ManifestRule?
-    /// nil = deliveries of big files begin at any time, too.
+    /// nil if deliveries of big files may start at any time.
     package var window: DeliveryWindow?
 
     package init(
@@ -73,15 +72,15 @@ package struct Route: Sendable {
     }
 }
 
-/// `match:` — all given conditions must hold; none given matches every file.
+/// `match:` — all given conditions must hold; without conditions, every file matches.
 package struct RouteMatch: Sendable {
-    /// Path below the root, by gitignore's rules; any of them.
+    /// Patterns for the path below the root, with the rules of .gitignore; one must match.
     package var paths: [GlobPattern]
-    /// Lower case, without the dot; any of them; empty = any.
+    /// In lower case, without the dot; one must match; empty for any.
     package var extensions: Set<String>
     package var minSize: Int64?
     package var maxSize: Int64?
-    /// What the file is by its content, any of them; empty = any.
+    /// Media types by content; one must match; empty for any.
     package var mediaTypes: [MediaTypePattern] = []
 
     package init(
@@ -94,13 +93,13 @@ package struct RouteMatch: Sendable {
     }
 }
 
-/// `validate:` — a violation is a rejection with a reason, not a reason to try the next route.
+/// `validate:` — a violation rejects the file with a reason; Inlet does not try the next route.
 package struct Validation: Sendable, Equatable {
     package var minSize: Int64?
     package var maxSize: Int64?
-    /// Lower case, without the dot; nil = any.
+    /// In lower case, without the dot; nil for any.
     package var extensions: [String]?
-    /// What the file may be by its content; empty = anything.
+    /// Allowed media types by content; empty for any.
     package var mediaTypes: [MediaTypePattern] = []
 
     package init(minSize: Int64? = nil, maxSize: Int64? = nil, extensions: [String]? = nil) {
@@ -110,22 +109,22 @@ package struct Validation: Sendable, Equatable {
     }
 }
 
-/// `receipts:` — where a finished file's receipt is written besides the journal, which always keeps it.
+/// `receipts:` — where to write a finished file's receipt in addition to the journal.
 package enum ReceiptLocation: String, Sendable, CaseIterable, Codable {
     case none
-    /// One JSON file each, below `receipts` of the state directory.
+    /// One JSON file per receipt, in `receipts` of the state directory.
     case folder
-    /// Beside the file, wherever that is in the end.
+    /// Beside the file, wherever it ends up.
     case sidecar
 }
 
-/// `dedupe:` — what happens to a file whose content its destinations have already.
+/// `dedupe:` — what to do with a file whose content its destinations already have.
 package enum DuplicateRule: String, Sendable, CaseIterable, Codable {
-    /// It is sent again.
+    /// Sends it again.
     case off
-    /// It is not sent; it ends as a duplicate of the earlier one.
+    /// Does not send it; it ends as a duplicate of the earlier file.
     case skip
-    /// It is not sent; it ends as delivered, at the place of the earlier one.
+    /// Does not send it; it ends as delivered, at the earlier file's key.
     case link
 }
 
@@ -138,11 +137,11 @@ package struct ManifestRule: Sendable, Hashable, Codable {
         case mhl
     }
 
-    /// Those that the lists' readers know.
+    /// The algorithms that readers of the lists support.
     package static let algorithms: [Digest.Algorithm] = [.xxh64, .md5, .sha1]
 
     package var format: Format
-    /// What is computed of every file as it is read from its folder.
+    /// The hash to compute for each file while it is read.
     package var algorithm: Digest.Algorithm
 
     package init(format: Format, algorithm: Digest.Algorithm = RouteKeys.all.manifestHash.standard) {
@@ -151,26 +150,26 @@ package struct ManifestRule: Sendable, Hashable, Codable {
     }
 }
 
-/// `priority:` of a route: what goes first where several files wait for one destination.
+/// `priority:` of a route: the order in which files go to a destination when several wait.
 package enum Priority: String, Sendable, CaseIterable, Codable {
     case low
     case normal
     case high
 
-    /// As the journal keeps it; the smallest goes first.
+    /// The journal's form; the smallest goes first.
     package var rank: Int { Self.ranked.firstIndex(of: self) ?? 1 }
 
-    /// Those of a rank that nobody knows are as all the others.
+    /// Unknown ranks count as normal.
     package init(rank: Int) { self = Self.ranked.indices.contains(rank) ? Self.ranked[rank] : .normal }
 
-    /// In the order in which they go.
+    /// In the order of sending.
     package static let ranked: [Priority] = [.high, .normal, .low]
 }
 
 extension Route {
-    /// The folder that is delivered as one and that the file at `path` is in: the first below the fixed part of the
-    /// pattern that takes it (`gigs/**` and `gigs/X/a.mp4` give `gigs/X`), without a pattern the first below the root.
-    /// nil for a file directly in the fixed part, and for a route whose unit is the file.
+    /// The unit of the file at `path`: the first folder below the fixed part of the pattern that matches (`gigs/**` and
+    /// `gigs/X/a.mp4` give `gigs/X`). Without a pattern, the first folder below the root. A file directly in the fixed
+    /// part has none, nor has a route with `unit: file`.
     package func unit(of path: FilePath) -> FilePath? {
         guard unit == .folder else { return nil }
         if match.paths.isEmpty { return path.folder(depth: 1) }
@@ -178,7 +177,7 @@ extension Route {
         return path.folder(depth: pattern.fixedFolders.count + 1)
     }
 
-    /// The unit that the file at `path` says is complete.
+    /// The unit that the file at `path` marks as complete.
     fileprivate func unitMarked(by path: FilePath) -> FilePath? {
         guard unit == .folder, completion == .marker, path.lastComponent?.string == Completion.folderMarker else {
             return nil
@@ -196,35 +195,35 @@ extension Route {
 }
 
 extension RouteTable {
-    /// The unit that the file at `path` is the marker of; nil for every file that is none.
+    /// The unit whose marker is at `path`; nil if it is not a marker.
     package func unitMarked(by path: FilePath) -> FilePath? {
         hasUnits ? routes.lazy.compactMap { $0.unitMarked(by: path) }.first : nil
     }
 
-    /// The file that the one at `path` is the marker of; nil for every file that is none.
+    /// The file whose marker is at `path`; nil if it is not a marker.
     package func fileMarked(by path: FilePath) -> FilePath? {
         belongings(of: path).first { $0.companion.kind == .marker }?.main
     }
 
-    /// The route called `name`.
+    /// The route named `name`.
     package func named(_ name: String) -> Route? { routes.first { $0.name == name } }
 }
 
 extension FilePath {
-    /// The first `depth` folders of a relative path to a file; nil when it has fewer.
+    /// The first `depth` folders of a relative path to a file; nil if it has fewer.
     fileprivate func folder(depth: Int) -> FilePath? {
         guard components.count > depth else { return nil }
         return FilePath(root: nil, components.prefix(depth))
     }
 }
 
-/// `sidecars:` of a route: which small files belong to each of its files, and how long they wait for each other.
+/// `sidecars:` of a route: which small files belong to its files, and how long they wait for each other.
 package struct SidecarRule: Sendable, Equatable {
-    /// `<file>.yaml` (or `.yml`) holds the destination's own fields of the file.
+    /// Whether `<file>.yaml` (or `.yml`) contains fields of the destination.
     package var metadata: Bool
-    /// Endings of companions, in lower case, without the dot: `clip.xmp` and `clip.mp4.xmp` belong to `clip.mp4`.
+    /// Endings of companions in lower case, without the dot: `clip.xmp` and `clip.mp4.xmp` belong to `clip.mp4`.
     package var extensions: [String]
-    /// How long a file must be quiet before it goes without what is missing, and a companion without its file.
+    /// How long a file must be quiet before it goes without missing companions, and a companion without its file.
     package var wait: Duration
 
     package init(
@@ -241,23 +240,23 @@ package struct SidecarRule: Sendable, Equatable {
 
 /// `unit:` of a route: what is delivered as one.
 package enum RouteUnit: String, Sendable, CaseIterable {
-    /// Each file for itself.
+    /// Each file alone.
     case file
-    /// All files of a folder: none of them before the folder is closed.
+    /// All files of a folder, when the folder is closed.
     case folder
 }
 
-/// `completion:` of a route: what says that a unit is complete.
+/// `completion:` of a route: how to tell that a unit is complete.
 package enum Completion: String, Sendable, CaseIterable {
-    /// Nothing happens to it for the settle time.
+    /// It is unchanged for the settle time.
     case quiet
     /// An empty file beside it: `<name>.done` for a file, `DONE` in a folder.
     case marker
 
-    /// What a marker's name adds to its file's.
+    /// The ending that a marker's name adds to its file's.
     static let fileEnding = "done"
     /// The marker of a folder.
     package static let folderMarker = "DONE"
-    /// In a folder, what it says of its files; never sent.
+    /// The labels of a folder's files; never sent.
     package static let labelsFile = ".inlet.yaml"
 }

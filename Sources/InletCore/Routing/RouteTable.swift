@@ -1,15 +1,15 @@
 package import SystemPackage
 
-/// The routes in the configuration's order; the first that matches a file decides about it.
+/// The routes in the configuration's order; the first that matches a file decides.
 package struct RouteTable: Sendable {
     package let routes: [Route]
-    /// Whether any route has files that belong to others; false for most configurations, which then pay nothing for it.
+    /// Whether any route has companions; false for most configurations, which then need no work for them.
     package let hasCompanions: Bool
     /// Whether any route delivers folders as one.
     package let hasUnits: Bool
-    /// Whether a file's name and size say all: none of it is read, and nothing else asked for.
+    /// Whether a file's name and size suffice, so that nothing is read from it.
     package let isByName: Bool
-    /// Whether anything is made of files.
+    /// Whether any route makes files from its files.
     package let hasDerivations: Bool
     /// Whether a file's quiet time depends on more than its path.
     let hasVaryingSettle: Bool
@@ -26,30 +26,30 @@ package struct RouteTable: Sendable {
             routes.contains { $0.settle != nil || $0.wantsMarker } && routes.contains { !$0.match.isByPath }
     }
 
-    /// What to do with `arrival`. The same arguments give the same answer; `zone` is for dates whose template names
-    /// none (nil = the system's).
+    /// The decision about `arrival`. Equal arguments give equal results; `zone` is for dates without a zone (nil for
+    /// the system's).
     package func plan(_ arrival: FoundFile, facts: FileProperties, at time: WallTime, zone: String? = nil)
         -> RoutingResult
     {
         guard let route = route(for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType) else {
             return .unmatched
         }
-        // What it is has a say in which route it is.
+        // The content can decide which route it is.
         if facts.mediaType == nil, !route.match.mediaTypes.isEmpty { return .needs([.mediaType]) }
         if let reason = route.objection(to: arrival, facts) { return .rejected(route: route, reason: reason) }
-        // Nothing else is read of a file that may be refused for it.
+        // Reads nothing else of a file that may be rejected for its content.
         if facts.mediaType == nil, !route.validate.mediaTypes.isEmpty { return .needs([.mediaType]) }
         let missing = facts.missing(of: route.facts)
         return missing.isEmpty ? .plan(route.plan(arrival, facts, time, zone)) : .needs(missing)
     }
 
-    /// The first route that takes a file of this path, size and content; where one of these is not known (nil) the first that
-    /// might.
+    /// The first route that takes a file of this path, size and content; if one of these is unknown (nil), the first
+    /// that might.
     package func route(for path: FilePath, size: Int64?, mediaType: String? = nil) -> Route? {
         routes.first { $0.match.mismatch(path, size: size, mediaType: mediaType) == nil }
     }
 
-    /// The routes of which one takes a file of this path and size, if any does: which one, its content decides.
+    /// The possible routes of a file with this path and size; its content decides between them.
     package func candidates(for path: FilePath, size: Int64) -> [Route] {
         var found: [Route] = []
         for route in routes where route.match.mismatch(path, size: size, mediaType: nil) == nil {
@@ -59,7 +59,7 @@ package struct RouteTable: Sendable {
         return found
     }
 
-    /// The same routes for files that are only known, not sent: nothing is read of them but what their keys need.
+    /// The same routes for files that are adopted, not sent: reads only what their keys need.
     package var adopting: RouteTable {
         RouteTable(
             routes.map { route in
@@ -69,8 +69,8 @@ package struct RouteTable: Sendable {
             })
     }
 
-    /// Each route tried, up to and including the one that matches, with the first condition of its `match:` that did not hold,
-    /// in words; nil = the route takes the file.
+    /// The routes tried, up to the one that matches, each with the first condition of its `match:` that failed, in
+    /// words; nil if the route takes the file.
     package func trace(
         _ arrival: FoundFile, mediaType: String? = nil
     ) -> [(route: String, mismatch: String?)] {
@@ -83,13 +83,13 @@ package struct RouteTable: Sendable {
         return result
     }
 
-    // MARK: - How long a file must be quiet: which route takes it may depend on what changes while it is written
+    // MARK: - Quiet times: the route may depend on what changes during writing
 
-    /// The quiet time that the first route which might take the file asks for; nil = the root's.
-    /// A file with a marker of its own has none: only the marker counts.
+    /// The quiet time of the first route that might take the file; nil for the root's. A file with its own marker has
+    /// none: only the marker counts.
     package func settle(for path: FilePath) -> Duration? { route(for: path, size: nil)?.ownSettle }
 
-    /// When the file may be looked at first: the shortest of the quiet times of the routes that might take it; nil = `root`'s.
+    /// When to look at the file first: the shortest quiet time of the possible routes; nil for `root`'s.
     package func shortestSettle(for path: FilePath, root: Duration) -> Duration? {
         guard hasVaryingSettle else { return settle(for: path) }
         var shortest: Duration?
@@ -101,8 +101,8 @@ package struct RouteTable: Sendable {
         return shortest
     }
 
-    /// The quiet time of a file of that size: the longest of the routes of which its content decides; nil where `shortestSettle`
-    /// said all.
+    /// The quiet time of a file of that size: the longest of the routes between which its content decides; nil if
+    /// `shortestSettle` suffices.
     package func longestSettle(for path: FilePath, size: Int64, root: Duration) -> Duration? {
         guard hasVaryingSettle else { return nil }
         return candidates(for: path, size: size).map { $0.ownSettle ?? root }.max()
@@ -110,10 +110,10 @@ package struct RouteTable: Sendable {
 }
 
 extension RouteMatch {
-    /// Whether nothing but the path counts.
+    /// Whether only the path counts.
     var isByPath: Bool { minSize == nil && maxSize == nil && mediaTypes.isEmpty }
 
-    /// The first condition that does not hold, in words; nil when all do. What is not known (nil) is not held against it.
+    /// The first condition that fails, in words; nil if all hold. Unknown values (nil) do not fail.
     func mismatch(_ path: FilePath, size: Int64?, mediaType: String?) -> String? {
         if !paths.isEmpty, !paths.contains(where: { $0.matches(path) }) {
             return "path is not under " + paths.map { "'\($0.text)'" }.joined(separator: " or ")
@@ -139,7 +139,7 @@ extension RouteMatch {
 extension Route {
     fileprivate var ownSettle: Duration? { wantsMarker ? .zero : settle }
 
-    /// What the key and the destination's fields need to know.
+    /// The facts that the key and the destination's fields need.
     package var facts: Set<FileProperty> {
         var facts = (Array(with.values) + Array(labels.values)).reduce(into: key.facts) { $0.formUnion($1.facts) }
         if dedupe != .off { facts.insert(.sha256) }
@@ -147,7 +147,7 @@ extension Route {
         return facts
     }
 
-    /// Why the file is not accepted (`validate:`), or nil; what is not known of its content yet is not held against it.
+    /// Why `validate:` rejects the file, or nil; unknown content is not rejected.
     func objection(to arrival: FoundFile, _ facts: FileProperties) -> String? {
         let (size, file, route) = (arrival.identity.size, FileName(arrival.path), "route '\(name)'")
         if let allowed = validate.extensions, !allowed.contains(where: { file.hasExtension($0) }) {
@@ -163,7 +163,7 @@ extension Route {
             !validate.mediaTypes.contains(where: { $0.matches(found) })
         else { return nil }
         let named = MediaType.byExtension(file.plainExtension)
-        // One without an extension is of an unknown type, too.
+        // A name without an extension gives an unknown type, too.
         let said = named == MediaType.unknown ? "its name does not tell" : "its name says \(named)"
         return "its content is \(DisplayText.escape(found)), \(said); \(route) takes "
             + validate.mediaTypes.map(\.text).joined(separator: ", ")
@@ -181,7 +181,7 @@ extension Route {
             route: name, category: category, key: key.key(fields), mediaType: mediaType(ext, facts),
             with: with, destinations: to, onSuccess: onSuccess, onFailure: onFailure, retry: retry,
             notes: captureNotes(fields) + notes)
-        // What a sidecar says is new, whatever the bytes are.
+        // A sidecar's content is new, whatever the bytes are.
         let rule = facts.metadata.isEmpty && facts.labels.isEmpty ? dedupe : .off
         (plan.receipts, plan.dedupe, plan.manifest) = (receipts, rule, manifest)
         plan.priority = priority
@@ -193,18 +193,18 @@ extension Route {
         return plan
     }
 
-    /// By the file's name; by its content where that tells nothing, and was read.
+    /// By the file's name; by its content if the name gives no type and the content was read.
     private func mediaType(_ ext: String, _ facts: FileProperties) -> String {
         let named = MediaType.byExtension(ext)
         return named == MediaType.unknown ? facts.mediaType ?? named : named
     }
 
-    /// Says when `{captured}` is not what it is called.
+    /// Notes a `{captured}` that is not a capture date.
     private func captureNotes(_ fields: KeyFields) -> [String] {
         guard self.facts.contains(.captured) else { return [] }
         if case .at = fields.captured { return [] }
         let modified = WallTime(nanoseconds: fields.modified).rfc3339
-        return ["the file names no date of capture; {captured} is its modification time, \(modified)"]
+        return ["the file has no capture date; {captured} uses its modification time, \(modified)"]
     }
 }
 
@@ -215,7 +215,7 @@ extension FileName {
 }
 
 extension ByteText {
-    /// "4.1 GiB is over the limit of 2 GiB"; to the byte where rounding would make both the same.
+    /// "4.1 GiB is over the limit of 2 GiB"; in bytes if rounding would make both equal.
     ///
     /// - Parameter word: "over" or "under".
     fileprivate static func comparison(_ size: Int64, _ word: String, _ bound: Int64, _ what: String) -> String {

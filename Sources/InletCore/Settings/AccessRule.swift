@@ -1,10 +1,10 @@
 package import SystemPackage
 
-/// A folder with all that is below it, or a file, that a confined process may go on using.
+/// A file, or a folder with everything below it, that a confined process may use.
 package struct AccessRule: Sendable, Hashable {
-    /// Absolute and without symlinks.
+    /// Absolute, without symlinks.
     package var path: FilePath
-    /// Whether names may be made, renamed, removed and written there, besides being read.
+    /// Whether files may be created, renamed, removed and written, in addition to being read.
     package var mayWrite: Bool
 
     package init(_ path: FilePath, mayWrite: Bool = false) {
@@ -12,26 +12,27 @@ package struct AccessRule: Sendable, Hashable {
         self.mayWrite = mayWrite
     }
 
-    /// Whether this allows what `other` asks for.
+    /// Whether this rule allows everything that `other` requests.
     package func covers(_ other: AccessRule) -> Bool {
         other.path.isWithin(path) && (mayWrite || !other.mayWrite)
     }
 }
 
-/// A program that the configuration names, with its arguments: what a process host starts, and nothing else.
+/// A program of the configuration with its arguments: a process host starts no others.
 package struct CommandPattern: Sendable, Hashable {
-    /// The configured words. Those of `derive` may hold `DeriveRule.input` and `DeriveRule.output`, which stand for any path.
+    /// The configured words. Those of `derive` may contain `DeriveRule.input` and `DeriveRule.output`, which stand for
+    /// any path.
     package var words: [String]
-    /// What the paths begin with that it is given, up to a slash; empty = any.
+    /// The prefix of its paths, up to a slash; empty for any.
     package var place: String
 
     package init(_ words: [String], place: String = "") { (self.words, self.place) = (words, place) }
 
-    /// Whether files are named to it, in a folder made for each run.
+    /// Whether it gets files as arguments, in a folder made for each run.
     package var hasPlaces: Bool { words.contains { Self.pieces(of: $0).count > 1 } }
 
-    /// Whether `arguments` is this command. A program without a path may be given by a whole one: whoever starts it looks for
-    /// it anew.
+    /// Whether `arguments` is this command. A program without a path may be given by an absolute one: the process host
+    /// looks it up again.
     package func matches(_ arguments: [String]) -> Bool {
         guard arguments.count == words.count, let word = words.first, let program = arguments.first else {
             return false
@@ -46,14 +47,14 @@ package struct CommandPattern: Sendable, Hashable {
         guard argument.hasPrefix(first) else { return false }
         var rest = argument.dropFirst(first.count)
         for piece in pieces.dropFirst().dropLast() where !piece.isEmpty {
-            // The place may hold the same letters.
+            // The place may contain the same text.
             let searched = rest.hasPrefix(place) ? rest.dropFirst(place.count) : rest
             guard let found = searched.firstRange(of: piece), isPlain(rest[..<found.lowerBound]) else { return false }
             rest = rest[found.upperBound...]
         }
         guard rest.hasSuffix(last) else { return false }
         let path = rest.dropLast(last.count)
-        // By itself a path is nothing else, whatever its letters are; within a word a shell may read it.
+        // A path that is a whole word is safe with any characters; within a word, a shell may read it.
         let isAlone = pieces.count == 2 && first.isEmpty && last.isEmpty
         return isAlone ? path.hasPrefix("/") && isBelow(path) : isPlain(path)
     }
@@ -62,7 +63,7 @@ package struct CommandPattern: Sendable, Hashable {
         isBelow(path) && path.utf8.allSatisfy { $0 > 0x7F || $0.isLetterOrDigit || "/._-+,=@%~ ".utf8.contains($0) }
     }
 
-    /// Within a shell's word a space begins another argument: there is none but in the place itself, which is configured.
+    /// In a shell's word a space starts another argument, so only the configured place may contain one.
     private func isBelow(_ path: Substring) -> Bool {
         guard !place.isEmpty else { return true }
         guard path.hasPrefix(place) else { return false }
@@ -70,7 +71,7 @@ package struct CommandPattern: Sendable, Hashable {
         return !rest.contains(" ") && !rest.split(separator: "/").contains("..")
     }
 
-    /// What stands before, between and behind the two paths.
+    /// The text before, between and after the two paths.
     private static func pieces(of word: String) -> [Substring] {
         var pieces: [Substring] = []
         var rest = Substring(word)

@@ -1,11 +1,11 @@
-/// One value that two configurations have differently.
+/// A value that differs between two configurations.
 package struct ConfigChange: Sendable, Equatable {
-    /// The keys on the way to it; entries of lists by their path or name, or by their number.
+    /// The path of keys to it; entries of lists by their path or name, or by their number.
     package var keys: [String]
-    /// As `inlet config show` prints them: secrets `***`, `${…}` as written. nil where there is none.
+    /// As `inlet config show` prints them: secrets as `***`, `${…}` as written. nil for a missing value.
     package var from: String?
     package var to: String?
-    /// Whether the running agent keeps what it was started with; otherwise it counts with the reload.
+    /// Whether the running agent keeps its value until a restart; otherwise the reload applies it.
     package var needsRestart: Bool
 
     /// `destinations.r2.part_size`, `watch[/srv/drop].settle`.

@@ -1,31 +1,31 @@
 package import SystemPackage
 
-/// One key of the configuration: its name, what a value looks like, what holds without one, and what it is for.
+/// A key of the configuration: its name, its type, its default and its help.
 ///
-/// A key is a member of a `KeyTable`, and said nowhere else: the reader's checks, the JSON schema, the documentation,
-/// `inlet config show` and `config diff` are made from it, and `section.member` is its value.
+/// A key is a member of a `KeyTable`, and declared only there. The reader's checks, the JSON schema, the documentation,
+/// `inlet config show` and `config diff` follow from it. A key's value is `section.member`.
 package struct Key<Value: Sendable>: Sendable {
     package let spec: KeySpec
-    /// The value in the section that has the key.
+    /// The value in the section of the key.
     let read: @Sendable (ConfigSection) -> Value
 
-    /// What holds where the file gives no value.
+    /// The default value.
     package var standard: Value { read(ConfigSection()) }
 
-    /// - Parameter section: that of the key's table.
+    /// - Parameter section: the section of the key's table.
     package func value(in section: ConfigSection) -> Value { read(owner(in: section)) }
 
-    /// The section that has the key: that of its table, or the one in it that the key's name begins with.
+    /// The section of the key: that of its table, or the one in it with the prefix of the key's name.
     func owner(in section: ConfigSection) -> ConfigSection {
         guard let name = spec.section else { return section }
         return section.section(name) ?? ConfigSection(position: section.position)
     }
 }
 
-/// All keys of one section, as members, in the order in which they are shown. A member that is a table itself lends its keys to
-/// several sections. Each key has to be a stored member of its table: `Mirror`, which finds them, sees no computed or static ones.
+/// The keys of a section as members, in the order in which they are shown. A member that is a table itself shares its
+/// keys between sections. Keys must be stored members, because `Mirror` finds no computed or static ones.
 package protocol KeyTable: Sendable {
-    /// The keys in their order; those of a section stand in it.
+    /// The keys in order; keys of a section are within it.
     var specs: [KeySpec] { get }
 }
 
@@ -43,14 +43,15 @@ extension KeyTable {
             }
             guard let place = specs.lastIndex(where: { $0.name == section }),
                 case .section(let keys) = specs[place].kind
-            else { preconditionFailure("the section \(section) has to stand above its keys") }
+            else { preconditionFailure("declare the section \(section) above its keys") }
             specs[place].kind = .section(keys + [spec])
         }
         return specs
     }
 }
 
-/// A section of the configuration with the keys of its table: `section.settle` is the value of the key `settle`, or its default.
+/// A section of the configuration with the keys of its table: `section.settle` is the value of the key `settle`, or its
+/// default.
 @dynamicMemberLookup
 package struct Section<Table: KeyTable>: Sendable {
     package let values: ConfigSection
@@ -71,18 +72,18 @@ package struct Section<Table: KeyTable>: Sendable {
 
     package func keyName<Value>(_ key: KeyPath<Table, Key<Value>>) -> String { table[keyPath: key].spec.name }
 
-    /// Where the value of `key` stands; nil where the file gives none.
+    /// The position of the value of `key`; nil if the file has none.
     package func place<Value>(_ key: KeyPath<Table, Key<Value>>) -> SourcePosition? {
         table[keyPath: key].owner(in: values).positions[keyName(key)]
     }
 
-    /// Where the value of `key` stands, or its section when it came from the default.
+    /// The position of the value of `key`, or of its section if the value is the default.
     package func position<Value>(_ key: KeyPath<Table, Key<Value>>) -> SourcePosition {
         table[keyPath: key].owner(in: values).position(keyName(key))
     }
 }
 
-/// How the values of a key are written, and what they are in Swift.
+/// The form of a key's values in the file, and their type in Swift.
 package struct KeyType<Value: Sendable>: Sendable {
     package let kind: ValueKind
     let value: @Sendable (ConfigValue) -> Value?
@@ -91,14 +92,14 @@ package struct KeyType<Value: Sendable>: Sendable {
 // MARK: - Keys
 
 extension Key {
-    /// A key with a default, written as a person would write it: a text, a number or a flag.
+    /// A key with a default, written as in the file: a text, a number or a flag.
     package init(
         _ name: String, _ type: KeyType<Value>, default written: some LosslessStringConvertible,
         untilRestart: (@Sendable (inout Settings, Settings) -> Void)? = nil, _ summary: String
     ) {
         let text = String(written)
         let value = type.kind.value(of: text).flatMap(type.value)
-        guard let value else { preconditionFailure("the default of \(name) is no value of it: \(text)") }
+        guard let value else { preconditionFailure("the default of \(name) is not valid: \(text)") }
         let spec = KeySpec(name, type.kind, default: text, untilRestart: untilRestart, summary)
         self.spec = spec
         read = { $0.values[spec.name].flatMap(type.value) ?? value }
@@ -111,7 +112,7 @@ extension Key {
         self.init(name, type, default: value.rawValue, untilRestart: untilRestart, summary)
     }
 
-    /// A key without a default; nil where the file gives no value, and where the value was wrong.
+    /// A key without a default; nil if the file has no value, or an invalid one.
     package init<Given>(
         _ name: String, _ type: KeyType<Given>, required: Bool = false,
         untilRestart: (@Sendable (inout Settings, Settings) -> Void)? = nil, _ summary: String
@@ -121,9 +122,9 @@ extension Key {
         read = { $0.values[spec.name].flatMap(type.value) }
     }
 
-    /// A mapping with the keys of `table`; one that is not there has their defaults.
+    /// A mapping with the keys of `table`; a missing mapping has their defaults.
     ///
-    /// - Parameter brief: the key that one value alone, in the place of the mapping, stands for.
+    /// - Parameter brief: the key that a single value, instead of the mapping, sets.
     package init<Table>(
         _ name: String, _ table: Table, brief: String? = nil, required: Bool = false,
         untilRestart: (@Sendable (inout Settings, Settings) -> Void)? = nil, _ summary: String

@@ -1,16 +1,16 @@
-/// What the reader's checks, the JSON schema and the documentation know of one key, whatever the type of its value: see `Key`.
+/// Everything about a key except the type of its value, for checks, the JSON schema and the documentation: see `Key`.
 package struct KeySpec: Sendable {
     package var name: String
-    /// The section of its table that the key is in; nil for one of the table itself.
+    /// The section of the key within its table; nil for a key of the table itself.
     var section: String?
     package var kind: ValueKind
     package var isRequired: Bool
-    /// The value used when the key is absent, as a person would write it; nil where absence has its own meaning.
+    /// The default as written in the file; nil if a missing key has its own meaning.
     package var defaultText: String?
-    /// For keys whose value a running agent keeps until it is restarted: puts that of the running settings (the second) into
-    /// new ones. nil = a change takes effect with the reload.
+    /// For keys that a running agent keeps until a restart: copies the value of the running settings (the second) into
+    /// new ones. nil: a reload applies the change.
     package var untilRestart: (@Sendable (inout Settings, Settings) -> Void)?
-    /// One sentence for the schema and the docs.
+    /// One sentence for the schema and the documentation.
     package var summary: String
 
     /// - Parameter name: `level`, or `log.level` for the key of a section.
@@ -29,21 +29,21 @@ package struct KeySpec: Sendable {
     }
 }
 
-/// What a value may look like.
+/// The allowed forms of a value.
 package indirect enum ValueKind: Sendable {
-    /// Any text. `${env:X}` and `${file:P}` are filled in.
+    /// Any text, with `${env:X}` and `${file:P}` filled in.
     case string
-    /// Text that must not show anywhere; filled in like `string`.
+    /// A text that must never be shown; filled in like `string`.
     case secret
-    /// An address whose user and password must not show; otherwise like `string`. Read as a secret, shown without them.
+    /// A URL whose user and password must not be shown; otherwise like `string`. Read as a secret, shown without them.
     case url
-    /// A path; relative ones are taken from the configuration file's folder, `~/` from HOME.
+    /// A path; relative ones start at the configuration file's folder, `~/` at HOME.
     case path
     case boolean
     case integer(ClosedRange<Int>)
-    /// `8MiB`, `6GB`, `512`: a count of bytes, or a word that stands for none.
+    /// `8MiB`, `6GB`, `512`: a number of bytes, or a word for none.
     case bytes(orWord: String?)
-    /// `250ms`, `5s`, `24h`, or `off` where `offAllowed`.
+    /// `250ms`, `5s`, `24h`, or `off` if `offAllowed`.
     case duration(offAllowed: Bool)
     /// `5MiB/s`, `20Mbit/s`, `0`, `off`: see `RateText`.
     case rate
@@ -53,16 +53,16 @@ package indirect enum ValueKind: Sendable {
     case list(ValueKind)
     /// A mapping with known keys.
     case section([KeySpec])
-    /// The same; a single value is the mapping with this one key (`proxy: off`).
+    /// The same; a single value sets only this key (`proxy: off`).
     case brief(String, [KeySpec])
     /// A mapping with the user's own keys (`with:`).
     case map(ValueKind)
-    /// A mapping of the user's names to sections, whose keys follow from their `type`.
+    /// A mapping of the user's names to sections whose keys depend on their `type`.
     case destinations
 }
 
 extension ValueKind {
-    /// What `text`, written as a single plain value, comes to; nil where it is none of this kind.
+    /// The value of `text` as a single plain word; nil if it is not of this kind.
     package func value(of text: String) -> ConfigValue? {
         switch self {
         case .string: .string(text)
@@ -81,7 +81,7 @@ extension ValueKind {
     }
 }
 
-/// A value that has been read and checked against its `ValueKind`.
+/// A value that was read and checked against its `ValueKind`.
 package indirect enum ConfigValue: Sendable, Equatable {
     case string(String)
     case secret(Secret)
@@ -97,7 +97,7 @@ package indirect enum ConfigValue: Sendable, Equatable {
     case map([String: String])
 }
 
-/// Where in the configuration file something stands; both count from 1.
+/// A position in the configuration file; both numbers count from 1.
 package struct SourcePosition: Sendable, Hashable {
     package var line: Int
     package var column: Int
@@ -108,12 +108,12 @@ package struct SourcePosition: Sendable, Hashable {
     }
 }
 
-/// A mapping of the configuration after reading: defaults filled in, every value of the kind its table asks for.
+/// A mapping of the configuration as read: defaults are filled in, and all values have the kind of their table.
 package struct ConfigSection: Sendable, Equatable {
     package var values: [String: ConfigValue]
-    /// Where each key's value stands; keys filled from defaults have none.
+    /// The position of each key's value; defaults have none.
     package var positions: [String: SourcePosition]
-    /// Where the section itself begins.
+    /// Where the section starts.
     package var position: SourcePosition
 
     package init(
@@ -125,12 +125,12 @@ package struct ConfigSection: Sendable, Equatable {
         self.position = position
     }
 
-    /// For keys whose names are data; others are read through a `Section`.
+    /// For keys whose names are data; a `Section` reads all others.
     package func string(_ key: String) -> String? { if case .string(let value)? = values[key] { value } else { nil } }
     package func section(_ key: String) -> ConfigSection? {
         if case .section(let value)? = values[key] { value } else { nil }
     }
 
-    /// Where the value of `key` stands, or its section when it came from the defaults.
+    /// The position of the value of `key`, or of its section if the value is the default.
     package func position(_ key: String) -> SourcePosition { positions[key] ?? position }
 }

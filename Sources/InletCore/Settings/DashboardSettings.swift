@@ -1,15 +1,15 @@
-/// `dashboard:` — where the page and the API are served, and to whom.
+/// `dashboard:` — where the page and the API are served, and who has access.
 package struct DashboardSettings: Sendable, Equatable {
     package var listen: ListenAddress
-    /// For programs, and for people who like to paste: may do everything.
+    /// For programs, and for people who paste it: full access.
     package var token: Secret?
-    /// For people: may do everything.
+    /// For people: full access.
     package var password: Secret?
-    /// May look, and change nothing.
+    /// Read-only access.
     package var readOnlyToken: Secret?
-    /// Names under which browsers reach it besides its address, as they say them: `inlet.example`, `nas.lan:8844`.
+    /// Other host names that browsers use: `inlet.example`, `nas.lan:8844`.
     package var hosts: [String]
-    /// Whether a reverse proxy of this machine says whom a request comes from.
+    /// Whether to trust the client address from a reverse proxy on this machine.
     package var proxy: Bool
 
     package init(
@@ -24,7 +24,7 @@ package struct DashboardSettings: Sendable, Equatable {
         self.proxy = proxy
     }
 
-    /// Whether whoever reaches the port may do everything: it is on loopback, and nothing is asked for.
+    /// Whether everyone who reaches the port has full access: it is on loopback, without a token or password.
     package var isOpen: Bool { token == nil && password == nil }
 }
 
@@ -41,9 +41,9 @@ package struct ListenAddress: Sendable, Hashable {
 
     /// `127.0.0.1:8844`, `[::1]:8844`, `localhost:8844`.
     package init(_ text: String) throws(PatternError) {
-        let example = "write an address and a port, as in 127.0.0.1:8844"
+        let example = "write for example 127.0.0.1:8844"
         guard let colon = text.lastIndex(of: ":") else {
-            throw PatternError(message: "'listen' is an address and a port; \(example)")
+            throw PatternError(message: "'listen' needs an address and a port; \(example)")
         }
         let (before, after) = (String(text[..<colon]), String(text[text.index(after: colon)...]))
         guard after.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = Int(after), (1...65_535).contains(port)
@@ -51,7 +51,7 @@ package struct ListenAddress: Sendable, Hashable {
         if before.isEmpty || before == "*" {
             throw PatternError(
                 message:
-                    "'listen' has no address: 127.0.0.1:\(port) is for this machine only, 0.0.0.0:\(port) for its networks"
+                    "'listen' needs an address: 127.0.0.1:\(port) for this machine only, 0.0.0.0:\(port) for its networks"
             )
         }
         self.port = port
@@ -62,7 +62,8 @@ package struct ListenAddress: Sendable, Hashable {
         if text.hasPrefix("["), text.hasSuffix("]") {
             let inner = String(text.dropFirst().dropLast())
             guard IPAddress(inner)?.bytes.count == 16 else {
-                throw PatternError(message: "'listen' has no IPv6 address in its brackets; write [::1]:\(port)")
+                throw PatternError(
+                    message: "'listen' has no IPv6 address in its brackets; write for example [::1]:\(port)")
             }
             return inner
         }
@@ -79,17 +80,18 @@ package struct ListenAddress: Sendable, Hashable {
         return text
     }
 
-    /// nil for a name.
+    /// nil for a host name.
     package var address: IPAddress? { IPAddress(host) }
 
-    /// Whether only this machine can reach it. A name might be anybody's.
+    /// Whether only this machine can reach it. A host name may have any address.
     package var isLoopback: Bool { isLocalhost || address?.isLoopback == true }
 
-    /// Where to bind. `localhost` may be anything in /etc/hosts, but here it means this machine only (RFC 6761, 6.3).
+    /// The address to bind. `localhost` may be anything in /etc/hosts, but here it means only this machine (RFC 6761,
+    /// 6.3).
     package var bindHost: String { isLocalhost ? "127.0.0.1" : host }
 
     private var isLocalhost: Bool { host.lowercased() == "localhost" }
 
-    /// As it is written.
+    /// As in the configuration.
     package var text: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }

@@ -1,17 +1,17 @@
 package import SystemPackage
 
-/// Events that a receiver can be notified of.
+/// Events for notifications.
 package enum NotificationEvent: String, Sendable, CaseIterable {
     case delivered
-    /// A file has failed for good, has expired, or was gone before its turn.
+    /// A file failed for good, expired, or was missing when its turn came.
     case failed
     case rejected
     case batchDone = "batch_done"
     case destinationDown = "destination_down"
     case destinationUp = "destination_up"
-    /// All of a removable volume is proved by every destination: it can be taken out.
+    /// Every destination has proved all files of a removable volume, which can now be removed.
     case volumeDone = "volume_done"
-    /// A watched folder is not what it was, or not mounted: it is paused.
+    /// A watched folder is paused: it is not mounted, or another one is in its place.
     case rootPaused = "root_paused"
 
     /// The events of a receiver without `on:`: all but single deliveries.
@@ -20,29 +20,29 @@ package enum NotificationEvent: String, Sendable, CaseIterable {
     ]
 }
 
-/// One entry of `notify:` — a receiver, and the events it gets.
+/// An entry of `notify:`: a receiver and its events.
 package struct NotifySettings: Sendable, Equatable {
     package enum Receiver: Sendable, Equatable {
-        /// An address that takes POSTs. Many are as good as a password: whoever knows one can write there.
+        /// A URL for POST requests. Many are as good as a password: anyone with the URL can send to it.
         case webhook(Secret)
-        /// A program and its arguments, as they are: no shell sees them.
+        /// A program and its arguments, run without a shell.
         case exec([String])
     }
 
     /// Unique.
     package var name: String
     package var receiver: Receiver
-    /// Signs what a webhook gets.
+    /// Signs webhook requests.
     package var secret: Secret?
     package var events: Set<NotificationEvent>
-    /// Only files and batches of these; empty = of all.
+    /// Only files and batches of these routes; empty for all.
     package var routes: [String] = []
     package var timeout: Duration
-    /// Whether plain http may leave this machine.
+    /// Whether plain HTTP may leave this machine.
     package var allowsHTTP = NotifyKeys.all.allowHTTP.standard
-    /// CA certificates (PEM) that a webhook's server is checked against, besides the system's.
+    /// CA certificates (PEM) to trust for the webhook, in addition to the system's.
     package var caFile: FilePath?
-    /// Where its keys stand, for errors that are found later.
+    /// The positions of its keys, for later errors.
     package var positions: [String: SourcePosition] = [:]
     package var position = SourcePosition(line: 1, column: 1)
 
@@ -59,14 +59,14 @@ package struct NotifySettings: Sendable, Equatable {
     }
 }
 
-/// `ping_url:` — a dead man's switch: an address that is requested regularly while the agent is well.
+/// `ping_url:` — a dead man's switch: a URL that is requested regularly while the agent is healthy.
 package struct PingSettings: Sendable, Equatable {
-    /// A credential: whoever knows it can ping in this agent's name.
+    /// A credential: anyone with the URL can ping in this agent's name.
     package var url: Secret
     package var interval: Duration
-    /// Whether plain http may leave this machine.
+    /// Whether plain HTTP may leave this machine.
     package var allowsHTTP: Bool
-    /// CA certificates (PEM) that the server is checked against, besides the system's.
+    /// CA certificates (PEM) to trust for the server, in addition to the system's.
     package var caFile: FilePath?
     package var position: SourcePosition
 

@@ -1,34 +1,34 @@
 package import SystemPackage
 
-/// The configuration after reading: everything checked, every default filled in, patterns and templates parsed.
+/// The configuration as read: checked, with defaults filled in, and patterns and templates parsed.
 package struct Settings: Sendable {
     package var stateDirectory: FilePath
-    /// Big transfers at once to each destination.
+    /// How many big files are sent to each destination at once.
     package var workers: Int
-    /// How long running parts may go on after SIGTERM.
+    /// How long transfers may take to finish after SIGTERM.
     package var shutdownGrace: Duration
     package var landlock: LandlockRule = ConfigKeys.all.landlock.standard
-    /// nil = keys of TLS connections are not logged.
+    /// nil for no log of TLS session keys.
     package var tlsKeyLog: FilePath?
     package var log = LogSettings()
-    /// A warning is logged when more files wait than this.
+    /// A warning is logged when more files than this are waiting.
     package var queueWarning = LimitKeys.all.queueWarning.standard
-    /// How often the journal is backed up when it has changed, and how many backups are kept; nil = no automatic ones.
+    /// How often to back up a changed journal, and how many backups to keep; nil for no automatic backups.
     package var journalBackup: (every: Duration, keep: Int)?
-    /// How long after its end a file goes to the journal's compact history; nil = never.
+    /// How long after its end a file moves to the journal's compact history; nil for never.
     package var historyAfter: Duration? = ConfigKeys.all.journalHistoryAfter.standard
     package var queueLimit = QueueLimit()
     package var bandwidth = BandwidthLimits()
-    /// nil = as the environment says.
+    /// nil to follow the environment.
     package var proxy: ProxySettings?
     package var destinations: [DestinationSettings] = []
     package var watch: [WatchSettings]
     package var routes: [Route]
     /// The configured notification receivers.
     package var notify: [NotifySettings] = []
-    /// nil = no dead man's switch.
+    /// nil for no dead man's switch.
     package var ping: PingSettings?
-    /// nil = no port is opened; the control socket exists regardless.
+    /// nil opens no port; the control socket always exists.
     package var dashboard: DashboardSettings?
 
     package init(
@@ -44,28 +44,28 @@ package struct Settings: Sendable {
     }
 }
 
-/// `permissions:` — what is done about files that are not held as they should be: see `FileTrust` of InletConfig.
+/// `permissions:` — what to do about files with unsafe permissions: see `FileTrust` of InletConfig.
 package enum PermissionRule: String, Sendable, CaseIterable {
     case warn
-    /// They are not used.
+    /// Does not use them.
     case strict
     case off
 }
 
-/// `landlock:` — whether the agent confines itself to what its configuration names (landlock(7)).
+/// `landlock:` — whether the agent confines itself to the files of its configuration (landlock(7)).
 package enum LandlockRule: String, Sendable, CaseIterable {
-    /// Where the kernel can, and nothing that it names could be lost by it.
+    /// If the kernel supports it, and confinement loses access to nothing that the configuration names.
     case auto
-    /// It does not start otherwise.
+    /// The agent does not start without it.
     case required
     case off
 }
 
-/// `limits: queue_max_…` — beyond these no more is taken into the queue; files stay in their folders meanwhile.
+/// `limits: queue_max_…` — limits of the queue; further files wait in their folders.
 package struct QueueLimit: Sendable, Equatable {
-    /// Files that are pending; nil = any number.
+    /// The most pending files; nil for no limit.
     package var files: Int?
-    /// Their sizes together; nil = any.
+    /// Their most bytes together; nil for no limit.
     package var bytes: Int64?
 
     package init(files: Int? = nil, bytes: Int64? = nil) {
@@ -75,8 +75,8 @@ package struct QueueLimit: Sendable, Equatable {
 
     package var isOff: Bool { files == nil && bytes == nil }
 
-    /// Whether more fits beside what is pending. Into an empty queue everything does: a limit delays files, and keeps none out
-    /// for good.
+    /// Whether more fits beside the pending files. An empty queue accepts everything: a limit delays files, but never
+    /// blocks one for good.
     package func takes(files more: Int, bytes size: Int64, besides pending: (files: Int, bytes: Int64)) -> Bool {
         if pending.files == 0 { return true }
         if let files, pending.files + more > files { return false }
@@ -84,7 +84,7 @@ package struct QueueLimit: Sendable, Equatable {
         return true
     }
 
-    /// Files of any size that fit beside what is pending, as far as can be told without their sizes; nil = any number.
+    /// How many files of any size fit beside the pending ones, as far as known without their sizes; nil for no limit.
     package func room(besides pending: (files: Int, bytes: Int64)) -> Int? {
         if isOff { return nil }
         if pending.files == 0 { return max(1, files ?? .max) }
@@ -93,13 +93,13 @@ package struct QueueLimit: Sendable, Equatable {
     }
 }
 
-/// `log:` — what is written, where, and how.
+/// `log:` — what to log, where, and in which format.
 package struct LogSettings: Sendable, Equatable {
     package enum Format: String, Sendable, CaseIterable {
         case json
         case text
     }
-    /// The least first.
+    /// In ascending order.
     package enum Level: String, Sendable, CaseIterable, Comparable {
         case debug
         case info
@@ -115,12 +115,12 @@ package struct LogSettings: Sendable, Equatable {
     /// `stderr`, `stdout`, `journald`, or a file's path.
     package var output: String
     package var format: Format
-    /// The file is rotated to `PATH.1` before it exceeds so many bytes; nil = never.
+    /// Rotates the file to `PATH.1` before it exceeds this size in bytes; nil for never.
     package var maxSize: Int64?
-    /// How many rotated files are kept.
+    /// How many rotated files to keep.
     package var keep: Int
 
-    /// Outputs that are no files.
+    /// Outputs other than files.
     package static let streams = ["stderr", "stdout", "journald"]
 
     package init(
@@ -136,7 +136,7 @@ package struct LogSettings: Sendable, Equatable {
     }
 }
 
-/// One entry of `destinations:`; the values are those of its type's key table.
+/// An entry of `destinations:`; its values belong to its type's key table.
 package struct DestinationSettings: Sendable, Equatable {
     package var name: String
     /// `r2`, `folder`…
@@ -150,22 +150,22 @@ package struct DestinationSettings: Sendable, Equatable {
     }
 }
 
-/// A destination type as the reader knows it: its name, its keys (without `type` itself), and the fields of a route's `with:`
-/// that it understands.
+/// A destination type for the reader: its name, its keys (without `type`), and the fields that it supports in a route's
+/// `with:`.
 package struct DestinationType: Sendable {
     package var name: String
     package var summary: String
     package var keys: [KeySpec]
     package var fields: [FieldSpec]
-    /// Whether a file's companions can be stored beside it. Where not, its metadata goes with it and other companions stay
+    /// Whether it can store companions beside a file. Otherwise metadata goes with the file, and other companions stay
     /// behind.
     package var takesSidecars: Bool
-    /// Whether what is delivered there has a URL that others can be told: it can store files that are registered elsewhere.
+    /// Whether its files have a URL for others, so that it can store files that are registered elsewhere.
     package var givesURLs: Bool
-    /// The key that names the folder of this machine that files go to; nil for types that deliver elsewhere.
+    /// The key that names the local folder for the files; nil for types that deliver elsewhere.
     package var folderKey: String?
 
-    /// The key by which a type that only registers files names the destination that stores them.
+    /// The key that names the storage of a type that only registers files.
     package static let storageKey = "storage"
     /// Whether it only registers files that another destination stores.
     package var namesStorage: Bool { keys.contains { $0.name == Self.storageKey } }
@@ -184,14 +184,14 @@ package struct DestinationType: Sendable {
     }
 }
 
-/// One field of `with:` that a destination type understands.
+/// A field of `with:` that a destination type supports.
 package struct FieldSpec: Sendable {
     package var name: String
-    /// The template that stands for the field where a route gives none; nil where absence has its own meaning.
+    /// The default template; nil if a missing field has its own meaning.
     package var defaultText: String?
-    /// One sentence for the docs.
+    /// One sentence for the documentation.
     package var summary: String
-    /// The words that it can be, in any case; empty where any text will do. Templates are filled in before they are asked.
+    /// The allowed words, in any case; empty for any text. Templates are rendered before the check.
     package var choices: [String]
 
     package init(_ name: String, default: String? = nil, choices: [String] = [], _ summary: String) {
@@ -201,11 +201,11 @@ package struct FieldSpec: Sendable {
         self.summary = summary
     }
 
-    /// `templates` with those of `specs` that are missing there: what is frozen at admission.
+    /// `templates` with defaults for the missing fields of `specs`: frozen at admission.
     package static func filled(_ templates: [String: KeyTemplate], _ specs: [FieldSpec]) -> [String: KeyTemplate] {
         var result = templates
         for spec in specs where result[spec.name] == nil {
-            // Defaults are our own texts, which a test reads.
+            // Defaults are our own texts, which a test parses.
             result[spec.name] = spec.defaultText.flatMap { try? KeyTemplate($0) }
         }
         return result

@@ -1,48 +1,50 @@
 package import SystemPackage
 
-/// One entry of `watch:`.
+/// An entry of `watch:`.
 package struct WatchSettings: Sendable, Equatable {
-    /// What to do with files that are there before the root was first watched.
+    /// What to do with files that were there before the root was first watched.
     package enum Existing: String, Sendable, CaseIterable {
         case ingest
         case skip
-        /// They are known as delivered without being sent.
+        /// They count as delivered without being sent.
         case adopt
     }
 
-    /// Absolute; may not exist yet.
+    /// Absolute; need not exist yet.
     package var path: FilePath
-    /// How changes are to be found out.
+    /// How to notice changes.
     package var mode: Mode
     package var recursive: Bool
     package var settle: Duration
-    /// The same of an empty file, which may only hold the name of one that is on its way; zero = as any other.
+    /// The same for an empty file, which may be a placeholder for a file that is still arriving; zero treats it like
+    /// any other.
     package var settleEmpty = WatchKeys.all.settleEmpty.standard
-    /// nil = off.
+    /// nil for off.
     package var rescan: Duration?
     package var existing: Existing
-    /// With `existing: adopt`: only what its destinations have, where they can be asked; the others are sent.
+    /// With `existing: adopt`: adopts only files that their destinations have, if they can be asked; the others are
+    /// sent.
     package var adoptCheck = WatchKeys.all.adoptCheck.standard
-    /// Which files are taken, by what they themselves say.
+    /// Which files to take, by their owner and links.
     package var sources = SourceRule()
-    /// The user's own patterns, on top of `IgnoreList.builtIn`.
+    /// The user's patterns, in addition to `IgnoreList.builtIn`.
     package var ignore: [GlobPattern]
-    /// Below the root, unless absolute.
+    /// Relative to the root, unless absolute.
     package var archiveDirectory: FilePath
     package var quarantineDirectory: FilePath
-    /// How long a file whose writers cannot be known is held before it is deleted or archived.
+    /// How long to hold a file before deleting or archiving it if its writers cannot be known.
     package var hold: Duration
-    /// The least pause between two looks at what is polled; it grows with what a look costs.
+    /// The shortest pause between two polls; it grows with their cost.
     package var poll = WatchKeys.all.poll.standard
-    /// How long a file may take to be complete before the log says what keeps it; no key of the configuration.
+    /// How long a file may take to be complete before the log names the reason; not a key of the configuration.
     package var unsettledAfter = Duration.seconds(900)
-    /// Set where `path` is a pattern for folders that come and go with their volumes.
+    /// Set if `path` is a pattern for folders that come and go with their volumes.
     package var pattern: RootPattern?
     /// Whether other agents may watch it at the same time.
     package var isShared = false
-    /// Whether anything may be moved, deleted or written in folders of a pattern.
+    /// Whether files may be moved, deleted or written in folders of a pattern.
     package var volumeWrites = false
-    /// By how many destinations a file of a volume must be proved before that can be taken out; nil = by all.
+    /// How many destinations must prove a volume's files before it can be removed; nil for all.
     package var volumeDoneAfter: Int?
 
     package init(
@@ -65,16 +67,16 @@ package struct WatchSettings: Sendable, Equatable {
         self.hold = hold
     }
 
-    /// The watched folder that `path` is, or lies in; nil for a path elsewhere.
+    /// The watched folder that contains `path`, or is it; nil if there is none.
     package func root(of path: FilePath) -> FilePath? {
         if let pattern { return pattern.root(of: path) }
         return path.isWithin(self.path) ? self.path : nil
     }
 
-    /// Whether this is about `root`, itself a watched folder.
+    /// Whether these settings apply to `root`, a watched folder.
     package func covers(_ root: FilePath) -> Bool { self.root(of: root) == root }
 
-    /// The same for one folder of the pattern.
+    /// The same settings for one folder of the pattern.
     package func at(_ root: FilePath) -> WatchSettings {
         var settings = self
         settings.path = root
@@ -83,34 +85,34 @@ package struct WatchSettings: Sendable, Equatable {
 }
 
 extension WatchSettings {
-    /// How changes below a root are to be found out.
+    /// How to notice changes below a root.
     package enum Mode: String, Sendable, CaseIterable {
-        /// By events on local file systems, by polling on those that hide changes made elsewhere; decided per mount.
+        /// Events on local file systems, polling on those that hide remote changes; decided for each mount.
         case auto
         case inotify
         case poll
-        /// As `auto`, but with one mark for a file system instead of a watch for each folder, where that can be had.
+        /// Like `auto`, but with one mark for a file system instead of a watch for each folder, if possible.
         case fanotify
     }
 }
 
-/// How changes below a folder are found out.
+/// How changes below a folder are noticed.
 package enum WatchMode: String, Sendable {
     case inotify
     case poll
     case fanotify
-    /// Of a whole root: some of its folders are polled, the kernel tells of the others.
+    /// For a whole root: some of its folders are polled, others raise events.
     case mixed
 }
 
-/// Which regular files of a watched folder are taken, by what the files themselves say. Who may put names there may give one
-/// to a file of somebody else: a hard link needs no right to read it where `fs.protected_hardlinks` is 0.
+/// Which regular files of a watched folder to take. Anyone who can create names there can create one for another user's
+/// file: a hard link needs no read permission if `fs.protected_hardlinks` is 0.
 package struct SourceRule: Sendable, Equatable {
     package enum HardLinks: String, Sendable, CaseIterable {
         case allow, refuse
     }
 
-    /// User IDs; nil = any.
+    /// User IDs; nil for any.
     package var owners: Set<UInt32>?
     package var hardLinks: HardLinks
 
@@ -119,17 +121,17 @@ package struct SourceRule: Sendable, Equatable {
         self.hardLinks = hardLinks
     }
 
-    /// Why a file is not taken.
+    /// Why a file is excluded.
     package enum Refusal: Sendable, Hashable {
         case owner(UInt32)
         /// It has more than one name.
         case links
     }
 
-    /// Whether it refuses anything at all.
+    /// Whether it excludes anything.
     package var isOff: Bool { owners == nil && hardLinks == .allow }
 
-    /// What the rule says of a file of `owner` with so many names; nil = it is taken.
+    /// The reason to exclude a file of `owner` with this many names; nil to take it.
     package func refusal(owner: UInt32, links: UInt64) -> Refusal? {
         if let owners, !owners.contains(owner) { return .owner(owner) }
         return hardLinks == .refuse && links > 1 ? .links : nil
@@ -137,21 +139,21 @@ package struct SourceRule: Sendable, Equatable {
 }
 
 extension SourceRule.Refusal {
-    /// What to do about it, for people.
+    /// The reason with its remedy, for people.
     package func reason(files count: Int) -> String {
-        let (files, have, their) = count == 1 ? ("1 file", "has", "its") : ("\(count) files", "have", "their")
+        let (files, their) = count == 1 ? ("1 file", "its") : ("\(count) files", "their")
         return switch self {
         case .owner(let user):
-            "\(files) of user \(user) in this folder left alone: 'owners' does not name this user; give them to one of the "
-                + "owners (chown), or add the user"
+            "ignored \(files) of user \(user) in this folder; add the user to 'owners', or give \(count == 1 ? "it" : "them") "
+                + "to one of the owners (chown)"
         case .links:
-            "\(files) in this folder left alone: \(count == 1 ? "it" : "they") \(have) more than one name, and 'hard_links' is "
-                + "refuse; remove \(their) other links, or put copies here"
+            "ignored \(files) with more than one name in this folder ('hard_links' is refuse); remove \(their) other links, "
+                + "or put copies here"
         }
     }
 }
 
-/// The answer to a look-up of a user by name.
+/// The result of looking up a user by name.
 package enum UserLookup: Sendable, Equatable {
     case found(UInt32)
     case unknown

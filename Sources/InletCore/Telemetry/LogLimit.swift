@@ -1,7 +1,7 @@
-/// How many lines of one event a log takes: some at once, then one a second; the others are counted. A folder of 50,000 files
-/// that nobody may look at would otherwise say so 50,000 times every few seconds, and nothing else would be found.
+/// Limits the log lines of each event: a burst, then one per second; the others are counted. Otherwise a folder of
+/// 50,000 forbidden files would be logged 50,000 times every few seconds, and hide everything else.
 ///
-/// Time is a parameter. What it holds is bounded by the number of events that there are.
+/// Time is a parameter. The number of events bounds its memory.
 package struct LogLimit: Sendable {
     package typealias Instant = ContinuousClock.Instant
 
@@ -12,18 +12,18 @@ package struct LogLimit: Sendable {
         var toldAt: Instant
     }
 
-    /// Lines at once.
+    /// The lines of a burst.
     package static let burst = 100
-    /// Between two lines beyond them.
+    /// The pause between two lines after the burst.
     static let interval = Duration.seconds(1)
-    /// Between two words on what is left out.
+    /// The pause between two reports of omitted lines.
     static let telling = Duration.seconds(60)
 
     private var tallies: [String: EventLimit] = [:]
 
     package init() {}
 
-    /// Whether a line of `event` is written now; otherwise it is counted.
+    /// Whether to write a line of `event` now; otherwise it is counted.
     package mutating func takes(_ event: String, at now: Instant) -> Bool {
         var tally = tallies[event] ?? EventLimit(left: Self.burst, filledAt: now, toldAt: now)
         defer { tallies[event] = tally }
@@ -31,7 +31,7 @@ package struct LogLimit: Sendable {
         tally.left = min(Self.burst, tally.left + gained)
         tally.filledAt = tally.left == Self.burst ? now : tally.filledAt + Self.interval * gained
         guard tally.left > 0 else {
-            // The first word on a gap comes a while after its beginning, when there is something to tell.
+            // The first report follows after a while, when there is something to report.
             if tally.hidden == 0 { tally.toldAt = now }
             tally.hidden += 1
             return false
@@ -40,7 +40,7 @@ package struct LogLimit: Sendable {
         return true
     }
 
-    /// How many lines were left out and are not told yet, of the events for which it is time; `all` for the last word.
+    /// The unreported omitted lines of the events whose report is due; `all` for the final report.
     package mutating func gaps(at now: Instant, all: Bool = false) -> [(event: String, lines: Int)] {
         let due = tallies.filter { $0.value.hidden > 0 && (all || now - $0.value.toldAt >= Self.telling) }
         for event in due.keys {

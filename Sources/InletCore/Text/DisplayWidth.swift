@@ -1,12 +1,12 @@
-/// How many columns of a terminal a text takes: two for wide characters (UAX #11 and emoji), none for combining marks.
+/// The width of a text in terminal columns: two for wide characters (UAX #11 and emoji), none for combining marks.
 package enum DisplayWidth {
-    /// East Asian wide and fullwidth; emoji are known by their property.
+    /// East Asian wide and fullwidth characters; emoji have their own property.
     private static let wide: [ClosedRange<UInt32>] = [
         0x1100...0x115F, 0x2329...0x232A, 0x2E80...0x303E, 0x3041...0x4DBF, 0x4E00...0xA4CF, 0xA960...0xA97F,
         0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE10...0xFE19, 0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6,
         0x16FE0...0x18CFF, 0x1AFF0...0x1B2FF, 0x1F200...0x1F2FF, 0x20000...0x3FFFD,
     ]
-    /// The vowels and finals of Hangul, which are drawn into the consonant before them.
+    /// Hangul vowels and finals, which join the consonant before them.
     private static let joining: ClosedRange<UInt32> = 0x1160...0x11FF
     private static let softHyphen: UInt32 = 0xAD
     private static let emojiSelector: UInt32 = 0xFE0F
@@ -16,7 +16,7 @@ package enum DisplayWidth {
         return text.reduce(0) { $0 + of($1) }
     }
 
-    /// Of a character with all its marks.
+    /// The width of a character with all its marks.
     package static func of(_ character: Character) -> Int {
         let scalars = character.unicodeScalars
         if scalars.count > 1, scalars.contains(where: { $0.value == emojiSelector }) { return 2 }
@@ -36,12 +36,12 @@ package enum DisplayWidth {
         return scalar.properties.isEmojiPresentation || wide.contains { $0.contains(value) } ? 2 : 1
     }
 
-    /// The longest beginning that takes at most `columns`.
+    /// The longest prefix within `columns`.
     package static func prefix(_ text: String, _ columns: Int) -> String {
         String(text.prefix(count(of: text, within: columns)))
     }
 
-    /// How many of the first `characters` take at most `columns`.
+    /// How many of the first `characters` fit in `columns`.
     private static func count(of characters: some Sequence<Character>, within columns: Int) -> Int {
         var left = columns
         return characters.prefix { character in
@@ -50,13 +50,13 @@ package enum DisplayWidth {
         }.count
     }
 
-    /// At most `columns` of it; where that is not all, `…` is the last.
+    /// The text within `columns`; ends with `…` if it was cut.
     package static func cut(_ text: String, _ columns: Int) -> String {
         if of(text) <= columns { return text }
         return columns < 1 ? "" : prefix(text, columns - 1) + "…"
     }
 
-    /// At most `columns` of it, with `…` in the place of the middle: of a path both ends tell something.
+    /// The text within `columns`, with `…` instead of the middle: both ends of a path matter.
     package static func shorten(_ text: String, _ columns: Int) -> String {
         if of(text) <= columns { return text }
         guard columns > 3 else { return cut(text, columns) }
@@ -64,24 +64,24 @@ package enum DisplayWidth {
         return prefix(text, columns - 1 - tail) + "…" + text.suffix(count(of: text.reversed(), within: tail))
     }
 
-    /// With spaces behind it up to `columns`.
+    /// Appends spaces up to `columns`.
     package static func pad(_ text: String, _ columns: Int) -> String {
         text + String(repeating: " ", count: max(0, columns - of(text)))
     }
 
-    /// With spaces before it up to `columns`.
+    /// Prepends spaces up to `columns`.
     package static func padLeft(_ text: String, _ columns: Int) -> String {
         String(repeating: " ", count: max(0, columns - of(text))) + text
     }
 }
 
-/// The last look at what goes to a terminal. Whoever makes a text escapes the names in it (`DisplayText`); this is for what
-/// was forgotten, and for JSON of encoders that leave such letters as they are.
+/// The last filter before a terminal. The author of a text escapes its names (`DisplayText`); this catches what was
+/// forgotten, and JSON from encoders that do not escape such characters.
 extension DisplayText {
-    /// `text` with each control but ends of lines and tabs, and what turns the direction of what is read, as `\uXXXX`: text
-    /// stays readable, and JSON, where those stand in strings only, the same value.
+    /// `text` with `\uXXXX` for control characters, except line ends and tabs, and for direction-changing characters.
+    /// Text stays readable, and JSON keeps its value, because these occur only in strings.
     ///
-    /// - Parameter keepsColours: `ESC [ NUMBER m` stays; it is what our own words are coloured with.
+    /// - Parameter keepsColours: keeps `ESC [ NUMBER m`, which colours our own words.
     package static func masked(_ text: String, keepsColours: Bool) -> String {
         if text.utf8.allSatisfy({ (0x20..<0x7F).contains($0) || $0 == UInt8(ascii: "\n") }) { return text }
         var result = String.UnicodeScalarView()
@@ -104,7 +104,7 @@ extension DisplayText {
 
     private static let escapeCharacter: Unicode.Scalar = "\u{1B}"
 
-    /// How many scalars a colour takes at the beginning of `text`; nil where there is none.
+    /// The length of a colour sequence at the beginning of `text`, in scalars; nil if there is none.
     private static func colour(_ text: Substring.UnicodeScalarView) -> Int? {
         let digits = text.dropFirst(2).prefix { ("0"..."9").contains($0) }.count
         guard text.dropFirst().first == "[", (1...2).contains(digits), text.dropFirst(2 + digits).first == "m" else {
@@ -115,9 +115,9 @@ extension DisplayText {
 }
 
 extension Unicode.Scalar {
-    /// Whether it is not seen by itself, or turns the order in which others are read, so that one name looks like another:
-    /// Unicode's Bidi_Control, what has no width, line and paragraph separators, and tags. The two joiners stay: emoji and
-    /// several scripts are written with them.
+    /// Whether it is invisible, or changes the reading order, so that one name looks like another: Unicode's
+    /// Bidi_Control, zero width, line and paragraph separators, and tags. The two joiners are allowed: emoji and
+    /// several scripts need them.
     var isDeceptive: Bool {
         switch value {
         case 0xAD, 0x61C, 0x180E, 0x200B, 0x200E...0x200F, 0x2028...0x202E, 0x2060...0x206F, 0xFEFF, 0xFFF9...0xFFFB,

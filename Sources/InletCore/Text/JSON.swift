@@ -1,10 +1,10 @@
 internal import FoundationEssentials
 
-/// The one place where JSON is read and written. Messages and notes of one known shape are declared as `Codable` structs and go
-/// through Foundation's coders; `JSONValue` is for objects whose members are not ours to know, `JSONReader` for texts that are too
-/// large to be in memory as values, `JSONLine` for what is written for every file.
+/// The only place that reads and writes JSON. `Codable` structs with Foundation's coders are for messages and notes of
+/// a known shape. `JSONValue` is for objects with unknown members, `JSONReader` for texts too large for memory as
+/// values. `JSONLine` is for lines written for every file.
 package enum JSON {
-    /// `value` on one line, members in the order of their names: equal values have equal bytes.
+    /// `value` on one line, members ordered by name: equal values have equal bytes.
     /// - Parameter isPretty: a line for each member, for people who open the file.
     package static func encode(_ value: some Encodable, isPretty: Bool = false) throws -> [UInt8] {
         let encoder = JSONEncoder()
@@ -19,16 +19,16 @@ package enum JSON {
         try JSONDecoder().decode(type, from: Data(bytes))
     }
 
-    // MARK: - Notes, which later and earlier builds read
+    // MARK: - Notes, which later and earlier versions read
 
-    /// What was noted; nil where nothing was.
+    /// The decoded note; nil if there is none.
     package static func note<Value: Decodable>(_ bytes: [UInt8]?, as type: Value.Type = Value.self) -> Value? {
-        // A note of another version, or a damaged one, is none: what it would say is asked or sent again.
+        // A note of another version, or a damaged one, counts as missing: its content is requested or sent again.
         bytes.flatMap { try? decode($0, as: type) }
     }
 
-    /// The same across versions: what a note does not have yet, or has as something else than is wanted, is as in `other`, and
-    /// what it has beside is passed over. nil for no object.
+    /// Decodes notes of other versions: takes missing or unsuitable members from `other`, and ignores additional ones.
+    /// nil unless the note is an object.
     package static func note<Value: Codable>(_ bytes: [UInt8]?, else other: Value) -> Value? {
         guard let said = object(bytes), let ours = object(note(of: other)) else { return nil }
         func value(_ said: JSONObject) -> Value? {
@@ -37,32 +37,32 @@ package enum JSON {
         return value(said) ?? value(said.filter { value([$0.key: $0.value]) != nil })
     }
 
-    /// The object that was noted; nil where there is none.
+    /// The noted object; nil if there is none.
     package static func object(_ bytes: [UInt8]?) -> JSONObject? { bytes.flatMap { value($0)?.object } }
 
-    /// nil for what is no JSON, where it does not matter why.
+    /// nil if it is not JSON and the reason does not matter.
     package static func value(_ bytes: some Sequence<UInt8>) -> JSONValue? {
-        // Whoever reports it shows the text itself.
+        // The caller reports the text itself.
         try? JSONValue(parsing: bytes)
     }
 
     package static func note(of value: some Encodable) -> [UInt8] {
-        // Numbers, booleans and texts always encode; an empty note would read as none.
+        // Numbers, booleans and texts always encode; an empty note counts as missing.
         (try? encode(value)) ?? []
     }
 }
 
-/// Any JSON value (RFC 8259), kept as it came: what a server adds to its objects outlives being read, changed and sent back.
+/// Any JSON value (RFC 8259), kept as received: a server's additional members survive a change and are sent back.
 package indirect enum JSONValue: Sendable {
     case null
     case boolean(Bool)
-    /// As it is written, so that no digit is lost.
+    /// As written, so that no digit is lost.
     case number(String)
     case string(String)
     case array([JSONValue])
     case object(JSONObject)
 
-    /// - Throws: `JSONFault` with the place; also for anything behind the value.
+    /// - Throws: `JSONFault` with the position; also for text after the value.
     package init(parsing bytes: some Sequence<UInt8>) throws(JSONFault) {
         var reader = JSONReader(Array(bytes))
         self = try reader.value()
@@ -71,12 +71,12 @@ package indirect enum JSONValue: Sendable {
 
     package init(_ number: Int) { self = .number(String(number)) }
 
-    /// Without a fraction where there is none. `number` has to be finite: JSON has no other numbers.
+    /// Omits a zero fraction. `number` must be finite: JSON has no other numbers.
     package init(_ number: Double) {
         self = .number(Int64(exactly: number).map { String($0) } ?? String(number.isFinite ? number : 0))
     }
 
-    /// What is nil is left out: servers refuse null.
+    /// Omits nil members, because servers reject null.
     package static func members(_ members: [String: JSONValue?]) -> JSONValue {
         .object(members.compactMapValues(\.self))
     }
@@ -85,37 +85,37 @@ package indirect enum JSONValue: Sendable {
     package var boolean: Bool? { if case .boolean(let value) = self { value } else { nil } }
     package var array: [JSONValue]? { if case .array(let items) = self { items } else { nil } }
     package var object: JSONObject? { if case .object(let fields) = self { fields } else { nil } }
-    /// A whole number, also one that was written as `3.0`.
+    /// A whole number, including one written as `3.0`.
     package var integer: Int64? {
         guard case .number(let text) = self else { return nil }
         return Int64(text) ?? Double(text).flatMap { Int64(exactly: $0) }
     }
-    /// nil for a number that no double can hold.
+    /// nil for a number that does not fit in a double.
     package var double: Double? {
         guard case .number(let text) = self, let value = Double(text), value.isFinite else { return nil }
         return value
     }
 
-    /// A member of an object; nil for everything else, and for `null`.
+    /// A member of an object; nil for other values, and for `null`.
     package subscript(name: String) -> JSONValue? {
         guard case .object(let fields) = self, let value = fields[name], value != .null else { return nil }
         return value
     }
 
-    /// The text of a member, or that there is none; nil for one of another kind, where nothing of such a message is used. Of two
-    /// members of one name the last counts.
+    /// The text of a member, or that it is missing; nil for another type, which makes the message unusable. Of two
+    /// members with the same name, the last one counts.
     package func text(at name: String) -> String?? {
         guard let value = self[name] else { return .some(nil) }
         return value.string.map { .some($0) }
     }
 
-    /// As `text(at:)`, of a whole number, which some servers write as text.
+    /// Like `text(at:)` for a whole number, which some servers write as text.
     package func integer(at name: String) -> Int64?? {
         guard let value = self[name] else { return .some(nil) }
         return (value.integer ?? value.string.flatMap { Int64($0) }).map { .some($0) }
     }
 
-    /// One line of JSON, members in the order of their names.
+    /// JSON on one line, members ordered by name.
     package var text: String { String(decoding: bytes, as: UTF8.self) }
 
     package var bytes: [UInt8] { written(indent: nil) }
@@ -136,7 +136,7 @@ package indirect enum JSONValue: Sendable {
         case .number(let digits): bytes += digits.utf8
         case .string(let value): JSONString.append(value, to: &bytes)
         case .array(let items):
-            // Points are rows of numbers: they stay on one line.
+            // Rows of numbers, such as points, stay on one line.
             let inner = items.allSatisfy(\.isScalar) ? nil : indent
             Self.write(items.map { (nil, $0) }, "[]", to: &bytes, indent: inner)
         case .object(let fields):
@@ -168,7 +168,7 @@ package indirect enum JSONValue: Sendable {
     private var isScalar: Bool { array == nil && object == nil }
 }
 
-/// Numbers are equal when they are worth the same: servers write `3` as `3.0`.
+/// Numbers with equal values are equal: servers write `3` as `3.0`.
 extension JSONValue: Equatable {
     package static func == (left: JSONValue, right: JSONValue) -> Bool {
         switch (left, right) {
@@ -188,7 +188,7 @@ extension JSONValue: Equatable {
     }
 }
 
-/// A member of a report that was made piece by piece, or is passed on as it came.
+/// For members of reports that are assembled from parts, or passed on as received.
 extension JSONValue: Encodable {
     package func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
@@ -207,15 +207,15 @@ package typealias JSONObject = [String: JSONValue]
 
 /// JSON without an encoder: log lines and receipts are written for every file.
 package enum JSONString {
-    /// `text` as a JSON string (RFC 8259 section 7), quotes included. What a terminal would obey, and what turns the direction
-    /// of what is read, is escaped, so that a line may be shown as it is.
+    /// `text` as a JSON string (RFC 8259, section 7), including quotes. Escapes terminal controls and
+    /// direction-changing characters, so that a line is safe to print.
     package static func quote(_ text: String) -> String {
         var bytes: [UInt8] = []
         append(text, to: &bytes)
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The same, at the end of `bytes`.
+    /// Appends the same to `bytes`.
     package static func append(_ text: String, to bytes: inout [UInt8]) {
         bytes.append(UInt8(ascii: "\""))
         var text = text
@@ -223,7 +223,7 @@ package enum JSONString {
         bytes.append(UInt8(ascii: "\""))
     }
 
-    /// JSON of another encoder with what `append` escapes escaped: it is the same value.
+    /// JSON of another encoder, with the same escapes as `append`; its value stays the same.
     package static func masked(_ json: [UInt8]) -> [UInt8] {
         json.withUnsafeBufferPointer { all in
             var bytes: [UInt8] = []
@@ -233,7 +233,7 @@ package enum JSONString {
         }
     }
 
-    /// Copies `all` with the bytes that `mustEscape` names, and all scalars that are harmful, escaped.
+    /// Copies `all`, and escapes bytes for which `mustEscape` is true, and harmful scalars.
     private static func copy(
         _ all: UnsafeBufferPointer<UInt8>, to bytes: inout [UInt8], escaping mustEscape: (UInt8) -> Bool
     ) {
@@ -252,9 +252,9 @@ package enum JSONString {
 
     private static let delete: UInt8 = 0x7F
 
-    /// The length of the scalar of several bytes that begins there, where it must be escaped; 0 for all others.
+    /// The length of a multibyte scalar at `index` that must be escaped; 0 for others.
     private static func harm(in all: UnsafeBufferPointer<UInt8>, at index: Int) -> Int {
-        // C1 controls, and the first bytes of all that is deceptive.
+        // C1 controls, and the lead bytes of all deceptive characters.
         let length =
             switch all[index] {
             case 0xC2, 0xD8: 2
@@ -280,7 +280,7 @@ package enum JSONString {
         "\"": "\\\"", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t",
     ]
 
-    /// `\uXXXX`, or two of them, as JSON has it.
+    /// `\uXXXX`, or two of them, as in JSON.
     static func escaped(_ scalar: Unicode.Scalar) -> String {
         String(scalar).utf16.map { unit in
             let digits = String(unit, radix: 16)
@@ -293,13 +293,13 @@ package enum JSONString {
     }
 }
 
-/// A JSON object on one line that grows field by field, as bytes.
+/// A JSON object on one line, built field by field as bytes.
 package struct JSONLine: Sendable {
     private var bytes: [UInt8] = [UInt8(ascii: "{")]
 
     package init() { bytes.reserveCapacity(512) }
 
-    /// The object as it is now, whole.
+    /// The complete object so far.
     package var finished: [UInt8] { bytes + [UInt8(ascii: "}")] }
 
     package mutating func add(_ name: String, _ text: String) {
@@ -337,7 +337,7 @@ package struct JSONLine: Sendable {
         bytes.append(contentsOf: object.finished)
     }
 
-    /// - Parameter json: a value as it stands in JSON.
+    /// - Parameter json: a value in JSON.
     package mutating func add(_ name: String, json: [UInt8]) {
         begin(name)
         bytes.append(contentsOf: json)

@@ -1,4 +1,4 @@
-/// Where a text stops being JSON; both count from 1, columns in bytes.
+/// The position of an error in JSON; both numbers count from 1, columns in bytes.
 package struct JSONFault: Error, Sendable, Equatable, CustomStringConvertible {
     package var line: Int
     package var column: Int
@@ -8,8 +8,8 @@ package struct JSONFault: Error, Sendable, Equatable, CustomStringConvertible {
     package var description: String { "line \(line), column \(column): \(message)" }
 }
 
-/// Reads JSON (RFC 8259) from its beginning to its end, one value at a time, so that a large list need not be in memory as
-/// values. Bounded: nesting deeper than `deepest` is refused. The last of two members with one name counts.
+/// Reads JSON (RFC 8259) from start to end, one value at a time, so that a large list need not fit in memory as values.
+/// Rejects nesting deeper than `deepest`. Of two members with the same name, the last one counts.
 package struct JSONReader: Sendable {
     package static let deepest = 64
 
@@ -17,7 +17,7 @@ package struct JSONReader: Sendable {
     package private(set) var offset = 0
     private var depth = 0
 
-    /// A byte order mark is passed over.
+    /// Skips a byte order mark.
     package init(_ bytes: [UInt8]) {
         self.bytes = bytes
         offset = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
@@ -40,17 +40,19 @@ package struct JSONReader: Sendable {
         case UInt8(ascii: "f"): return try word("false", .boolean(false))
         case UInt8(ascii: "n"): return try word("null", .null)
         case UInt8(ascii: "-"), 0x30...0x39: return .number(try number())
-        default: throw fault("here should be a value")
+        default: throw fault("expected a value here")
         }
     }
 
     /// Reads an object: `take` reads each member's value.
     package mutating func members(_ take: (String, inout JSONReader) throws(JSONFault) -> Void) throws(JSONFault) {
-        try list(UInt8(ascii: "{"), UInt8(ascii: "}"), "an object is '{', members with commas between them, and '}'") {
+        try list(UInt8(ascii: "{"), UInt8(ascii: "}"), "an object needs '{', members separated by commas, and '}'") {
             reader throws(JSONFault) in
-            guard try reader.next() == UInt8(ascii: "\"") else { throw reader.fault("a member's name is in quotes") }
+            guard try reader.next() == UInt8(ascii: "\"") else {
+                throw reader.fault("a member's name must be in quotes")
+            }
             let name = try reader.string()
-            guard try reader.next() == UInt8(ascii: ":") else { throw reader.fault("behind a name comes ':'") }
+            guard try reader.next() == UInt8(ascii: ":") else { throw reader.fault("expected ':' after a name") }
             reader.offset += 1
             try take(name, &reader)
         }
@@ -58,20 +60,20 @@ package struct JSONReader: Sendable {
 
     /// Reads an array: `take` reads each element.
     package mutating func elements(_ take: (inout JSONReader) throws(JSONFault) -> Void) throws(JSONFault) {
-        try list(UInt8(ascii: "["), UInt8(ascii: "]"), "a list is '[', values with commas between them, and ']'", take)
+        try list(UInt8(ascii: "["), UInt8(ascii: "]"), "a list needs '[', values separated by commas, and ']'", take)
     }
 
-    /// The first byte of what comes next, which is not consumed.
+    /// The first byte of the next token, without consuming it.
     package mutating func next() throws(JSONFault) -> UInt8 {
         skipSpace()
         guard let byte = peek else { throw fault("the text ends too early") }
         return byte
     }
 
-    /// Makes sure that nothing but white space is left.
+    /// Checks that only white space is left.
     package mutating func end() throws(JSONFault) {
         skipSpace()
-        if peek != nil { throw fault("there is more behind the value") }
+        if peek != nil { throw fault("there is more text after the value") }
     }
 
     package func fault(_ message: String) -> JSONFault {
@@ -107,7 +109,7 @@ package struct JSONReader: Sendable {
     }
 
     private mutating func word(_ text: String, _ value: JSONValue) throws(JSONFault) -> JSONValue {
-        guard bytes[offset...].starts(with: text.utf8) else { throw fault("here should be a value") }
+        guard bytes[offset...].starts(with: text.utf8) else { throw fault("expected a value here") }
         offset += text.utf8.count
         return value
     }
@@ -117,16 +119,16 @@ package struct JSONReader: Sendable {
         if peek == UInt8(ascii: "-") { offset += 1 }
         let whole = digits()
         guard whole > 0, whole == 1 || bytes[offset - whole] != UInt8(ascii: "0") else {
-            throw fault("this is no number of JSON")
+            throw fault("this is not a JSON number")
         }
         if peek == UInt8(ascii: ".") {
             offset += 1
-            guard digits() > 0 else { throw fault("this is no number of JSON") }
+            guard digits() > 0 else { throw fault("this is not a JSON number") }
         }
         if peek == UInt8(ascii: "e") || peek == UInt8(ascii: "E") {
             offset += 1
             if peek == UInt8(ascii: "-") || peek == UInt8(ascii: "+") { offset += 1 }
-            guard digits() > 0 else { throw fault("this is no number of JSON") }
+            guard digits() > 0 else { throw fault("this is not a JSON number") }
         }
         return String(decoding: bytes[start..<offset], as: UTF8.self)
     }
@@ -147,7 +149,7 @@ package struct JSONReader: Sendable {
 
     private mutating func string() throws(JSONFault) -> String {
         offset += 1
-        // What stands before the last escape, and where the rest begins.
+        // The text up to the last escape, and the start of the rest.
         var (text, start): ([UInt8], Int) = ([], offset)
         while let byte = peek {
             switch byte {
@@ -160,11 +162,11 @@ package struct JSONReader: Sendable {
                 text += bytes[start..<offset]
                 text += try escape()
                 start = offset
-            case 0..<0x20: throw fault("a text holds no line break and no control character")
+            case 0..<0x20: throw fault("a string must not contain line breaks or control characters")
             default: offset += 1
             }
         }
-        throw fault("a text has no end")
+        throw fault("the string is not closed")
     }
 
     private mutating func escape() throws(JSONFault) -> [UInt8] {
@@ -173,12 +175,12 @@ package struct JSONReader: Sendable {
             UInt8(ascii: "\""): 0x22, UInt8(ascii: "\\"): 0x5C, UInt8(ascii: "/"): 0x2F, UInt8(ascii: "b"): 0x08,
             UInt8(ascii: "f"): 0x0C, UInt8(ascii: "n"): 0x0A, UInt8(ascii: "r"): 0x0D, UInt8(ascii: "t"): 0x09,
         ]
-        guard let kind = peek else { throw fault("a text has no end") }
+        guard let kind = peek else { throw fault("the string is not closed") }
         offset += 1
         if let byte = plain[kind] { return [byte] }
-        guard kind == UInt8(ascii: "u"), let unit = codeUnit() else { throw fault("this is no escape of JSON") }
+        guard kind == UInt8(ascii: "u"), let unit = codeUnit() else { throw fault("this is not a JSON escape") }
         var units = [unit]
-        // A pair of surrogates is one character; a lone one becomes U+FFFD.
+        // A surrogate pair is one character; a lone surrogate becomes U+FFFD.
         if UTF16.isLeadSurrogate(unit), bytes[offset...].starts(with: "\\u".utf8) {
             let here = offset
             offset += 2
@@ -187,7 +189,7 @@ package struct JSONReader: Sendable {
         return Array(String(decoding: units, as: UTF16.self).utf8)
     }
 
-    /// Four hexadecimal digits; nil without moving when they are not there.
+    /// Four hexadecimal digits; nil without moving if they are missing.
     private mutating func codeUnit() -> UInt16? {
         guard offset + 4 <= bytes.count else { return nil }
         let digits = bytes[offset..<offset + 4]
@@ -197,7 +199,7 @@ package struct JSONReader: Sendable {
     }
 
     private func utf8(_ bytes: ArraySlice<UInt8>) throws(JSONFault) -> String {
-        guard let text = String(validating: bytes, as: UTF8.self) else { throw fault("the text before is not UTF-8") }
+        guard let text = String(validating: bytes, as: UTF8.self) else { throw fault("the string before is not UTF-8") }
         return text
     }
 }

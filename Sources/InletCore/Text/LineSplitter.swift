@@ -1,5 +1,4 @@
-/// Cuts bytes that come in pieces into lines. Of a line beyond `most` bytes the beginning is taken as a line, the rest is left
-/// out.
+/// Splits incoming bytes into lines. Cuts a line after `most` bytes and drops its rest.
 package struct LineSplitter: Sendable {
     private let most: Int
     private var rest: [UInt8] = []
@@ -7,7 +6,7 @@ package struct LineSplitter: Sendable {
 
     package init(most: Int = 1 << 20) { self.most = most }
 
-    /// The lines that end in the piece, without their ends.
+    /// The lines that end in the piece, without line ends.
     package mutating func take(_ piece: some Collection<UInt8>) -> [[UInt8]] {
         var lines: [[UInt8]] = []
         for part in piece.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated() {
@@ -22,7 +21,7 @@ package struct LineSplitter: Sendable {
         return lines
     }
 
-    /// What came after the last line's end; nil where nothing did.
+    /// The text after the last line end; nil if there is none.
     package mutating func end() -> [UInt8]? {
         defer { (rest, isTooLong) = ([], false) }
         return rest.isEmpty ? nil : rest
@@ -30,7 +29,7 @@ package struct LineSplitter: Sendable {
 }
 
 extension Array {
-    /// The elements in their order, `size` together; the last group may be smaller.
+    /// The elements in order, `size` per group; the last group may be smaller.
     package func groups(of size: Int) -> [[Element]] {
         stride(from: 0, to: count, by: size).map { Array(self[$0..<Swift.min($0 + size, count)]) }
     }

@@ -1,4 +1,4 @@
-/// Counts of bytes as people write and read them.
+/// Numbers of bytes, as people write and read them.
 package enum ByteText {
     /// Powers of 1024 with an `i`, of 1000 without.
     private static let units: [String: Int64] = {
@@ -15,8 +15,8 @@ package enum ByteText {
         return result
     }()
 
-    /// `512`, `8MiB`, `6GB`, `1.5 GiB`, `64k`; nil for everything else, negative and too large numbers included.
-    /// Parts of a byte are dropped.
+    /// `512`, `8MiB`, `6GB`, `1.5 GiB`, `64k`; nil for other texts, including negative and too large numbers. Drops
+    /// fractions of a byte.
     package static func parse(_ text: String) -> Int64? {
         guard let (number, unitText) = DecimalText.split(text), let unit = units[unitText.lowercased()] else {
             return nil
@@ -25,7 +25,7 @@ package enum ByteText {
         return number.scaled(by: unit)
     }
 
-    /// `6 GiB`, `4.1 GiB`, `512 bytes`: binary units, one decimal, which is left out when it is zero.
+    /// `6 GiB`, `4.1 GiB`, `512 bytes`: binary units with at most one decimal.
     package static func format(_ count: Int64) -> String {
         guard count.magnitude >= 1024 else { return count == 1 ? "1 byte" : "\(count) bytes" }
         let sign = count < 0 ? "-" : ""
@@ -54,7 +54,7 @@ struct DecimalText {
 
     var hasFraction: Bool { fractionScale > 1 }
 
-    /// Splits `1.5GiB` into the number and what follows it, spaces between them dropped.
+    /// Splits `1.5GiB` into the number and its unit, without spaces between them.
     static func split(_ text: String) -> (DecimalText, unit: String)? {
         let end = text.firstIndex { !("0"..."9").contains($0) && $0 != "." } ?? text.endIndex
         let parts = text[..<end].split(separator: ".", omittingEmptySubsequences: false)
@@ -70,7 +70,7 @@ struct DecimalText {
         return (number, String(text[end...].drop { $0 == " " }))
     }
 
-    /// The number times `unit`, rounded down; nil when that does not fit.
+    /// The number times `unit`, rounded down; nil on overflow.
     func scaled(by unit: Int64) -> Int64? {
         let (product, overflow) = whole.multipliedReportingOverflow(by: unit)
         let part = fractionScale.dividingFullWidth(fraction.multipliedFullWidth(by: unit)).quotient
@@ -79,7 +79,7 @@ struct DecimalText {
     }
 }
 
-/// Spans of time as people write and read them.
+/// Durations, as people write and read them.
 package enum DurationText {
     private static let units: [(name: String, milliseconds: Int64)] = [
         ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1),
@@ -87,8 +87,8 @@ package enum DurationText {
     /// A hundred years, so that no sum of times overflows.
     private static let longest: Int64 = 36_525 * 86_400_000
 
-    /// `250ms`, `5s`, `1.5s`, `2m`, `24h`, `7d`, `1h30m`, or a bare `0`; nil for everything else: a number without unit,
-    /// units out of order, anything negative, below a millisecond or above a hundred years.
+    /// `250ms`, `5s`, `1.5s`, `2m`, `24h`, `7d`, `1h30m`, or a bare `0`. Otherwise nil: a number without unit,
+    /// units out of order, negative numbers, anything below a millisecond or above a hundred years.
     package static func parse(_ text: String) -> Duration? {
         if text == "0" { return .zero }
         var rest = text
@@ -108,7 +108,7 @@ package enum DurationText {
         return text.isEmpty || total > longest ? nil : .milliseconds(total)
     }
 
-    /// `250ms`, `5s`, `1m30s`, `24h`, `7d`: whole units, days from two on, parts of a millisecond dropped.
+    /// `250ms`, `5s`, `1m30s`, `24h`, `7d`: whole units, days from two on, without fractions of a millisecond.
     package static func format(_ duration: Duration) -> String {
         let milliseconds = duration.milliseconds
         if milliseconds == 0 { return "0s" }
@@ -124,17 +124,17 @@ package enum DurationText {
     }
 }
 
-/// Bytes per second as people write and read them.
+/// Rates in bytes per second, as people write and read them.
 package enum RateText {
-    /// Below this nothing would get through before somebody's patience ends.
+    /// The lowest rate: below it, nothing would arrive in reasonable time.
     package static let least: Int64 = 1024
     private static let unlimited: Set<String> = ["off", "unlimited"]
     private static let bits: [String: Int64] = [
         "kbit": 1000, "mbit": 1_000_000, "gbit": 1_000_000_000, "kibit": 1 << 10, "mibit": 1 << 20, "gibit": 1 << 30,
     ]
 
-    /// Bytes per second; 0 sends nothing, nil is no limit: `5MiB/s`, `800kB/s`, `20Mbit/s` (bits, as providers sell them),
-    /// `0`, `off` or `unlimited`. Of what is none, the end of a sentence that says how it would be written.
+    /// Bytes per second; 0 sends nothing, nil is no limit: `5MiB/s`, `800kB/s`, `20Mbit/s` (bits, as providers sell
+    /// them), `0`, `off` or `unlimited`. An error's message ends a sentence with the correct form.
     package static func read(_ text: String) throws(PatternError) -> Int64? {
         if unlimited.contains(text) { return nil }
         if text == "0" { return 0 }
@@ -144,19 +144,19 @@ package enum RateText {
             throw PatternError(message: hint(text))
         }
         if isAmbiguous(amount) {
-            throw PatternError(message: "says bits or bytes? Write for example 5MB/s or 40Mbit/s")
+            throw PatternError(message: "is ambiguous, bits or bytes; write for example 5MB/s or 40Mbit/s")
         }
         guard let bytes = bytes(amount) else { throw PatternError(message: forms) }
-        if bytes > 0, bytes < least { throw PatternError(message: "is slower than 1KiB/s; 0 sends nothing at all") }
+        if bytes > 0, bytes < least { throw PatternError(message: "is slower than 1KiB/s; write 0 to send nothing") }
         return bytes
     }
 
-    /// The rate; nil for what is none.
+    /// The rate; nil for an invalid text.
     package static func parse(_ text: String) -> Int64?? {
         do { return .some(try read(text)) } catch { return .none }
     }
 
-    /// What is wrong with a text that is none, as the end of a sentence.
+    /// The error in an invalid text, as the end of a sentence.
     package static func fault(of text: String) -> String {
         do {
             _ = try read(text)
@@ -185,7 +185,7 @@ package enum RateText {
         return ByteText.parse(amount)
     }
 
-    /// `Mb` is eight times more or less, depending on who reads it.
+    /// `Mb` differs by a factor of eight, depending on the reader.
     private static func isAmbiguous(_ amount: String) -> Bool {
         guard let (_, unit) = DecimalText.split(amount) else { return false }
         return unit.count == 2 && unit.hasSuffix("b")
@@ -195,7 +195,7 @@ package enum RateText {
 extension Int {
     /// `1 file`, `2 files`.
     ///
-    /// - Parameter many: nil where an `s` makes the plural.
+    /// - Parameter many: the plural; nil to append an `s`.
     package func counted(_ one: String, _ many: String? = nil) -> String {
         "\(self) \(self == 1 ? one : many ?? one + "s")"
     }

@@ -1,20 +1,20 @@
 internal import FoundationEssentials
 
-/// Takes credentials out of words that a server wrote: an answer may repeat what it was sent, in a spelling of its own.
+/// Removes credentials from a server's words: an answer may repeat what we sent, in its own notation.
 ///
-/// It finds them as they are, in base64 (also within a longer text, as a login is with its user's name), and with any of
-/// their characters percent-encoded or escaped as JSON, HTML or XML do; also one that a cut has left without its end. Words
-/// are to pass it before they are shortened.
+/// Finds them plain and in base64, also within a longer text, such as a login with its user name. Also with any
+/// characters percent-encoded or escaped as in JSON, HTML or XML. Also finds a credential whose end was cut off. Redact
+/// before shortening.
 package struct Redactor: Sendable {
-    /// Shorter texts are left alone: they would tear other words apart, and protect nothing.
+    /// The shortest credential: hiding shorter ones would mutilate other words and protect nothing.
     package static let shortest = 4
-    /// Of the part of a base64 text that is the same whatever stands around it.
+    /// The shortest part of a base64 text that does not depend on its neighbours.
     private static let shortestPart = 8
     package static let mask = "***"
 
-    /// The longest first: one credential may begin with another. By characters.
+    /// As characters, longest first, because one credential may start with another.
     private var needles: [[[UInt8]]]
-    /// Which bytes they begin with.
+    /// The first bytes of all needles.
     private var starts = [Bool](repeating: false, count: 256)
 
     /// Hides nothing.
@@ -33,12 +33,12 @@ package struct Redactor: Sendable {
         for needle in needles { starts[Int(needle[0][0])] = true }
     }
 
-    /// RFC 4648, without the padding.
+    /// RFC 4648, without padding.
     private static func base64(_ bytes: [UInt8]) -> [UInt8] {
         Array(Data(bytes).base64EncodedData().prefix { $0 != UInt8(ascii: "=") })
     }
 
-    /// What of the base64 of any text with these bytes in it is theirs alone, by where they begin.
+    /// The part of the base64 of any text with these bytes that depends only on them, for each possible offset.
     private static func base64Parts(_ bytes: [UInt8]) -> [[UInt8]] {
         (0..<3).map { shift in
             let whole = base64(Array(repeating: 0, count: shift) + bytes)
@@ -74,26 +74,26 @@ package struct Redactor: Sendable {
         return result
     }
 
-    /// Where the credential ends that begins at `place`; nil when none does.
+    /// The end of a credential that starts at `place`; nil if there is none.
     private func end(in spelling: CredentialPattern, from place: Int) -> Int? {
         for needle in needles { if let end = spelling.end(of: needle, from: place) { return end } }
         return nil
     }
 }
 
-/// How a credential may stand in a text: each of its characters as it is, or escaped, also more than once where one format is
-/// quoted within another.
+/// The forms of a credential in a text: each character plain or escaped, also several times if one format quotes
+/// another.
 struct CredentialPattern {
     let text: [UInt8]
 
-    /// Nobody quotes a text within a text more often.
+    /// The deepest nesting of quoted formats.
     private static let deepest = 8
-    /// Of one escape, and of one that a cut has left without its end.
+    /// The longest escape, including one whose end was cut off.
     private static let longestEscape = 16
 
-    /// Where `needle` ends that begins at `start`. One that the text breaks off in counts.
+    /// The end of `needle` from `start`; also if the text ends within it.
     func end(of needle: [[UInt8]], from start: Int) -> Int? {
-        // A text can be read in more than one way: `%25` is one character or three.
+        // A text can be read in several ways: `%25` is one character or three.
         var places = [start]
         for (known, character) in needle.enumerated() {
             let isLongEnough = known >= Redactor.shortest
@@ -108,7 +108,7 @@ struct CredentialPattern {
         return places.max()
     }
 
-    /// Whether something that begins with one of `bytes` may begin at `place`.
+    /// Whether something with one of `bytes` first may start at `place`.
     func mayBegin(at place: Int, with bytes: [Bool]) -> Bool {
         bytes[Int(text[place])] || escapes(at: place).contains { bytes[Int($0.bytes[0])] }
     }
@@ -124,7 +124,7 @@ struct CredentialPattern {
         return escaped + [bytes(character, at: place)].compactMap(\.self)
     }
 
-    /// The character as it is, or with bytes of it percent-encoded.
+    /// The character plain, or with percent-encoded bytes.
     private func bytes(_ character: [UInt8], at place: Int) -> Int? {
         var place = place
         for byte in character {
@@ -142,8 +142,8 @@ struct CredentialPattern {
         return place
     }
 
-    /// What an escape at `place` can stand for, and where it ends. JSON may be quoted within a URL or a page: then its
-    /// backslash, or what follows, is escaped once more.
+    /// The possible meanings of an escape at `place`, and their ends. JSON may be quoted in a URL or a page, which
+    /// escapes its backslash, or the next character, again.
     private func escapes(at place: Int) -> [(bytes: [UInt8], end: Int)] {
         guard place < text.count else { return [] }
         switch text[place] {
@@ -166,12 +166,12 @@ struct CredentialPattern {
         }
     }
 
-    /// Behind a backslash.
+    /// After a backslash.
     private func quoted(_ place: Int) -> [(bytes: [UInt8], end: Int)] {
         encoded(at: place) + [backslash(place)].compactMap(\.self)
     }
 
-    /// Behind all repetitions of what an escape's own first character becomes when it is escaped again.
+    /// After all repetitions of `word`, which the first character of an escape becomes when it is escaped again.
     private func past(_ word: String, from place: Int) -> Int {
         var place = place
         let end = min(text.count, place + 1 << Self.deepest)
@@ -179,7 +179,7 @@ struct CredentialPattern {
         return place
     }
 
-    /// There, and behind each of the repetitions.
+    /// `place`, and the positions after each repetition.
     private func places(past word: String, from place: Int) -> [Int] {
         var places = [place]
         while places.count < Self.deepest, let last = places.last, text[last...].starts(with: word.utf8) {
@@ -202,7 +202,7 @@ struct CredentialPattern {
         }
     }
 
-    /// One unit of UTF-16, or the two of a surrogate pair.
+    /// One UTF-16 unit, or two of a surrogate pair.
     private func unicode(_ place: Int) -> ([UInt8], Int)? {
         guard let unit = number(place, digits: 4) else { return nil }
         let end = place + 4
@@ -237,13 +237,14 @@ struct CredentialPattern {
     }
 }
 
-/// A credential. It prints, reflects and encodes as `***`; the one way to its text is `reveal()`, which review can grep for.
+/// A credential. Prints, reflects and encodes as `***`; its text is available only through `reveal()`, which a review
+/// can search for.
 package struct Secret: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     private let text: String
 
     package init(_ text: String) { self.text = text }
 
-    /// The credential itself; call it only where it goes on the wire.
+    /// The credential itself; call this only where it is sent.
     package func reveal() -> String { text }
 
     package var isEmpty: Bool { text.isEmpty }

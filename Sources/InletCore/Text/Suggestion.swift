@@ -1,7 +1,7 @@
 /// "Did you mean …?"
 package enum Suggestion {
-    /// The candidate that `word` most likely was meant to be, or nil when none is near: at most two slips (one in words
-    /// of up to three letters) or a third of the length. Case does not count.
+    /// The candidate that `word` most likely means; nil if none is near. Near means at most two typing errors (one in
+    /// words of up to three letters), or a third of the length. Ignores case.
     package static func nearest(to word: String, in candidates: some Sequence<String>) -> String? {
         let letters = Array(word.lowercased())
         guard letters.count <= 100 else { return nil }
@@ -14,7 +14,7 @@ package enum Suggestion {
         return best?.name
     }
 
-    /// The same as the end of a sentence, `; did you mean 'store'?`; empty when none is near.
+    /// The same as the end of a sentence, `; did you mean 'store'?`; empty if no candidate is near.
     package static func hint(_ word: String, in candidates: some Sequence<String>) -> String {
         nearest(to: word, in: candidates).map { "; did you mean '\($0)'?" } ?? ""
     }
