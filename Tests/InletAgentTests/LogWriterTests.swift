@@ -24,7 +24,7 @@ import Testing
         /// Until the writer stands in front of it.
         func waitForWriter() { entering.wait() }
 
-        func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite {
+        func write(_ lines: [EventLine], _ style: LineStyle, at time: WallTime) -> LogWrite {
             entering.signal()
             opening.wait()
             defer { opening.signal() }

@@ -36,8 +36,13 @@ final class NotificationStage: Service {
 ///
 /// It puts there what it hears of the agent's events; whoever emits one never waits for it.
 final class NotificationSender: Service {
-    /// `word` is there where the same is not told twice.
-    private typealias Post = (event: NotificationEvent, payload: [UInt8], time: WallTime, word: LastWord?)
+    /// What is to be done in the journal, in this order.
+    private enum Post: Sendable {
+        /// Puts a notification in the outbox, unless `word` was said last; a reply also only if something was said.
+        case notify(NotificationEvent, payload: [UInt8], time: WallTime, word: LastWord, isReply: Bool = false)
+        /// The thing is as it should be: what is said next about it is news.
+        case forget(thing: String)
+    }
 
     private let journal: Journal
     /// Each with what is raised when something was put in the outbox.
@@ -48,6 +53,8 @@ final class NotificationSender: Service {
     private let limit: Int
     /// What is to be put in the outbox; `signal` says that there is something.
     private let posts = Mutex<[Post]>([])
+    /// The destinations whose state this process has reported or proved.
+    private let reported = Mutex<Set<String>>([])
     private let signal = WakeSignal()
     private let endListening = Mutex<(@Sendable () -> Void)?>(nil)
 
@@ -105,23 +112,35 @@ final class NotificationSender: Service {
         switch event {
         case .jobFinished, .batchEnded: wake()
         case .destinationDown(let name, let reason, let probe):
-            add(.destinationDown, NotificationText.destination(name, state: "down", reason: reason, nextProbe: probe))
-        case .destinationUp(let name):
-            add(.destinationUp, NotificationText.destination(name, state: "up", reason: nil, nextProbe: nil))
+            reported.withLock { _ = $0.insert(name) }
+            let payload = NotificationText.destination(name, state: "down", reason: reason, nextProbe: probe)
+            add(.notify(.destinationDown, payload: payload, time: .now, word: (Journal.thing(destination: name), "down")))
+        case .destinationUp(let name): isUp(name, isReply: false)
+        case .jobDelivered(let ref, _, _):
+            // It may have been reported as down by an earlier process.
+            if reported.withLock({ $0.insert(ref.destination).inserted }) { isUp(ref.destination, isReply: true) }
         case .volumeDone(let end) where end.isDone:
-            add(.volumeDone, NotificationText.volume(end), word: end.word)
+            add(.notify(.volumeDone, payload: NotificationText.volume(end), time: .now, word: end.word))
         case .watchPaused(let root, let reason):
-            add(.rootPaused, NotificationText.pausedRoot(root, reason: reason))
+            let payload = NotificationText.pausedRoot(root, reason: reason)
+            add(.notify(.rootPaused, payload: payload, time: .now, word: (Journal.thing(folder: root), reason)))
+        case .watchAdded(let root, _, _): add(.forget(thing: Journal.thing(folder: root)))
         default: break
         }
     }
 
     private func wake() { for (_, signal) in receivers { signal.raise() } }
 
-    private func add(_ event: NotificationEvent, _ payload: [UInt8], word: LastWord? = nil) {
+    private func isUp(_ destination: String, isReply: Bool) {
+        let payload = NotificationText.destination(destination, state: "up", reason: nil, nextProbe: nil)
+        let word = (Journal.thing(destination: destination), "up")
+        add(.notify(.destinationUp, payload: payload, time: .now, word: word, isReply: isReply))
+    }
+
+    private func add(_ post: Post) {
         posts.withLock { posts in
             if posts.count >= Self.mostKept { posts.removeFirst() }
-            posts.append((event, payload, .now, word))
+            posts.append(post)
         }
         signal.raise()
     }
@@ -129,14 +148,18 @@ final class NotificationSender: Service {
     /// Puts what is kept in the outbox. - Returns: false when the journal takes nothing now.
     func flush() async -> Bool {
         while let post = posts.withLock({ $0.first }) {
-            Failpoint.posting.reached()
             do throws(JournalError) {
-                try await journal.post(post.event, post.payload, at: post.time, once: post.word)
+                switch post {
+                case .notify(let event, let payload, let time, let word, let isReply):
+                    Failpoint.posting.reached()
+                    try await journal.post(event, payload, at: time, once: word, isReply: isReply)
+                    Failpoint.posted.reached()
+                case .forget(let thing): try await journal.forgetLastWord(of: thing)
+                }
             } catch {
                 // It stays, and is posted with the next one or at the next look.
                 return false
             }
-            Failpoint.posted.reached()
             posts.withLock { if !$0.isEmpty { $0.removeFirst() } }
             wake()
         }

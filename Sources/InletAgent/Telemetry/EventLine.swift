@@ -3,7 +3,7 @@ internal import InletLinux
 internal import SystemPackage
 
 /// One field of a log line.
-package enum EventValue: Sendable, Equatable {
+package enum EventValue: Sendable, Hashable {
     case text(String)
     case number(Int64)
     case list([String])
@@ -20,7 +20,7 @@ package enum EventValue: Sendable, Equatable {
     }
 
     /// Without quotes.
-    var plain: String {
+    package var plain: String {
         switch self {
         case .text(let text): text
         case .number(let number): String(number)
@@ -69,11 +69,43 @@ extension [String: String]: LoggedValue {
     }
 }
 
+/// How an output writes lines.
+enum LineStyle: Sendable, Equatable {
+    /// One JSON object per line.
+    case json
+    /// `TIME LEVEL EVENT FIELD=VALUE…`, for files and pipes.
+    case text
+    /// Sentences in columns, for a person at a terminal.
+    case terminal(hasColour: Bool)
+
+    init(_ format: LogSettings.Format, on stream: StandardStream?) {
+        let isTerminal = stream.map { ProcessSetup.isTerminal($0.rawValue) } ?? false
+        switch format {
+        case .json: self = .json
+        case .auto where !isTerminal: self = .json
+        case .text where !isTerminal: self = .text
+        case .auto, .text: self = .terminal(hasColour: ProcessSetup.allowsColour)
+        }
+    }
+}
+
+extension LogSettings {
+    /// Whether standard error holds the log's JSON lines, and nothing else.
+    package var isJSONOnStandardError: Bool { output == "stderr" && LineStyle(format, on: .errors) == .json }
+}
+
+extension AgentEvent {
+    /// Its JSON line, for a process that cannot open its log.
+    package func json(at time: WallTime) -> [UInt8] { line.text(.json, at: time) }
+}
+
 /// What a log line says of an event: the row of its event, and the values of the row's fields.
 package struct EventLine: Sendable {
     let spec: EventSpec
     package let level: LogSettings.Level
     let values: [EventValue?]
+    /// How many lines with the same cause were left out before this one.
+    var repeats = 0
 
     package var name: String { spec.name }
 
@@ -86,7 +118,18 @@ package struct EventLine: Sendable {
 
     private func forEachField(_ body: (_ name: String, _ value: EventValue) -> Void) {
         for (field, value) in zip(spec.fields, values) { if let value { body(field.name, value) } }
+        if repeats > 0 { body(EventSpec.repeatsField, .number(Int64(repeats))) }
         if let was = spec.formerName { body("was", .text(was)) }
+    }
+
+    /// The same for lines that say the same: all fields but times and durations. nil for events that are said each time, and
+    /// for lines that are no warning.
+    var cause: Int? {
+        guard spec.mayRepeat, level >= .warning else { return nil }
+        var hasher = Hasher()
+        hasher.combine(name)
+        for (field, value) in zip(spec.fields, values) where !field.isTime { hasher.combine(value) }
+        return hasher.finalize()
     }
 
     /// Whether any number of such lines may come at once, and one tells as much as all: warnings that belong to no job.
@@ -104,16 +147,37 @@ package struct EventLine: Sendable {
         }
     }
 
-    /// The line as it is written, with its end: a JSON object, or text for people.
-    func text(_ format: LogSettings.Format, at time: WallTime) -> [UInt8] {
-        switch format {
+    /// The line as it is written, with its line break.
+    func text(_ style: LineStyle, at time: WallTime) -> [UInt8] {
+        switch style {
         case .json: json(time)
         case .text: Array("\(time.rfc3339) \(level) \(words)\n".utf8)
+        case .terminal(let hasColour): Array("\(sentence(at: time, hasColour: hasColour))\n".utf8)
         }
     }
 
-    /// `job.delivered job=7 path=/srv/drop/a.mp4`: the text without its time and level. A value with a space or a quote in it
-    /// is in quotes, with `\"` and `\\` for those in it, so that none can pass for another field.
+    /// `20:00:07 warning  store is down: refused`: the columns of a terminal. Lines of a configuration error stay lines.
+    private func sentence(at time: WallTime, hasColour: Bool) -> String {
+        func tint(_ text: String, _ style: TextStyle?) -> String { hasColour ? style?.paint(text) ?? text : text }
+        let style: TextStyle? =
+            switch level {
+            case .debug: .faint
+            case .info: spec.isGood ? .good : nil
+            case .warning: .warning
+            case .error: .bad
+            }
+        let fields = Dictionary(fields) { first, _ in first }
+        let job = if case .number(let job)? = fields["job"] { tint("  #\(job)", .faint) } else { "" }
+        let sentence = tint(
+            spec.sentence { fields[$0] } ?? DisplayText.escape(words), level == .info ? nil : style)
+        return tint(time.clock(), .faint) + " " + tint(DisplayWidth.pad("\(level)", Self.levelWidth), style)
+            + "  \(sentence)\(job)"
+    }
+
+    private static let levelWidth = LogSettings.Level.allCases.map(\.rawValue.count).max() ?? 0
+
+    /// `job.delivered job=7 path=/srv/drop/a.mp4`: the text without time and level. A value that contains a space or a quote is
+    /// quoted, with `\"` and `\\` inside, so that no value passes for another field.
     var words: String {
         var words = name
         forEachField { words += " \($0)=\($1.quoted)" }

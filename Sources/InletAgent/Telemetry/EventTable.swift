@@ -36,11 +36,11 @@ package struct EventTable: Sendable {
         "agent.failed error reason", "cannot go on: {reason}", note: "it ends, because it cannot begin or go on")
     let agentError = EventSpec(
         "agent.error error reason", "trouble: {reason}", was: "agent.trouble",
-        note: "this machine lacks descriptors or memory; deliveries wait")
+        mayRepeat: true, note: "this machine lacks descriptors or memory; deliveries wait")
     let serviceFailed = EventSpec(
         "agent.service_failed error service reason wait_ms#",
         "{service} has stopped: {reason}; it begins again[ in {wait_ms}]",
-        note: "a part of the agent ended unasked, and begins again by itself")
+        mayRepeat: true, note: "a part of the agent ended unasked, and begins again by itself")
 
     let watchAdded = EventSpec(
         "watch.added info path directories# writer_check",
@@ -49,9 +49,9 @@ package struct EventTable: Sendable {
         "watch.mode info root path mode reason", "{path} is watched by {mode}: {reason}",
         note: "`mode` is `inotify`, `poll` or `fanotify`; once per mount, and when it changes")
     let watchLost = EventSpec("watch.lost warning path reason", "{path} is not watched: {reason}")
-    let watchLimit = EventSpec("watch.limit warning path reason", "no more watches for {path}: {reason}")
+    let watchLimit = EventSpec("watch.limit warning path reason", "no more watches for {path}: {reason}", mayRepeat: true)
     let watchOverflow = EventSpec(
-        "watch.overflow warning path", "{path} changed too fast to follow; it is looked through again")
+        "watch.overflow warning path", "{path} changed too fast to follow; it is looked through again", mayRepeat: true)
     let watchAdopted = EventSpec(
         "watch.adopted info path files# bytes#",
         "{path}: {files} files ({bytes}) were there before, and are known without being sent",
@@ -79,7 +79,7 @@ package struct EventTable: Sendable {
             + "any more, {unmarked} not marked, {unread} not read; {files} are delivered, {others} others are on it",
         was: "volume.unproved", note: "all of it has ended, but not all is delivered, or a destination has lost it")
 
-    let fileError = EventSpec("file.error warning path reason", "{path}: {reason}", was: "file.trouble")
+    let fileError = EventSpec("file.error warning path reason", "{path}: {reason}", was: "file.trouble", mayRepeat: true)
     let fileNotAdopted = EventSpec(
         "file.not_adopted info path reason", "{path} is not known there, and is sent: {reason}",
         note: "a destination does not have it, it is sent")
@@ -88,7 +88,7 @@ package struct EventTable: Sendable {
         note: "`name` is the rule's")
     let fileNotDerived = EventSpec(
         "file.not_derived warning path name reason", "{name} was not made of {path}: {reason}",
-        note: "the original goes without")
+        mayRepeat: true, note: "the original goes without")
     let fileSettling = EventSpec("file.settling debug path busy", "{path} is not quiet yet")
     let fileUnsettled = EventSpec(
         "file.unsettled info path reason waiting_ms#", "{path} waits: {reason}[, for {waiting_ms}]",
@@ -130,7 +130,7 @@ package struct EventTable: Sendable {
     let jobRetry = EventSpec(
         "job.retry warning/info/debug \(job) code reason attempt# wait_ms#",
         "{path} → {destination}: {reason}[ ({code})]; tried again in {wait_ms}",
-        note: "debug where this machine is the cause, info where somebody ended it")
+        mayRepeat: true, note: "debug where this machine is the cause, info where somebody ended it")
     let jobWaiting = EventSpec(
         "job.waiting info/debug \(job) until reason?",
         "{path} → {destination}: it works on it[: {reason}][; asked again at {until}]",
@@ -145,7 +145,7 @@ package struct EventTable: Sendable {
         "job.finished info job# path route state disposition", "{path} is {state}[; the file: {disposition}]")
     let dispositionFailed = EventSpec(
         "job.disposition_failed error job# path reason", "{path} could not be put away: {reason}",
-        note: "tried again every minute")
+        mayRepeat: true, note: "tried again every minute")
     let jobExpired = EventSpec(
         "job.expired warning job# path route destinations*",
         "{path} was not delivered in its time[ to {destinations}]; nothing of it is deleted")
@@ -171,7 +171,7 @@ package struct EventTable: Sendable {
         note: "without a destination it is the one in `state_dir`")
     let manifestFailed = EventSpec(
         "manifest.failed warning batch# path route reason", "no checksum list of {path}: {reason}",
-        note: "tried again")
+        mayRepeat: true, note: "tried again")
     let manifestSkipped = EventSpec(
         "manifest.skipped warning batch# path route destination reason",
         "no checksum list of {path} at {destination}: {reason}",
@@ -213,7 +213,7 @@ package struct EventTable: Sendable {
         note: "a backup that `journal_backup` asked for")
     let journalBackupFailed = EventSpec(
         "journal.backup_failed warning reason", "the journal was not backed up: {reason}",
-        note: "of a backup that `journal_backup` asked for")
+        mayRepeat: true, note: "of a backup that `journal_backup` asked for")
 
     let destinationDown = EventSpec(
         "destination.down warning destination reason next_probe",
@@ -222,10 +222,10 @@ package struct EventTable: Sendable {
     let destinationThrottled = EventSpec(
         "destination.throttled warning destination reason until",
         "{destination} asks for time[ until {until}]: {reason}", was: "destination.slowed",
-        note: "it asked for time, nothing is sent until then")
+        mayRepeat: true, note: "it asked for time, nothing is sent until then")
     let destinationError = EventSpec(
         "destination.error warning destination reason", "{destination}: {reason}", was: "destination.trouble",
-        note: "its credentials could not be kept alive; tried again every hour")
+        mayRepeat: true, note: "its credentials could not be kept alive; tried again every hour")
     let loginExpiring = EventSpec(
         "destination.login_expiring error destination reason", "{destination}: {reason}", was: "destination.login_old",
         note: "not renewed for 5 days, it ends after 7; said once a day")
@@ -246,7 +246,7 @@ package struct EventTable: Sendable {
     let notificationFailed = EventSpec(
         "notification.failed warning sink notice reason next_try",
         "{sink} was not told of {notice}: {reason}[; tried again at {next_try}]",
-        note: "once until the receiver takes something again, and for each that is given up (`never`)")
+        mayRepeat: true, note: "once until the receiver takes something again, and for each that is given up (`never`)")
     let notificationDropped = EventSpec(
         "notification.dropped warning sink count# reason", "{count} notices for {sink} were given up: {reason}")
     let configReloaded = EventSpec(

@@ -10,7 +10,7 @@ typealias LogWrite = (lost: Int, trouble: String?)
 protocol LogOutput: Sendable {
     /// The reason to report when a write takes too long.
     var silence: String { get }
-    func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite
+    func write(_ lines: [EventLine], _ style: LineStyle, at time: WallTime) -> LogWrite
     /// Looks the file up by its name again: it may have been moved away.
     func reopen()
 }
@@ -23,8 +23,8 @@ extension LogOutput {
 final class StreamOutput: LogOutput {
     private let stream: StandardStream
     private let isJournal: Bool
-    /// Whether the last line was cut off.
-    private let isTorn = Mutex(false)
+    /// Whether the last line was cut off; and the day of the last line, which a terminal shows when it changes.
+    private let state = Mutex<(isTorn: Bool, day: String?)>((false, nil))
 
     init(_ stream: StandardStream, environment: (String) -> String? = ProcessSetup.environment) {
         self.stream = stream
@@ -35,17 +35,29 @@ final class StreamOutput: LogOutput {
         "\(stream) takes no lines: who reads it stands still (a pipe, a container's log driver, a terminal after Ctrl-S)"
     }
 
-    func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite {
+    func write(_ lines: [EventLine], _ style: LineStyle, at time: WallTime) -> LogWrite {
         let text = lines.flatMap { line in
-            (isJournal ? Array("<\(line.level.priority)>".utf8) : []) + line.text(format, at: time)
+            (isJournal ? Array("<\(line.level.priority)>".utf8) : []) + line.text(style, at: time)
         }
-        return isTorn.withLock { isTorn in
-            let bytes = isTorn ? [LogFile.newline] + text : text
+        return state.withLock { state in
+            let bytes = (state.isTorn ? [LogFile.newline] : []) + heading(style, time, &state.day) + text
             let (written, error) = stream.write(bytes)
             let kept = error == nil ? written : LogFile.kept(bytes, written, stream.takeBack)
-            if kept > 0 { isTorn = bytes[kept - 1] != LogFile.newline }
+            if kept > 0 { state.isTorn = bytes[kept - 1] != LogFile.newline }
             return (bytes[kept...].count { $0 == LogFile.newline }, error.map { "\(stream): \($0)" })
         }
+    }
+}
+
+extension StreamOutput {
+    /// `— 2026-11-22 —` above a terminal's first line and the first of each day.
+    private func heading(_ style: LineStyle, _ time: WallTime, _ day: inout String?) -> [UInt8] {
+        guard case .terminal(let hasColour) = style else { return [] }
+        let today = time.day()
+        defer { day = today }
+        if day == today { return [] }
+        let text = "— \(today) —"
+        return Array("\(hasColour ? TextStyle.faint.paint(text) : text)\n".utf8)
     }
 }
 
@@ -61,8 +73,8 @@ final class FileOutput: LogOutput {
 
     var silence: String { "\(path.display): the disk does not take lines, or has not answered for long" }
 
-    func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite {
-        let text = lines.flatMap { $0.text(format, at: time) }
+    func write(_ lines: [EventLine], _ style: LineStyle, at time: WallTime) -> LogWrite {
+        let text = lines.flatMap { $0.text(style, at: time) }
         let now = ContinuousClock.now
         let (wasFailing, lost, error) = file.withLock { file in
             let wasFailing = file.isFailing
@@ -101,10 +113,10 @@ final class JournalOutput: LogOutput {
 
     var silence: String { "systemd's journal takes no lines" }
 
-    func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite {
+    func write(_ lines: [EventLine], _ style: LineStyle, at time: WallTime) -> LogWrite {
         let now = ContinuousClock.now
         return state.withLock { state in
-            if let next = state.nextTry, now < next { return elsewhere(lines[...], format, at: time, state.trouble) }
+            if let next = state.nextTry, now < next { return elsewhere(lines[...], style, at: time, state.trouble) }
             state.nextTry = nil
             for (index, line) in lines.enumerated() {
                 do throws(SystemError) {
@@ -114,7 +126,7 @@ final class JournalOutput: LogOutput {
                     // Each further entry would block as long.
                     if error.code == .resourceTemporarilyUnavailable { state.nextTry = now.advanced(by: Self.pause) }
                     state.trouble = "the journal does not take log lines, they go to standard error: \(error)"
-                    return elsewhere(lines[index...], format, at: time, state.trouble)
+                    return elsewhere(lines[index...], style, at: time, state.trouble)
                 }
             }
             state.trouble = nil
@@ -123,9 +135,9 @@ final class JournalOutput: LogOutput {
     }
 
     private func elsewhere(
-        _ lines: ArraySlice<EventLine>, _ format: LogSettings.Format, at time: WallTime, _ trouble: String?
+        _ lines: ArraySlice<EventLine>, _ style: LineStyle, at time: WallTime, _ trouble: String?
     ) -> LogWrite {
-        (fallback.write(Array(lines), format, at: time).lost, trouble)
+        (fallback.write(Array(lines), style, at: time).lost, trouble)
     }
 }
 

@@ -12,7 +12,7 @@ package struct LogStatus: Codable, Sendable, Equatable {
 /// Queues lines for an output and writes them on a thread of its own, so that `emit` never waits for a slow reader. The queue
 /// is bounded; lines that do not fit are counted as lost.
 final class LogWriter: Sendable {
-    private typealias Batch = (lines: [EventLine], format: LogSettings.Format, time: WallTime, weight: Int)
+    private typealias Batch = (lines: [EventLine], style: LineStyle, time: WallTime, weight: Int)
 
     private struct State {
         var batches: [Batch] = []
@@ -54,8 +54,8 @@ final class LogWriter: Sendable {
     /// Queues the lines, all or none. Never waits.
     ///
     /// - Parameter isUrgent: accepts lines about the log itself, which are rare, even when the queue is full.
-    func put(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime, isUrgent: Bool = false) {
-        let batch: Batch = (lines, format, time, lines.reduce(0) { $0 + $1.weight })
+    func put(_ lines: [EventLine], _ style: LineStyle, at time: WallTime, isUrgent: Bool = false) {
+        let batch: Batch = (lines, style, time, lines.reduce(0) { $0 + $1.weight })
         let isNews = state.withLock { state in
             guard isUrgent || state.weight == 0 || state.weight + batch.weight <= limit else {
                 state.lost += lines.count
@@ -133,7 +133,7 @@ final class LogWriter: Sendable {
             for batch in batches {
                 let now = ContinuousClock.now
                 state.withLock { $0.since = now }
-                ended(batch, output.write(batch.lines, batch.format, at: batch.time))
+                ended(batch, output.write(batch.lines, batch.style, at: batch.time))
             }
         }
     }
