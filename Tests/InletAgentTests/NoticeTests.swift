@@ -252,6 +252,26 @@ import Testing
         #expect(try await journal.outboxBacklog() == (1, 0))
     }
 
+    @Test func `a folder that is still paused after a restart is not told again, one that was well in between is`()
+        async throws
+    {
+        defer { journal.close() }
+        let receiver = hook("ops", "exit 0", directory.path, on: [.rootPaused])
+        func restart(_ events: AgentEvent...) async throws -> Int {
+            let sender = try await NotificationSender([receiver], journal: journal, log: log, listens: false)
+            for event in events { sender.hear(event) }
+            #expect(await sender.flush())
+            return try await journal.outboxBacklog().waiting
+        }
+        let paused = AgentEvent.watchPaused(root: "/in", reason: "another disk")
+        let watched = AgentEvent.watchAdded(root: "/in", directories: 1, writerCheck: "on")
+        #expect(try await restart(paused) == 1)
+        #expect(try await restart(paused) == 1)
+        #expect(try await restart(.watchPaused(root: "/in", reason: "it is empty")) == 2)
+        #expect(try await restart(watched) == 2)
+        #expect(try await restart(paused) == 3)
+    }
+
     @Test func `a file is told with its real path and its receipt`() async throws {
         defer { journal.close() }
         let book = directory.path.appending("book")

@@ -114,7 +114,9 @@ final class NotificationSender: Service {
         case .destinationDown(let name, let reason, let probe):
             reported.withLock { _ = $0.insert(name) }
             let payload = NotificationText.destination(name, state: "down", reason: reason, nextProbe: probe)
-            add(.notify(.destinationDown, payload: payload, time: .now, word: (Journal.thing(destination: name), "down")))
+            add(
+                .notify(
+                    .destinationDown, payload: payload, time: .now, word: (Journal.thing(destination: name), "down")))
         case .destinationUp(let name): isUp(name, isReply: false)
         case .jobDelivered(let ref, _, _):
             // It may have been reported as down by an earlier process.

@@ -91,10 +91,12 @@ package final class EventLog: Sendable {
                     line.repeats = repeats
                 }
                 news.append(line.repeats > 0 ? .said(line) : event)
-                guard let level, line.level >= level, !line.mayFlood || limits.floods.takes(line.name, at: now) else {
-                    continue
+                guard let level, line.level >= level else { continue }
+                if !line.mayFlood || limits.floods.takes(line.name, at: now) {
+                    lines.append(line)
+                } else if let cause = line.cause {
+                    limits.repeats.forget(cause)
                 }
-                lines.append(line)
             }
             return (news, lines)
         }

@@ -40,7 +40,8 @@ package final class EventSpec: Sendable {
 
     private static let marks: [Character: EventValue] = ["#": .number(0), "*": .list([]), "!": .flag(false)]
 
-    init(_ row: String, _ sentence: String, was formerName: String? = nil, isGood: Bool = false, mayRepeat: Bool = false,
+    init(
+        _ row: String, _ sentence: String, was formerName: String? = nil, isGood: Bool = false, mayRepeat: Bool = false,
         note: String = ""
     ) {
         let words = row.split(separator: " ")

@@ -32,7 +32,8 @@ package struct ConfigKeys: KeyTable {
     package let logOutput = Key("log.output", .string, default: "stderr", "stderr, stdout, journald, or a file's path.")
     package let logFormat = Key(
         "log.format", .choice(LogSettings.Format.self), default: .auto,
-        "auto writes coloured sentences on a terminal and one JSON object per line anywhere else. text writes the sentences too, and EVENT FIELD=VALUE lines into a file or pipe.")
+        "auto writes coloured sentences on a terminal and one JSON object per line anywhere else. text writes the sentences too, and EVENT FIELD=VALUE lines into a file or pipe."
+    )
     package let logMaxSize = Key(
         "log.max_size", .bytesOrOff, default: "50MiB",
         "A log file that would become larger is set aside as PATH.1, and a new one begun; from 64KiB.")

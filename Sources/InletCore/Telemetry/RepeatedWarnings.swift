@@ -44,6 +44,9 @@ package struct RepeatedWarnings: Sendable {
         return known.repeats
     }
 
+    /// The warning was not written after all: its next line is the first.
+    package mutating func forget(_ cause: Int) { warnings[cause] = nil }
+
     private mutating func remember(_ cause: Int, _ warning: Warning) {
         if causes.count < Self.most {
             causes.append(cause)
@@ -64,7 +67,8 @@ package struct RepeatedWarnings: Sendable {
         nextLook = now + Self.look
         defer { unreported = [:] }
         var gaps = unreported
-        for (cause, warning) in warnings where warning.repeats > 0 && (all || now - warning.saidAt >= Self.interval * 2) {
+        for (cause, warning) in warnings where warning.repeats > 0 && (all || now - warning.saidAt >= Self.interval * 2)
+        {
             gaps[warning.event, default: 0] += warning.repeats
             warnings[cause]?.repeats = 0
         }
