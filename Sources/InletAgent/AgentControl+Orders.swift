@@ -273,7 +273,7 @@ extension AgentControl {
         _ name: String, after refused: Secret? = nil, by: String
     ) async throws(DeliveryError) -> Secret {
         guard let destination = destination(name) else {
-            throw DeliveryError(.giveUp, .notConfigured, "no destination is called '\(name)'")
+            throw DeliveryError(.giveUp, .notConfigured, "no destination is named '\(name)'")
         }
         guard let give = destination.accessToken else {
             throw DeliveryError(.giveUp, .badRequest, "destination '\(name)' has no tokens to give")
@@ -299,7 +299,7 @@ extension AgentControl {
                 let undo = destination.undo
             else { continue }
             if let first = proof.sameAs {
-                let reason = "nothing was sent to '\(destination.name)': it has the content from job \(first)"
+                let reason = "no upload to '\(destination.name)': it has the content from job \(first)"
                 failures.append(DeliveryError(.giveUp, .conflict, reason))
                 continue
             }

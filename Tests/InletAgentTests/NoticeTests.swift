@@ -158,7 +158,7 @@ import Testing
 
     @Test(arguments: [
         (ChildProcess.End.exited(0), NotificationOutcome.taken),
-        (.exited(75), .unanswered(after: nil, reason: "the program asks for another try: why")),
+        (.exited(75), .unanswered(after: nil, reason: "the program asked for a retry: why")),
         (.exited(3), .refused(reason: "the program ended with 3: why", tries: 5)),
         (.signalled(9), .refused(reason: "the program was ended by signal 9: why", tries: 5)),
         (.timedOut, .refused(reason: "the program took too long and was ended: why", tries: 5)),

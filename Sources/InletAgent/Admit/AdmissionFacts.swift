@@ -89,8 +89,9 @@ extension FoundFile {
             let twin = FileLook.file(at: RootedPath(root, folder.pushing(FilePath(bytes: spelling))))
             // A file system that folds normal forms shows one file under both.
             guard let twin, twin.inode != identity.inode || twin.device != identity.device else { continue }
-            return "another file has the same name in another Unicode normal form; where both ask for one key, "
-                + "which is made of NFC, the later one gets '_2'"
+            return
+                "another file has the same name in another Unicode normal form; keys use NFC, so the later of the two "
+                + "may get '_2'"
         }
         return nil
     }

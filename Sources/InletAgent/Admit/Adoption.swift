@@ -22,7 +22,7 @@ enum Adoption: Sendable, Equatable {
     var considered: AdmissionStage.EvaluationResult? {
         switch self {
         case .unanswered(let wait, let why): .look(.waiting(for: wait, why: why))
-        case .later: .look(.later("waiting for what is known of it"))
+        case .later: .look(.later("waiting for the journal's answer"))
         case .adopted, .known, .unmatched: .known
         case .send: nil
         }
@@ -55,7 +55,7 @@ extension AdmissionStage {
             case .unmatched:
                 checker.leaveAlone(
                     arrival.path,
-                    "it was there before this folder was watched, and no route accepts it (existing: adopt)")
+                    "it existed before this folder was watched, and no route accepts it (existing: adopt)")
             default: break
             }
         }
@@ -140,7 +140,7 @@ extension AdmissionStage {
     }
 
     private static func unanswered(_ name: String, _ wait: Duration) -> Adoption {
-        .unanswered(wait: wait, why: "'\(name)' does not say whether it has it (adopt_check)")
+        .unanswered(wait: wait, why: "'\(name)' did not answer whether it has the file (adopt_check)")
     }
 
     /// - Returns: those that the destinations have.
@@ -182,7 +182,7 @@ extension AdmissionStage {
     private mutating func gaveNoAnswer(_ name: String, _ reason: String) -> Adoption {
         let isFirst = adopter?.gaveNoAnswer(name, at: .now) ?? false
         if isFirst, !Task.isCancelled {
-            let trouble = "'\(name)' does not say whether it has what is there (adopt_check): \(reason)"
+            let trouble = "'\(name)' did not answer whether it has the existing files (adopt_check): \(reason)"
             admission.log.emit(.fileError(path: root, reason: trouble))
         }
         return Self.unanswered(name, adopter?.silent([name], at: .now)?.wait ?? .zero)
@@ -193,7 +193,7 @@ extension AdmissionStage {
         case .adopted: return .adopted
         case .known: return .known
         case .keyTaken:
-            tell(arrival, "another file has its key")
+            tell(arrival, "another file has the same key")
             return .send
         }
     }
@@ -217,7 +217,7 @@ extension AdmissionStage {
     }
 
     private func tell(_ arrival: FoundFile, _ reason: String) {
-        admission.log.emit(.fileNotAdopted(path: root.pushing(arrival.path), reason: "\(reason); it is sent"))
+        admission.log.emit(.fileNotAdopted(path: root.pushing(arrival.path), reason: "\(reason); sending it"))
     }
 
     // MARK: - Files that go with others

@@ -69,7 +69,7 @@ struct FileChecker: Sendable {
                 let found = try turn.look(path)
                 switch found {
                 case .regular(let identity, _, _) where isSkipped(identity):
-                    leaveAlone(path, "it was there before this folder was watched (existing: skip)")
+                    leaveAlone(path, "it existed before this folder was watched (existing: skip)")
                     looks.judged.append((path, .known))
                 case .regular(let identity, _, _):
                     if let refusal = found.refusal(by: rule) { looks.refused[path] = refusal }
@@ -149,10 +149,10 @@ struct FileChecker: Sendable {
     private mutating func madeUp(_ path: FilePath, _ writer: LeaseProbe) -> Settler.Look {
         leaveAlone(
             path,
-            "reading it gives more than its size says: it is made up as it is read, as in /proc or by some FUSE "
-                + "programs, and nobody can tell whether all of it is there; put a copy here")
+            "put a copy here: the file yields more bytes than its size, as in /proc and on some FUSE file systems, "
+                + "so its end is unknown")
         // Where other machines write, the size may only be an old one.
-        if case .unknown = writer { return .later("reading it gives more than its size says", .seconds(30)) }
+        if case .unknown = writer { return .later("the file yields more bytes than its size", .seconds(30)) }
         return .notRegular
     }
 
@@ -176,10 +176,11 @@ struct FileChecker: Sendable {
     private mutating func empty(_ path: FilePath, _ identity: FileIdentity, _ quiet: Duration?) -> Settler.Look? {
         guard settings.settleEmpty > .zero else { return nil }
         if let part = part(of: path) {
-            return .waiting(for: Self.partPause, why: "empty, and \(part) is beside it: waiting for that to be whole")
+            return .waiting(
+                for: Self.partPause, why: "empty, and \(part) is beside it: waiting until that one is complete")
         }
         if quiet ?? settle(for: path) ?? settings.settle >= settings.settleEmpty { return nil }
-        let why = "empty: it may only hold the name of what is on its way (settle_empty)"
+        let why = "empty: it may be a placeholder for a file that is being copied (settle_empty)"
         return .file(identity, busy: false, quiet: settings.settleEmpty, why: why)
     }
 
@@ -192,7 +193,7 @@ struct FileChecker: Sendable {
 
     /// A symlink, FIFO, socket or device.
     mutating func noteIrregular(_ path: FilePath) {
-        leaveAlone(path, "not a regular file; symlinks, FIFOs, sockets and devices are never followed or read")
+        leaveAlone(path, "not a regular file; Inlet never follows symlinks and never reads FIFOs, sockets or devices")
     }
 
     /// Whether the root's rule leaves the file out, which is noted then.
@@ -243,7 +244,7 @@ extension Settler.Look {
     static func later(_ why: String, _ wait: Duration = .milliseconds(200)) -> Self { .waiting(for: wait, why: why) }
 
     /// Its content is to be read, and enough was read in this turn.
-    static var comparedLater: Self { later("waiting to be compared with what is known of it", .milliseconds(50)) }
+    static var comparedLater: Self { later("waiting to be compared with the journal", .milliseconds(50)) }
 
-    static var belongingsUnsettled: Self { later("what it belongs together with is not complete") }
+    static var belongingsUnsettled: Self { later("a file of its set is not complete") }
 }

@@ -34,7 +34,7 @@ extension AdmissionStage {
             plan = found
         }
         guard try await admission.journal.rename(renamed, to: arrival, plan: plan) else {
-            return .look(.later("waiting for its delivery: it was renamed meanwhile"))
+            return .look(.later("waiting for its delivery: it was renamed during the delivery"))
         }
         renames.forget(arrival.path)
         admission.log.emit(

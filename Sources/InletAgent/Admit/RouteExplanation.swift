@@ -256,33 +256,33 @@ package struct RouteDryRun: Sendable {
         switch fact {
         case .digest(.sha256):
             facts.digests[.sha256] = Digest(.sha256, [UInt8](repeating: 0, count: 32))
-            return "its checksum is not computed here: zeros stand for it"
+            return "its checksum is not computed here: zeros take its place"
         case .digest(let algorithm):
             facts.digests[algorithm] = Digest(algorithm, [UInt8](repeating: 0, count: 8))
             return "its \(algorithm.rawValue) for the unit's list is not computed here"
         case .sequence:
             facts.sequence = 0
-            return "a number is given out when a file is admitted: 0 stands for it"
+            return "numbers are assigned at admission: 0 takes its place"
         case .captured:
             facts.captured = .unknown
-            return "the date inside of the file is not read here: its time of change stands for it"
+            return "the date in the file is not read here: its modification time takes its place"
         case .mediaType:
             let type = MediaType.byExtension(FileName(path).plainExtension)
             facts.mediaType = type
-            return "what it holds is not read here: \(type) was assumed, by its name"
+            return "its content is not read here: \(type) was assumed from its name"
         }
     }
 
     /// Why it went so, a sentence for each step.
     package var why: [String] {
         var why: [String] = []
-        if place.root == nil { why.append("not below any watched folder; only 'inlet send' could take it") }
+        if place.root == nil { why.append("not in a watched folder; only 'inlet send' can send it") }
         if let ignored = place.ignoredBecause { return why + ["ignored: \(ignored)"] }
         why += traces.map { trace in
             trace.mismatch.map { "route \(trace.route): \($0)" } ?? "route \(trace.route) takes it"
         }
         if let rejection { return why + ["rejected: \(rejection.reason)"] }
-        return planned == nil ? why + ["no route takes it: it would be ignored"] : why
+        return planned == nil ? why + ["no route matches it: it would be ignored"] : why
     }
 }
 

@@ -87,7 +87,7 @@ extension Admission {
             case .plan(let plan): return .success(planned(arrival, plan, why))
             case .rejected(_, let reason): throw Refusal("\(path.display): \(reason)")
             case .unmatched, .needs:
-                throw Refusal("\(path.display): no route takes it; name a destination with --to")
+                throw Refusal("\(path.display): no route matches it; name a destination with --to")
             }
         } catch let refusal as Refusal {
             return .failure(refusal)
@@ -163,7 +163,7 @@ extension Admission {
         switch result.outcome {
         case .journal(.admitted(let id)), .journal(.known(let id)), .journal(.duplicate(let id, _)): .queued(job: id)
         case .journal, .unmatched, .gone, .unreadable, .later:
-            .refused("\(result.arrival.path.display): the journal cannot be written now; try later")
+            .refused("\(result.arrival.path.display): cannot write the journal now; try later")
         }
     }
 
@@ -185,6 +185,6 @@ extension Admission {
 
     private static func unknown(_ name: String, _ known: [String]) -> String {
         let hint = Suggestion.hint(name, in: known)
-        return "no destination is called '\(name)'\(hint)"
+        return "no destination is named '\(name)'\(hint)"
     }
 }

@@ -209,7 +209,7 @@ extension AccessPlan {
         let real = Self.nearest(need.path, on: ground)
         if real == "/" {
             throw Refusal(
-                "\(need.path.display) is not there, nor any folder above it but /; make it, or a folder to mount it in")
+                "\(need.path.display): create it, or a folder to mount it in; no folder above it exists except /")
         }
         guard need.kind == .coming else { return [real] }
         // A rule holds for what is there now: of something that is mounted later, or anew, the kernel asks the folder above.
@@ -228,8 +228,8 @@ extension AccessPlan {
     /// What is mounted there may be mounted anew, and would then be closed to the agent.
     private static func mounted(_ path: FilePath, type: String) -> Refusal {
         Refusal(
-            "\(path.display): \(type) may be mounted there anew, which only the folder above could allow, and that is /; "
-                + "mount it one folder deeper")
+            "\(path.display): mount \(type) one folder deeper; a new mount there needs access to the folder above, which is /"
+        )
     }
 
     /// The path, or the nearest folder above it that is there, without symlinks.

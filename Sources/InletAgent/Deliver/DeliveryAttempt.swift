@@ -212,7 +212,7 @@ struct DeliveryAttempt: Sendable {
     /// A limit of 0 has ended the attempt, which does not count: another has its place, and it goes on where it was once the
     /// limit allows it.
     private func sentBack() -> (ClaimOutcome, DeliveryReport) {
-        let error = DeliveryError(.cancelled, .heldByLimit, "was sent back while a limit of bandwidth was 0")
+        let error = DeliveryError(.cancelled, .heldByLimit, "was stopped while a bandwidth limit was 0")
         return (
             .again(at: .now, countsAttempt: false, code: nil, reason: error.reason),
             DeliveryReport(event: .jobRetry(ref, error, attempt: delivery.attempts, wait: .zero))
@@ -273,9 +273,9 @@ extension DeliveryAttempt {
         let source = try SourceFile(opening: file.place)
         let objection: String? =
             if try source.look().refusal(by: rule) != nil {
-                "got another owner, or another name, since it was admitted, and is left alone"
+                "has another owner or name since it was admitted, and stays untouched"
             } else {
-                try source.exceedsItsSize() ? "reading it gives more than its size says, and it is left alone" : nil
+                try source.exceedsItsSize() ? "yields more bytes than its size, and stays untouched" : nil
             }
         let error = objection.map { DeliveryError(.sourceChanged, .sourceChanged, "\(source.path.display): \($0)") }
         return (source, error)

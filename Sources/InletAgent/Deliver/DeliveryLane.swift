@@ -219,7 +219,7 @@ extension DeliveryLane {
         if error.isFull {
             shared.health.journal.fails(error)
         } else if error.description != saidLast {
-            let reason = "what became of it cannot be written down, which is tried again: \(error)"
+            let reason = "its result cannot be recorded; retrying: \(error)"
             shared.log.emit(.fileError(path: file.fullPath, reason: reason))
         }
         return error.description

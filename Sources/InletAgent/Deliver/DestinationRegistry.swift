@@ -135,7 +135,7 @@ package final class DestinationRegistry: Sendable {
         case .pause(let until):
             log.emit(.destinationDown(destination: name, reason: reason ?? "not reachable", probe: until))
         case .slow(let until):
-            log.emit(.destinationThrottled(destination: name, reason: reason ?? "asks for time", until: until))
+            log.emit(.destinationThrottled(destination: name, reason: reason ?? "asks for a pause", until: until))
         case .resume: log.emit(.destinationUp(destination: name))
         }
         return result

@@ -56,7 +56,7 @@ struct Probes: Service {
             group.addTask {
                 // Cancelled when the probe has answered, which is read first.
                 await Task.rest(for: limit)
-                return DeliveryError(.outage(after: nil), .timedOut, "no answer to a probe within \(limit)")
+                return DeliveryError(.outage(after: nil), .timedOut, "no answer to a check within \(limit)")
             }
             defer { group.cancelAll() }
             return await group.next() ?? nil

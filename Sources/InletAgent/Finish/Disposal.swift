@@ -438,8 +438,8 @@ struct Disposal: Sendable {
     private var doubtful: DisposalStep {
         .end(
             Disposition.untouched(
-                "it was touched after it was delivered, and no checksum tells whether its content changed; "
-                    + "compare it with what was delivered, and remove it yourself"),
+                "it was touched after the delivery, and no checksum shows whether its content changed; "
+                    + "compare it with the delivered file, and remove it yourself"),
             state: nil, place: file.fullPath)
     }
 
@@ -454,12 +454,12 @@ struct Disposal: Sendable {
 
     /// Looked at while somebody was at it: a moment later it stands still.
     private func moving(_ now: WallTime) -> DisposalStep {
-        Self.wait(now, Self.soon, "waiting: it changes while it is looked at")
+        Self.wait(now, Self.soon, "waiting: it changes while it is checked")
     }
 
-    private func anew(_ now: WallTime) -> DisposalStep { Self.wait(now, Self.soon, "waiting: to be looked at anew") }
+    private func anew(_ now: WallTime) -> DisposalStep { Self.wait(now, Self.soon, "waiting: to be checked again") }
 
     private static func held(_ until: WallTime) -> DisposalStep {
-        .wait(until: until, note: "held until \(until.rfc3339): writers cannot be known here")
+        .wait(until: until, note: "held until \(until.rfc3339): writers are unknown here")
     }
 }

@@ -99,9 +99,9 @@ enum DisposalError: Error, CustomStringConvertible {
     var description: String {
         switch self {
         case .misstep(let state, let seen):
-            "the disposal cannot go on from \(state) with \(seen): this is a mistake in Inlet"
+            "the disposal cannot go on from \(state) with \(seen): this is a bug in Inlet"
         case .unreadableIntent(let file, let places):
-            "\(file.fullPath.display): what the journal notes of its disposal is damaged, and it is not there; "
+            "\(file.fullPath.display): the journal's record of its disposal is damaged, and the file is gone; "
                 + "look in \(places.archive.display) and \(places.quarantine.display): "
                 + "'inlet queue forget \(file.id)' once it is found"
         }

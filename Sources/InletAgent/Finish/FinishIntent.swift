@@ -89,7 +89,7 @@ struct FinishIntent: Sendable, Equatable, Codable {
     var copy: [UInt8]?
     /// Its ctime once it had its private name: what is noted with it has not been touched since.
     var changed: Int64?
-    /// It waits in `.inlet/held` until then, because writers cannot be known here.
+    /// It waits in `.inlet/held` until then, because writers are unknown here.
     var heldUntil: WallTime?
 
     var privateFile: FilePath { FilePath(bytes: privatePath) }

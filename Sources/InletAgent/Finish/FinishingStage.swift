@@ -56,7 +56,7 @@ final class FinishingStage: Service {
     private func finish(_ job: Job) async -> Bool {
         let file = job.file
         if let damage = job.damage {
-            await postpone(file, "its row in the journal is damaged: \(damage)", by: Self.longestPause)
+            await postpone(file, "its journal row is damaged: \(damage)", by: Self.longestPause)
             return false
         }
         let places = FinishFolders(

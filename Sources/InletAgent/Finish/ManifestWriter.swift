@@ -61,7 +61,7 @@ struct ManifestWriter: Service {
             return try await journal.manifestDone(order)
         }
         guard let rule = order.rule else {
-            return try await fail(order, batch, "what the journal knows of the list cannot be read")
+            return try await fail(order, batch, "the journal's record of the list cannot be read")
         }
         let manifest = UnitManifest(
             batch, rule, try await journal.jobs(ofBatch: batch.id), host: ProcessSetup.hostName,
@@ -117,7 +117,7 @@ struct ManifestWriter: Service {
         if let folder = destination.folder {
             let target = delivered.folder.isEmpty ? folder : folder.pushing(FilePath(delivered.folder))
             if let root = shared.settings.sendRoots.lazy.compactMap({ $0.root(of: target) }).first {
-                let reason = "it would be taken for a new file of the watched folder \(root.display)"
+                let reason = "it would be admitted as a new file of the watched folder \(root.display)"
                 if isFirst {
                     shared.log.emit(.manifestSkipped(manifest.batch, destination: destination.name, reason: reason))
                 }
@@ -181,7 +181,7 @@ struct ManifestWriter: Service {
         var list = admission.planned(FoundFile(root: "", path: path, identity: identity), plan, .asked)
         list.newerThan = last?.file.id ?? 0
         if await admission.commit([list], .asked).contains(where: \.outcome.comesBack) {
-            throw Refusal("the journal cannot be written now")
+            throw Refusal("cannot write the journal now")
         }
     }
 

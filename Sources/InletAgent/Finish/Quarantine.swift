@@ -72,11 +72,11 @@ extension FileRow {
         } catch let refusal as Refusal {
             throw refusal
         } catch {
-            throw Refusal("lies in quarantine as \(shown), and cannot be moved back: \(error)")
+            throw Refusal("lies in quarantine as \(shown); it cannot be moved back: \(error)")
         }
         throw Refusal(
-            "was quarantined as \(shown), and is not there: is its disk mounted? "
-                + "Put it back under \(root.display), and it is taken as a new file")
+            "was quarantined as \(shown), and is gone: mount its disk, or put the file back under \(root.display) "
+                + "to have it admitted as a new file")
     }
 
     /// The file where its disposition says; the name in that is written as people read it.
@@ -86,7 +86,7 @@ extension FileRow {
                 continue
             }
             guard identity.isKnown(as: self.identity) else {
-                throw Refusal("was quarantined as \(shown), where another file is now")
+                throw Refusal("was quarantined as \(shown); another file has that name now")
             }
             return (open, identity)
         }

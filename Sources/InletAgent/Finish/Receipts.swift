@@ -125,7 +125,7 @@ extension FinishingStage {
         case .folder: return try writeInFolder(file) { receipt($0, nil) }
         case .sidecar: break
         }
-        var note = "the source is not there any more, or another file is"
+        var note = "the source is gone, or was replaced"
         do {
             let isGone = state == .superseded || state == .gone
             if let place, !isGone, let written = try writeBeside(file, place, mayWrite, { receipt($0, nil) }) {
@@ -156,11 +156,11 @@ extension FinishingStage {
 
     // MARK: - Beside the file
 
-    /// - Returns: nil where the source is not there any more, or another file is.
+    /// - Returns: nil where the source is gone, or was replaced.
     private func writeBeside(
         _ file: FileRow, _ place: FilePath, _ mayWrite: Bool, _ receipt: (FilePath) -> Receipt
     ) throws -> Receipt? {
-        guard mayWrite else { throw Refusal("nothing is written to removable volumes (volume_writes)") }
+        guard mayWrite else { throw Refusal("Inlet does not write to removable volumes (volume_writes)") }
         guard let name = Receipt.path(beside: place)?.lastComponent else {
             throw Refusal("the file's name is too long")
         }
@@ -170,7 +170,7 @@ extension FinishingStage {
         let beside = source.beside(name)
         switch try beside.look() {
         case .missing, .regular: break
-        default: throw Refusal("\(beside.path.display) is there, and is no regular file")
+        default: throw Refusal("\(beside.path.display) exists and is not a regular file")
         }
         let receipt = receipt(beside.path)
         try beside.folder.write(receipt.line, to: name, mode: 0o640, asFolderOwner: true)

@@ -82,7 +82,7 @@ struct UnitManifest: Sendable {
     private func absence(of file: FileRow, _ delivery: DeliveryRow) -> String? {
         guard delivery.state == .delivered, delivery.closes == nil else { return nil }
         let name = below(file.path).display
-        guard let proof = delivery.proof else { return "\(name) (the journal's proof of it cannot be read)" }
+        guard let proof = delivery.proof else { return "\(name) (its proof in the journal cannot be read)" }
         return proof.sameAs == nil ? nil : "\(name) (same content as \(DisplayText.escape(proof.key)))"
     }
 
@@ -100,7 +100,7 @@ struct UnitManifest: Sendable {
     }
 
     private func whyUnlisted(_ file: FileRow) -> String {
-        file.isDamaged ? "what the journal knows of it cannot be read" : "no \(rule.algorithm.rawValue) was computed"
+        file.isDamaged ? "its journal row cannot be read" : "no \(rule.algorithm.rawValue) was computed"
     }
 
     /// What the lists for a folder are called after: its last name, or the unit's.

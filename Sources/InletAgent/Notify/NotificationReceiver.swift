@@ -53,7 +53,7 @@ package struct NotificationReceiver: Sendable {
 
     static func outcome(_ ended: ChildProcess.Outcome) -> NotificationOutcome {
         switch ended.end {
-        case .exited(tryAgainLater): .unanswered(after: nil, reason: "the program asks for another try\(ended.tail)")
+        case .exited(tryAgainLater): .unanswered(after: nil, reason: "the program asked for a retry\(ended.tail)")
         case .cancelled: .cancelled
         default: ended.failure.map { .refused(reason: $0, tries: programTries) } ?? .taken
         }

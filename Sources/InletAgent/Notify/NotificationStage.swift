@@ -73,7 +73,9 @@ final class NotificationSender: Service {
         }
         let change = try await journal.setSinks(sinks, at: .now)
         for (name, count) in change.dropped.sorted(by: { $0.key < $1.key }) {
-            log.emit(.notificationDropped(sink: name, count: count, reason: "it is no longer in the configuration"))
+            log.emit(
+                .notificationDropped(sink: name, count: count, reason: "the receiver is no longer in the configuration")
+            )
         }
         self.receivers = receivers.map { ($0, WakeSignal()) }
         (self.journal, self.log, self.limit, identity) = (journal, log, limit, change.identity)
@@ -204,7 +206,7 @@ final class NotificationSender: Service {
     {
         // A journal that does not answer now is asked at the next notice.
         if let dropped = try? await journal.boundOutbox(to: limit), dropped > 0 {
-            log.emit(.notificationDropped(sink: "", count: dropped, reason: "more than \(limit) notices wait"))
+            log.emit(.notificationDropped(sink: "", count: dropped, reason: "more than \(limit) notifications wait"))
         }
         guard let (notice, details) = try await complete(notice) else {
             return try await journal.removeNotice(notice.id)

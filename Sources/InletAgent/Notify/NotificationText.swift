@@ -80,25 +80,25 @@ struct NotificationText: Sendable {
         return object.finished
     }
 
-    /// Only what holds: what was delivered, when, and what else is there. Whether the volume may go is for a person to say.
+    /// Facts only: what was delivered, when, and what else is there. A person decides whether to erase the volume.
     private static func text(_ end: VolumeReport) -> String {
         let name = "'\(DisplayText.escape(end.volume))'"
-        var text = "no file of \(name) is one that routes take"
+        var text = "no file of \(name) matches a route"
         if end.files > 0 {
             text = end.files == 1 ? "the one file" : "all \(end.files) files"
-            text += " of \(name) that routes take \(end.files == 1 ? "was" : "were") delivered"
+            text += " of \(name) that \(end.files == 1 ? "matches a route was" : "match a route were") delivered"
             if let number = end.destinations { text += " to \(number) of their destinations, or to all" }
             if let time = end.deliveredAt { text += ", the last on \(time.rfc3339Seconds)" }
-            if end.adopted > 0 { text += "; \(end.adopted) of them count so because they were there before" }
+            if end.adopted > 0 { text += "; \(end.adopted) of them count as delivered because they existed before" }
             if end.unasked > 0 {
-                text += "; of \(end.unasked) their destinations cannot tell whether they still have them"
+                text += "; the destinations of \(end.unasked) cannot confirm that they still have them"
             } else if end.wasAsked {
-                text += "; their destinations were asked, and still have them"
+                text += "; their destinations confirmed that they still have them"
             }
         }
         let others = end.others == 1 ? "1 other file is" : "\(end.others == 0 ? "no" : "\(end.others)") other files are"
         text += "; \(others) on it"
-        return end.hasMore ? text + ", as far as it was looked at" : text
+        return end.hasMore ? text + "; the scan of the volume is not complete" : text
     }
 
     /// - Parameter jobs: the batch's files, those that were not delivered first; of a large batch not all.

@@ -45,7 +45,7 @@ package struct JournalBackups: Sendable {
     }
 
     package static func name(of path: FilePath) throws(Refusal) -> FilePath.Component {
-        guard let name = path.lastComponent else { throw Refusal("\(path.display) is no file's name") }
+        guard let name = path.lastComponent else { throw Refusal("\(path.display) is not a file name") }
         return name
     }
 
@@ -73,7 +73,7 @@ package struct JournalBackups: Sendable {
             }
             let source = try SourceFile(opening: path)
             guard try source.content(of: header.count) == header else {
-                throw Refusal("\(path.display) is there and is no backup of a journal; name another file")
+                throw Refusal("\(path.display) exists and is not a backup of a journal; name another file")
             }
         case .directory: throw Refusal("\(path.display) is a folder; name a file in it")
         case .symlink, .other: throw Refusal("\(path.display) is no file")

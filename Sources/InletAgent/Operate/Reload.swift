@@ -133,7 +133,7 @@ package final class Reload: Service {
             return .done(
                 changes: changes, parked: parked, warnings: trial.config.warnings.map { ConfigFault($0) })
         } catch {
-            return .failed("nothing was changed: \(error)")
+            return .failed("no change: \(error)")
         }
     }
 
@@ -211,7 +211,7 @@ package final class Reload: Service {
             _ = try await journal.closeUnits(
                 exceptOf: settings.watch, uptimes: registry.uptimes(), closing: registry.closers, at: .now)
         } catch {
-            let what = "units of folders that are no longer watched wait until the next reload or start"
+            let what = "units of folders that are no longer watched wait for the next reload or start"
             shared.log.emit(.agentError(reason: "\(what): \(error)"))
         }
     }

@@ -131,7 +131,7 @@ struct HistoryPruner: ScheduledJob {
         } catch {
             tell(files, start.duration(to: clock.instant()))
             if !Task.isCancelled {
-                let reason = "old files could not be moved to the journal's history: \(error)"
+                let reason = "cannot move old files to the journal's history: \(error)"
                 shared.log.emit(.agentError(reason: reason))
             }
             return Self.soon
@@ -200,7 +200,7 @@ struct Pinger: ScheduledJob {
         shared.health.heartbeat.beat(.journal)
         if shared.health.heartbeat.haveAllPassed(since: &passes) { allPassedAt = .now }
         let isAlive = allPassedAt.duration(to: .now) <= max(patience, interval)
-        return isAlive ? .success : .fail("a part of the agent stands still")
+        return isAlive ? .success : .fail("a part of the agent is stuck")
     }
 
     /// Sends a ping; one that fails is not sent again.

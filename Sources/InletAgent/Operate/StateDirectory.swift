@@ -22,9 +22,9 @@ package struct StateDirectory: ~Copyable {
         package var description: String {
             switch self {
             case .held(let path):
-                "\(path.display): another inlet is running with this state_dir; stop it, or give this one its own"
+                "\(path.display): another inlet is running with this state_dir; stop it, or set another state_dir"
             case .network(let path, let kind):
-                "\(path.display): state_dir is on \(kind), where the journal would not be safe; put it on a local disk"
+                "\(path.display): state_dir is on \(kind), which is not safe for the journal; put it on a local disk"
             case .tooLong(let path):
                 "\(path.display): the path is too long for the control socket; state_dir may have at most "
                     + "\(StateDirectory.longestSocketPath - StateDirectory.socketName.utf8.count - 1) bytes"
@@ -84,7 +84,8 @@ package struct StateDirectory: ~Copyable {
             switch look {
             case .missing, .regular(_, owner: _, links: 1): continue
             default:
-                throw .failed(file, "it is a link, or no file: a journal has one name; put the file itself there")
+                throw .failed(
+                    file, "put the file itself there: it is a link or not a regular file, and a journal has one name")
             }
         }
     }

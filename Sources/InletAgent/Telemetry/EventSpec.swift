@@ -69,7 +69,7 @@ package final class EventSpec: Sendable {
 
     func line(_ values: [(any LoggedValue)?], level: Level? = nil) -> EventLine {
         let values = values.map { $0?.logged }
-        assert(fits(values), "\(name): its line has not the fields of its row")
+        assert(fits(values), "\(name): its line does not have the fields of its row")
         return EventLine(spec: self, level: level ?? levels[0], values: values)
     }
 

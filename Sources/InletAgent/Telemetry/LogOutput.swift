@@ -32,7 +32,7 @@ final class StreamOutput: LogOutput {
     }
 
     var silence: String {
-        "\(stream) takes no lines: who reads it stands still (a pipe, a container's log driver, a terminal after Ctrl-S)"
+        "\(stream) accepts no lines: its reader is stuck (a pipe, a container's log driver, a terminal after Ctrl-S)"
     }
 
     func write(_ lines: [EventLine], _ style: LineStyle, at time: WallTime) -> LogWrite {
@@ -71,7 +71,7 @@ final class FileOutput: LogOutput {
         file = Mutex(try LogFile(path, rotation, now: .now))
     }
 
-    var silence: String { "\(path.display): the disk does not take lines, or has not answered for long" }
+    var silence: String { "\(path.display): the disk accepts no lines, or does not answer" }
 
     func write(_ lines: [EventLine], _ style: LineStyle, at time: WallTime) -> LogWrite {
         let text = lines.flatMap { $0.text(style, at: time) }
@@ -83,7 +83,7 @@ final class FileOutput: LogOutput {
         }
         // The file cannot report it.
         if let error, !wasFailing {
-            StandardStream.errors.offer(Array("inlet: lines of the log are lost: \(error)\n".utf8))
+            StandardStream.errors.offer(Array("inlet: log lines are lost: \(error)\n".utf8))
         }
         return (lost, error.map { "\($0)" })
     }
@@ -111,7 +111,7 @@ final class JournalOutput: LogOutput {
         socket = try? JournalSocket(path)
     }
 
-    var silence: String { "systemd's journal takes no lines" }
+    var silence: String { "systemd's journal accepts no lines" }
 
     func write(_ lines: [EventLine], _ style: LineStyle, at time: WallTime) -> LogWrite {
         let now = ContinuousClock.now
@@ -125,7 +125,7 @@ final class JournalOutput: LogOutput {
                 } catch {
                     // Each further entry would block as long.
                     if error.code == .resourceTemporarilyUnavailable { state.nextTry = now.advanced(by: Self.pause) }
-                    state.trouble = "the journal does not take log lines, they go to standard error: \(error)"
+                    state.trouble = "the journal accepts no log lines; they go to standard error: \(error)"
                     return elsewhere(lines[index...], style, at: time, state.trouble)
                 }
             }

@@ -96,7 +96,7 @@ struct FanotifyMounts: ~Copyable {
 
     private func refusal(of kind: FileSystemKind) -> String? {
         // Their handles hold places on the disk, and are refused once the kernel has forgotten the folder.
-        ["vfat", "exfat"].contains(kind.name) ? "\(kind.name) has no handles that stay" : nil
+        ["vfat", "exfat"].contains(kind.name) ? "\(kind.name) has no stable file handles" : nil
     }
 
     /// The folders at which mounts that are marked begin.

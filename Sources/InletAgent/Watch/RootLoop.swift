@@ -267,7 +267,7 @@ struct RootLoop: ~Copyable {
             case .journal(.full): refused.append(path)
             case .journal, .gone: for unit in stage.joined(result.arrival) { join(unit) }
             case .unmatched:
-                stage.checker.leaveAlone(path, "no route takes it; 'inlet route FILE' shows why")
+                stage.checker.leaveAlone(path, "no route matches it; 'inlet route FILE' shows why")
             }
         }
         await putBack(refused)

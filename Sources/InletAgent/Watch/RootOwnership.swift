@@ -7,7 +7,7 @@ package import SystemPackage
 package enum RootCheck {
     /// What is wrong with a path that no watched folder is at, and what becomes of it.
     package static func reason(_ path: FilePath) -> String {
-        obstacle(at: path) ?? "not there yet; watched as soon as it appears"
+        obstacle(at: path) ?? "not there yet; Inlet watches it as soon as it appears"
     }
 
     /// Whether something else is in its place, or it cannot be looked at: making the folder does not help then.
@@ -22,14 +22,14 @@ package enum RootCheck {
             switch try FileLook.look(at: path) {
             case .symlink:
                 let target = DurableFile.target(ofLink: path).map { " to \($0.display)" } ?? ""
-                return "a symlink\(target), which is not followed; name the folder that it leads to in 'path'"
-            case .regular, .other: return "not a folder; watched as soon as one is there"
+                return "a symlink\(target); name its target in 'path', because Inlet does not follow it"
+            case .regular, .other: return "not a folder; Inlet watches it as soon as it is one"
             case .directory where isBehindLink(path):
-                return "a symlink of another user is on the way to it, which is not followed; "
-                    + "name the folder itself in 'path'"
+                return "name the folder itself in 'path': "
+                    + "the path has a symlink of another user, which Inlet does not follow"
             case .directory:
                 return pseudo(path).map {
-                    "on \($0), whose files are answers of the kernel and no files to deliver; watch another folder"
+                    "on \($0), which holds no files to deliver; watch another folder"
                 }
             case .missing: return nil
             }
@@ -203,8 +203,8 @@ package struct RootOwnership: Sendable {
 
     private static func unlocked(_ why: String) -> Outcome {
         let doubt =
-            "its lock (.inlet/lock) cannot be had \(why), and it is watched without: another agent that watches it too "
-            + "would not be noticed"
+            "watching it without its lock (.inlet/lock), which cannot be taken \(why); a second agent on it would go "
+            + "unnoticed"
         return .watch(nil, doubt: doubt)
     }
 

@@ -137,13 +137,13 @@ extension RootCheck {
     /// file or CAP_LEASE, and a local file system.
     package static func writerCheck(_ root: FilePath) -> String {
         if let kind = FileSystemKind.known(of: root), kind.isNetwork {
-            return "off: \(kind.name) does not show writers on other machines; the settle time still counts, and "
-                + "writers on this one are looked for in /proc"
+            return "off: \(kind.name) does not show writers on other machines; the settle time still applies, and "
+                + "/proc shows writers on this one"
         }
         // Root has it, but for containers that leave it out.
         if ProcessSetup.mayLeaseAll { return "on" }
-        return "on for own files only: other owners' files need CAP_LEASE (the systemd unit grants it); "
-            + "their writers are looked for in /proc, as far as it shows them"
+        return "on for own files only: other owners' files need CAP_LEASE, which the systemd unit grants; "
+            + "/proc shows some of their writers"
     }
 }
 
@@ -162,12 +162,12 @@ extension RootCheck {
         let isOthers = folder.mode & 0o022 != 0 || ![0, user].contains(folder.owner)
         guard rule.isOff, isProtected == false, isOthers else { return nil }
         return
-            "fs.protected_hardlinks is 0, and others may write here: a hard link to a file that only Inlet may read would be "
-            + "sent"
+            "fs.protected_hardlinks is 0, and others may write here: Inlet would send a hard link to a file that only "
+            + "Inlet may read"
     }
 
     package static let linkRemedy =
-        "set the sysctl fs.protected_hardlinks to 1, or name the 'owners' of what is taken, or refuse 'hard_links'"
+        "set the sysctl fs.protected_hardlinks to 1, name the 'owners' of files that Inlet takes, or refuse 'hard_links'"
 
     /// The same of the folder at `path`, now. Blocks.
     package static func linkCaution(_ rule: SourceRule, at path: FilePath) -> String? {

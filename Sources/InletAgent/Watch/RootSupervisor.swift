@@ -57,7 +57,7 @@ final class RootSupervisor: Service {
             }
         } catch {
             // Rescans and restarts find the same, only later.
-            shared.log.emit(.agentError(reason: "mounts are not followed: \(error)"))
+            shared.log.emit(.agentError(reason: "cannot follow mounts: \(error)"))
         }
     }
 

@@ -265,7 +265,7 @@ struct RootWatch: ~Copyable {
         let (polled, all) = (polls.book.count, table.count + polls.book.count)
         if let refusal = inotify.refusal {
             return log.emit(
-                .watchLimit(root: settings.path, reason: "\(refusal); until then all \(all) folders are polled"))
+                .watchLimit(root: settings.path, reason: "\(refusal); until then Inlet polls all \(all) folders"))
         }
         let need = WatchNeed(directories: all)
         log.emit(

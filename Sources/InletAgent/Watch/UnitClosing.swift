@@ -70,7 +70,7 @@ extension RootLoop {
         units.open(Self.shown).map { folder, completion in
             let why =
                 switch completion {
-                case .quiet: "its files are sent when the folder is quiet"
+                case .quiet: "its files are sent once the folder is quiet"
                 case .marker: "waiting for its marker \(folder.appending(Completion.folderMarker).display)"
                 }
             return RootStatus.Unsettled(path: settings.path.pushing(folder), busy: false, why: why)
@@ -132,7 +132,7 @@ extension AdmissionStage {
             admission.health.fails(error)
         } catch {
             if untold.count(unit.appending(Completion.folderMarker)) {
-                log.emit(.fileError(path: root.pushing(unit), reason: "it is not closed yet: \(error)"))
+                log.emit(.fileError(path: root.pushing(unit), reason: "cannot close it yet: \(error)"))
             }
         }
         return false
@@ -174,6 +174,6 @@ extension AdmissionStage {
     }
 
     private func tell(_ path: FilePath, _ reason: String) {
-        log.emit(.fileError(path: root.pushing(path), reason: "its labels are left out: \(reason)"))
+        log.emit(.fileError(path: root.pushing(path), reason: "ignoring its labels: \(reason)"))
     }
 }

@@ -289,7 +289,7 @@ struct VolumeDeliveryCheck: Sendable {
         for case (_, .silence(let name, let reason)) in answers {
             let isFirst = check.gaveNoAnswer(name, at: .now)
             due = .now.advanced(by: check.silent([name], at: .now)?.wait ?? .zero)
-            let why = "'\(name)' does not say whether it still has what this volume brought before: \(reason)"
+            let why = "'\(name)' did not answer whether it still has this volume's files: \(reason)"
             return isFirst && !Task.isCancelled ? why : nil
         }
         check.answered(Array(Set(jobs.flatMap { $0.deliveries.map(\.destination) })))
@@ -330,8 +330,8 @@ struct VolumeDeliveryCheck: Sendable {
         guard let proof = delivery.proof, proof.method != .carried,
             let verifier = destination?.pipeline as? any DeliveryVerifying,
             proof.method != .adopted || verifier.findsByKey
-        else { return .cannotTell("it cannot be asked for there") }
-        if proof.details?["deleted"] != nil { return .missing("somebody had it deleted there") }
+        else { return .cannotTell("the destination cannot be asked for it") }
+        if proof.details?["deleted"] != nil { return .missing("it was deleted there") }
         return await AdoptionCheck.ask(verifier, of: VerifyOrder(proof: proof, digests: digests), delivery.destination)
     }
 }

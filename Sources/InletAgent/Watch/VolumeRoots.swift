@@ -123,20 +123,20 @@ final class VolumeRoots: Sendable {
             return place
         }
         if twin.isSame {
-            remark(root, "its volume is watched at \(twin.root.display), and not here too")
+            remark(root, "its volume is already watched at \(twin.root.display)")
             return nil
         }
         place.distinguish()
         remark(
             root,
-            "'\(place.volume.name)' at \(twin.root.display) is another volume of the same name; what is sent of this one is"
+            "'\(place.volume.name)' at \(twin.root.display) is another volume of the same name; files of this one are"
                 + " sent again when it comes back alone")
         return place
     }
 
     private static let isServer =
-        "another machine's folder is mounted here: a pattern does not reach into it, because a server that does not answer would"
-        + " hold up all others; watch it by its own path"
+        "watch it by its own path: it is a network mount, and patterns skip those, because a server that does not answer"
+        + " would delay all other folders"
 
     /// Says it once; nil = there is nothing to say.
     private func remark(_ root: FilePath, _ text: String?) {
