@@ -87,7 +87,7 @@ import Testing
         #expect(events.count >= 20, "\(events)")
     }
 
-    private static func configuration(port: Int, hook: Int) -> String {
+    private static func configuration(port: Int, hook: UInt16) -> String {
         """
         state_dir: state
         log: { level: debug }

@@ -4,18 +4,18 @@ internal import InletLinux
 internal import InletPipelines
 internal import SystemPackage
 
-/// What became of a file that was there before its folder was watched (`existing: adopt`).
+/// The result for a file that existed before its folder was watched (`existing: adopt`).
 enum Adoption: Sendable, Equatable {
-    /// In the journal now, or before.
+    /// In the journal, now or before.
     case adopted
     case known
-    /// It goes the way of a file that has just come.
+    /// Admitted like a new file.
     case send
-    /// No route takes it, or its route refuses it: it is left alone.
+    /// It matches no route, or its route rejects it: it stays alone.
     case unmatched
     /// Not decided yet.
     case later
-    /// A destination does not say now whether it has it.
+    /// A destination does not answer now whether it has the file.
     case unanswered(wait: Duration, why: String)
 
     /// nil for a file that is admitted as new.
@@ -29,19 +29,20 @@ enum Adoption: Sendable, Equatable {
     }
 }
 
-/// `existing: adopt`: what was there before its folder was watched is known as delivered without being sent. Such files are
-/// only looked at: nothing is moved, deleted or quarantined, and nobody is notified.
+/// `existing: adopt`: files that existed before their folder was watched count as delivered without being sent. Inlet
+/// only looks at such files: it moves, deletes and quarantines none, and sends no notification.
 extension AdmissionStage {
     /// Questions to destinations at once.
     private static let questions = 16
 
-    /// A time of modification that is yet to come says nothing: a camera's clock was wrong.
+    /// An mtime in the future proves nothing: a camera's clock was wrong.
     private func isOld(_ identity: FileIdentity) -> Bool {
         let modified = WallTime(nanoseconds: identity.modified)
         return WallTime(nanoseconds: identity.changed) < firstSeen && (modified < firstSeen || modified > .now)
     }
 
-    /// What became of those of `arrivals` that are old enough; nothing for the others. Asks destinations, blocks on the disk.
+    /// The results for those of `arrivals` that are old enough; others have none. Asks destinations, blocks on the
+    /// disk.
     ///
     /// - Parameter arrivals: new to the journal.
     mutating func adopt(_ arrivals: [FoundFile]) async -> [FilePath: Adoption] {
@@ -62,7 +63,7 @@ extension AdmissionStage {
         return endings
     }
 
-    /// How many were taken over since the last call, for one line in the log.
+    /// Adopted files since the last call, for one log line.
     mutating func takeAdopted() -> (files: Int, bytes: Int64)? {
         defer { adopted = (0, 0) }
         return adopted.files > 0 ? adopted : nil
@@ -85,7 +86,7 @@ extension AdmissionStage {
             }
             return endings
         } catch let error as JournalError {
-            // Asked about again once it can be read.
+            // Checked again once it can be read.
             admission.health.fails(error)
         } catch {
             if !Task.isCancelled { admission.log.emit(.fileError(path: root, reason: "\(error)")) }
@@ -130,7 +131,7 @@ extension AdmissionStage {
         return endings
     }
 
-    /// Before anything is read of a file of which no destination would be asked now.
+    /// Before a file is read for which no destination would be asked now.
     private func unanswered(_ arrival: FoundFile, _ routes: RouteTable) -> Adoption? {
         guard settings.adoptCheck else { return nil }
         let candidates = routes.candidates(for: arrival.path, size: arrival.identity.size)
@@ -178,7 +179,7 @@ extension AdmissionStage {
         return there
     }
 
-    /// Said once, until it answers again.
+    /// Logged once, until it answers again.
     private mutating func gaveNoAnswer(_ name: String, _ reason: String) -> Adoption {
         let isFirst = adopter?.gaveNoAnswer(name, at: .now) ?? false
         if isFirst, !Task.isCancelled {
@@ -222,9 +223,9 @@ extension AdmissionStage {
 
     // MARK: - Files that go with others
 
-    /// A companion shares its file's fate: what goes with a file that is sent goes with it.
+    /// A companion shares its file's fate, and is sent with a file that is sent.
     ///
-    /// - Parameter main: what has just become of that, where it was among them.
+    /// - Parameter main: the result for that file, where it was among them.
     private mutating func adopt(
         _ arrival: FoundFile, _ belonging: CompanionMatch, _ main: Adoption?, _ routes: RouteTable
     ) async throws -> Adoption {
@@ -246,7 +247,7 @@ extension AdmissionStage {
     }
 }
 
-/// Asks destinations whether they have what is to be adopted (`adopt_check`), and leaves those alone that do not answer.
+/// Asks destinations whether they have the file (`adopt_check`), and spares those that do not answer.
 struct AdoptionCheck: Sendable {
     enum Answer: Sendable {
         /// Every destination that can be asked has it.

@@ -9,7 +9,7 @@ package enum EventValue: Sendable, Hashable {
     case list([String])
     case flag(Bool)
 
-    /// What the JSON Schema says of such a field.
+    /// The field's JSON Schema.
     var schema: String {
         switch self {
         case .text: #"{"type": "string"}"#
@@ -19,7 +19,7 @@ package enum EventValue: Sendable, Hashable {
         }
     }
 
-    /// Without quotes.
+    /// The value without quotes.
     package var plain: String {
         switch self {
         case .text(let text): text
@@ -31,7 +31,7 @@ package enum EventValue: Sendable, Hashable {
 
     fileprivate var quoted: String {
         let text = DisplayText.escape(plain)
-        // A quote with an accent is one letter, and still a quote.
+        // A quote with a combining accent is one character, and still a quote.
         let scalars = text.unicodeScalars
         if !text.isEmpty, !scalars.contains(where: { $0.properties.isWhitespace || $0 == "\"" }) { return text }
         var quoted = "\"".unicodeScalars
@@ -44,9 +44,9 @@ package enum EventValue: Sendable, Hashable {
     }
 }
 
-/// What a field of a log line is made of. Text is escaped: it may hold bytes of a server or of a file's name.
+/// A value of a log line's field. Text is escaped: it may contain bytes from a server or a file name.
 protocol LoggedValue {
-    /// nil for a field that the line does not have then.
+    /// nil leaves the field out.
     var logged: EventValue? { get }
 }
 
@@ -60,7 +60,7 @@ extension Duration: LoggedValue { var logged: EventValue? { .number(milliseconds
 extension String: LoggedValue {
     var logged: EventValue? { .text(utf8.allSatisfy { (0x20..<0x7F).contains($0) } ? self : DisplayText.escape(self)) }
 }
-/// As they are: each may have lines of its own.
+/// Items stay unchanged: each may contain line breaks.
 extension [String]: LoggedValue { var logged: EventValue? { .list(self) } }
 /// A file's labels, as `name=value`; nil for none.
 extension [String: String]: LoggedValue {
@@ -99,7 +99,7 @@ extension AgentEvent {
     package func json(at time: WallTime) -> [UInt8] { line.text(.json, at: time) }
 }
 
-/// What a log line says of an event: the row of its event, and the values of the row's fields.
+/// A log line of an event: its row, and the values of the row's fields.
 package struct EventLine: Sendable {
     let spec: EventSpec
     package let level: LogSettings.Level
@@ -122,8 +122,8 @@ package struct EventLine: Sendable {
         if let was = spec.formerName { body("was", .text(was)) }
     }
 
-    /// The same for lines that say the same: all fields but times and durations. nil for events that are said each time, and
-    /// for lines that are no warning.
+    /// Equal for lines that report the same: the hash of all fields but times and durations. nil for events that are
+    /// always written, and for lines below warning.
     var cause: Int? {
         guard spec.mayRepeat, level >= .warning else { return nil }
         var hasher = Hasher()
@@ -135,7 +135,7 @@ package struct EventLine: Sendable {
     /// Whether any number of such lines may come at once, and one tells as much as all: warnings that belong to no job.
     var mayFlood: Bool { level >= .warning && !spec.isOfJob }
 
-    /// What it takes in memory, roughly.
+    /// Approximate size in memory, in bytes.
     var weight: Int {
         values.reduce(128) { sum, value in
             switch value {
@@ -200,14 +200,14 @@ package struct EventLine: Sendable {
         return object.finished + [UInt8(ascii: "\n")]
     }
 
-    /// The line as systemd's journal has it: text for people, and a field for each field.
+    /// The line as an entry of systemd's journal: text as the message, and one journal field per field.
     var journalMessage: JournalMessage {
         var message = JournalMessage()
         message.add("MESSAGE", words)
         message.add("PRIORITY", String(level.priority))
         message.add("SYSLOG_IDENTIFIER", "inlet")
         message.add("INLET_EVENT", name)
-        // A field may be there twice: who filters by the old name still finds the entry.
+        // A journal field may occur twice: filters by the old name still match.
         if let was = spec.formerName { message.add("INLET_EVENT", was) }
         forEachField { message.add(JournalMessage.fieldName("INLET_", $0), $1.plain) }
         return message

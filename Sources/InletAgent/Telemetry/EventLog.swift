@@ -3,13 +3,13 @@ package import InletLinux
 internal import Synchronization
 internal import SystemPackage
 
-/// Takes events from the agent's services, writes them to the log and passes them to listeners (the demo, tests, the page). A
-/// thread of its own writes the lines: `emit` never waits for the output.
+/// Takes events from the agent's services, writes them to the log, and passes them to listeners (the demo, tests, the
+/// page). A separate thread writes the lines: `emit` never waits for the output.
 package final class EventLog: Sendable {
-    /// An open output, and what is written to it.
+    /// An open output and its settings.
     package struct Setup: Sendable {
         fileprivate var settings: LogSettings
-        /// What holds now; `settings` has the configuration's.
+        /// The level in effect; `settings` holds the configured one.
         fileprivate var level: LogSettings.Level
         fileprivate var style: LineStyle
         fileprivate var writer: LogWriter
@@ -19,7 +19,7 @@ package final class EventLog: Sendable {
             let stream: StandardStream? =
                 switch settings.output {
                 case "stdout": .output
-                // journald's lines go there while the journal takes none.
+                // journald's lines go there while the journal accepts none.
                 case "stderr", "journald": .errors
                 default: nil
                 }
@@ -62,7 +62,7 @@ package final class EventLog: Sendable {
     ///
     /// - Parameters:
     ///   - isUrgent: writes the lines whatever the level.
-    ///   - isOfLog: the events are about the log itself: their lines are accepted even when the queue is full.
+    ///   - isOfLog: the events report on the log itself: their lines are accepted even when the writer's queue is full.
     package func emit(_ events: [AgentEvent], isUrgent: Bool = false, isOfLog: Bool = false) {
         if events.isEmpty { return }
         let setup = setup.withLock { $0 }
@@ -72,8 +72,8 @@ package final class EventLog: Sendable {
         for listener in listeners.values { for event in listener.hearsRepeats ? events : news { listener.body(event) } }
     }
 
-    /// The events without repeated warnings; and their lines from `level` on, as far as the flood limit lets them through, after a
-    /// line for each count that is due. A nil `level` writes none.
+    /// Leaves out repeated warnings, and selects the lines from `level` on that pass the flood limit. Due counts of
+    /// left-out lines come first. A nil `level` writes none.
     private func limited(_ events: [AgentEvent], _ level: LogSettings.Level?) -> ([AgentEvent], [EventLine]) {
         let isLast = events.contains { if case .agentStopping = $0 { true } else { false } }
         let now = ContinuousClock.now
@@ -105,7 +105,7 @@ package final class EventLog: Sendable {
     /// Calls `body` with every event from now on, on the thread that emits: it must be quick.
     ///
     /// - Parameter hearsRepeats: false leaves out the warnings that the log leaves out because they were said before.
-    /// - Returns: ends that; dropping it changes nothing.
+    /// - Returns: ends the listening; ignoring it keeps the listener.
     @discardableResult
     package func listen(
         hearsRepeats: Bool = true, _ body: @escaping @Sendable (AgentEvent) -> Void
@@ -115,7 +115,7 @@ package final class EventLog: Sendable {
         return { [weak self] in self?.listeners.withLock { $0[id] = nil } }
     }
 
-    /// What is wrong with the log now; nil when nothing is.
+    /// The log's current fault; nil when it works.
     package var status: LogStatus? { setup.withLock { $0?.writer }?.status() }
 
     /// Blocks until everything emitted before is written, for at most `bound`; returns at once when the output is stuck.
@@ -123,13 +123,13 @@ package final class EventLog: Sendable {
 
     // MARK: - Levels and outputs that change
 
-    /// The least important level that is written now; nil for a log that writes nothing.
+    /// The lowest level that is written; nil for a log that writes nothing.
     package var level: LogSettings.Level? { setup.withLock { $0?.level } }
 
-    /// The configuration's, which holds again after a reload and at the next start.
+    /// The configured level, which a reload or a restart restores.
     package var configuredLevel: LogSettings.Level? { setup.withLock { $0?.settings.level } }
 
-    /// Writes from now on what is at least as important as `level`, and says who wanted that, whatever the level.
+    /// Sets the lowest level that is written, and logs who set it, at every level.
     ///
     /// - Returns: false for a log that writes nothing.
     @discardableResult
@@ -139,7 +139,7 @@ package final class EventLog: Sendable {
             setup?.level = level
             return old
         }
-        // With another level, warnings that were left out under the old one are said once more.
+        // At another level, warnings that were left out before are written once more.
         if let old, old != level {
             limits.withLock { $0.repeats = RepeatedWarnings() }
             emit([.logLevel(level, by: by)], isUrgent: true)
@@ -147,10 +147,10 @@ package final class EventLog: Sendable {
         return old != nil
     }
 
-    /// Opens what a configuration that was read again asks for; nothing is written to it before `take`.
+    /// Opens the output of a new configuration; no line goes there before `take`.
     ///
     /// - Returns: nil for a log that writes nothing.
-    /// - Throws: for an output that cannot be opened.
+    /// - Throws: when the output cannot be opened.
     package func prepare(_ settings: LogSettings) throws(SystemError) -> Setup? {
         guard let known = setup.withLock({ $0 }) else { return nil }
         var same = known.settings
@@ -159,8 +159,8 @@ package final class EventLog: Sendable {
         return Setup(settings, writer)
     }
 
-    /// Applies the configuration's level and, from the next line on, its output. Looks the log file up by its name again, even
-    /// when nothing has changed.
+    /// Applies the configuration's level and, from the next line on, its output. Looks the log file up by its name
+    /// again, even when nothing has changed.
     package func take(_ prepared: Setup?) {
         guard let prepared else { return }
         let former = setup.withLock { setup in

@@ -1,24 +1,25 @@
 package import InletCore
 
-/// What is known of an event before it happens: a row of `EventTable`.
+/// The constant part of an event: a row of `EventTable`.
 package final class EventSpec: Sendable {
     package typealias Level = LogSettings.Level
 
-    /// The stable name that people's filters rely on.
+    /// The stable name that filters rely on.
     package let name: String
-    /// What it was called before 0.9. Until 0.10 its lines have that name in `was`, and lines of old log files are understood.
+    /// The name before 0.9. Until 0.10, lines carry it in `was`, and lines of old log files are understood.
     package let formerName: String?
-    /// The level that it usually has, and others that it can have.
+    /// The usual level, then the others that it may have.
     package let levels: [Level]
     package let fields: [Field]
-    /// Its words: `{name}` is a field, and what stands in brackets is left out when one of its fields is not there or empty.
+    /// The event in words: `{name}` is a field. A part in brackets is left out when one of its fields is missing or
+    /// empty.
     package let sentence: String
-    /// Whether it is what everybody hopes for.
+    /// Whether it reports a success.
     package let isGood: Bool
-    /// Whether the same warning may come again and again: then it is said once, and counted (`RepeatedWarnings`). Not for what
-    /// happens to a job, a destination or a folder: each such change is said.
+    /// Whether the same warning may come again and again: it is then written once, and counted (`RepeatedWarnings`).
+    /// Not for changes of a job, a destination or a folder: each of those is written.
     let mayRepeat: Bool
-    /// What the manual says beyond the names of the fields; in Markdown.
+    /// What the manual adds to the names of the fields, in Markdown.
     let note: String
     /// Whether it is about one job.
     let isOfJob: Bool
@@ -26,7 +27,7 @@ package final class EventSpec: Sendable {
     /// A field of the event's lines.
     package struct Field: Sendable {
         package let name: String
-        /// Its kind, as the JSON Schema has it.
+        /// Its JSON Schema.
         package let schema: String
         /// Whether only some lines have it.
         package let isOptional: Bool
@@ -63,8 +64,8 @@ package final class EventSpec: Sendable {
     /// A line of the event.
     ///
     /// - Parameters:
-    ///   - values: of its fields, in their order; nil for one that this line does not have.
-    ///   - level: another than the usual one.
+    ///   - values: the fields' values in their order; nil leaves a field out.
+    ///   - level: a level other than the usual one.
     func line(_ values: (any LoggedValue)?..., level: Level? = nil) -> EventLine { line(values, level: level) }
 
     func line(_ values: [(any LoggedValue)?], level: Level? = nil) -> EventLine {
@@ -114,7 +115,7 @@ package final class EventSpec: Sendable {
     private static func shown(_ name: String, _ value: EventValue, _ zone: String?) -> String {
         switch value {
         case .number(let number) where name.hasSuffix("_ms"):
-            // Nobody reads milliseconds of what took minutes.
+            // Milliseconds are noise in durations of minutes.
             DurationText.format(.milliseconds(number < 10_000 ? number : number / 1000 * 1000))
         case .number(let number) where sizes.contains(name): ByteText.format(number)
         case .text(let text) where times.contains(name): DisplayText.escape(WallTime.clock(of: text, in: zone))
@@ -134,8 +135,8 @@ package final class EventSpec: Sendable {
 }
 
 extension EventTable {
-    /// The JSON Schema (draft 2020-12) of a log line, the same for the same table. An event that it does not know may be of a
-    /// later version: such a line needs the common fields only.
+    /// The JSON Schema (draft 2020-12) of a log line; it depends on the table only. A line of an unknown event may come
+    /// from a later version, and needs the common fields only.
     package static var schema: String {
         let events = all.map { "    \($0.rule)" }.joined(separator: ",\n")
         let levels = LogSettings.Level.allCases.map { JSONString.quote($0.rawValue) }.joined(separator: ", ")
@@ -160,7 +161,7 @@ extension EventTable {
 }
 
 extension EventSpec {
-    /// `{"if": the event's name, "then": what its lines have}`.
+    /// `{"if": the event's name, "then": the fields of its lines}`.
     fileprivate var rule: String {
         func list(_ names: [String]) -> String { names.map { JSONString.quote($0) }.joined(separator: ", ") }
         let common =
@@ -176,7 +177,7 @@ extension EventSpec {
             """
     }
 
-    /// Its row in the manual's table of events; *job…* is what the fields of a delivery's events begin with.
+    /// Its row in the manual's table of events; *job…* stands for the first fields of a delivery's events.
     package var manualRow: String {
         let common = ["job", "path", "destination", "route"]
         let isDelivery = fields.prefix(common.count).map(\.name) == common

@@ -88,13 +88,13 @@ package struct MetricsCounts: Sendable {
     package struct Destination: Sendable, Equatable {
         /// How deliveries ended; of a duplicate nothing was sent, because the destination has the content already.
         package var ends: [FileState: Int] = [:]
-        /// Of the files that were delivered there.
+        /// Of the files delivered there.
         package var deliveredBytes: Int64 = 0
         /// How long the attempts took that delivered.
         package var durations = Histogram.ofDeliveries
-        /// Attempts that failed and are made again.
+        /// Failed attempts that are retried.
         package var retries = 0
-        /// Attempts that went on from where an earlier process was.
+        /// Attempts that continued from the checkpoints of an earlier process.
         package var resumed = 0
 
         /// Whether nothing has happened there.
@@ -102,12 +102,12 @@ package struct MetricsCounts: Sendable {
     }
 
     package var destinations: [String: Destination] = [:]
-    /// Files that are done with, by route and state.
+    /// Finished files, by route and state.
     package var files: [String: [FileState: Int]] = [:]
-    /// The kernel had more news of watched folders than room for it: what was lost is found by a new listing.
+    /// The kernel's event queue overflowed; a new listing finds the lost changes.
     package var overflows = 0
-    /// Deliveries that an earlier process was at when it ended, and that were freed at the start.
+    /// Deliveries that an earlier process left unfinished, freed at the start.
     package var recovered = 0
-    /// What became of the files that waited at the start; nil until all have been tried.
+    /// The result for the files that waited at the start; nil until all have been tried.
     package var resume: ResumeSummary?
 }
