@@ -252,21 +252,21 @@ struct AdoptionCheck: Sendable {
     enum Answer: Sendable {
         /// Every destination that can be asked has it.
         case there
-        /// One has not, or has something else; why.
+        /// One does not have it, or has something else; with the reason.
         case missing(String)
-        /// One cannot say; `ask` of a whole plan makes silence of it.
+        /// One does not answer; `ask` of a whole plan treats that as silence.
         case cannotTell(String)
-        /// Nothing is known, so nothing is believed and nothing sent.
+        /// Nothing is known, so nothing is adopted or sent.
         case silence(destination: String, reason: String)
     }
 
     let registry: DestinationRegistry
-    /// How long those are left alone that give no answer, and until when: a second, and twice as long each time, up to a minute.
+    /// How long to spare a silent destination, and until when: a second, then twice as long each time, up to a minute.
     private var pauses: [String: (length: Duration, end: ContinuousClock.Instant)] = [:]
 
     init(_ registry: DestinationRegistry) { self.registry = registry }
 
-    /// Whether all of them have it. A service whose records cannot be found by key is not asked, and taken to have it.
+    /// Whether all of them have it. A service whose records have no key is not asked, and counts as having it.
     func ask(_ arrival: FoundFile, _ plan: Plan) async -> Answer {
         let proof = Proof(key: plan.key, size: arrival.identity.size, method: .adopted)
         for name in plan.destinations {
@@ -280,7 +280,7 @@ struct AdoptionCheck: Sendable {
         return .there
     }
 
-    /// What one destination says.
+    /// The answer of one destination.
     static func ask(_ verifier: any DeliveryVerifying, of order: VerifyOrder, _ name: String) async -> Answer {
         do throws(DeliveryError) {
             switch try await verifier.verify(order) {
@@ -298,7 +298,7 @@ struct AdoptionCheck: Sendable {
         return verifier
     }
 
-    /// Of `destinations` one that is not asked now, and how long not.
+    /// One of `destinations` that is spared now, and for how long.
     func silent(_ destinations: [String], at now: ContinuousClock.Instant) -> (name: String, wait: Duration)? {
         for name in destinations {
             if let end = pauses[name]?.end, now < end { return (name, now.duration(to: end)) }
@@ -309,7 +309,7 @@ struct AdoptionCheck: Sendable {
     /// - Returns: whether it had answered before, or was not asked.
     mutating func gaveNoAnswer(_ name: String, at now: ContinuousClock.Instant) -> Bool {
         let last = pauses[name]
-        // Files that were asked about together are one try.
+        // Files that were asked about together count as one try.
         if let last, now < last.end { return false }
         let length = min(max((last?.length ?? .zero) * 2, .seconds(1)), .seconds(60))
         pauses[name] = (length, now.advanced(by: length))
