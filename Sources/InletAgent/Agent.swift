@@ -14,9 +14,9 @@ package final class Agent: Sendable {
     package let control: AgentControl
     /// Applies another configuration; nil for an agent without a configuration file.
     package let reload: Reload?
-    /// In start order. A service group stops them in reverse, each after the one before has ended: first nothing new
-    /// comes in, then running parts end, then sources are finished, then notifications are sent. The journal's files
-    /// are checked last.
+    /// In start order. A service group stops them in reverse, each after the one before has ended. New files stop
+    /// first, then running parts, then the finishing of sources, then notifications. The journal's files are checked
+    /// last.
     package let services: [any Service]
 
     /// Puts the journal in order and builds the services; nothing runs yet. The caller holds the state directory's

@@ -67,7 +67,7 @@ extension AgentControl {
     ) async throws(JournalError) -> SelectionOutcome {
         var outcome = SelectionOutcome()
         var filter = filter
-        // A marker that failed with its unit is not sent; a person who names it by its number is told why.
+        // A marker that failed with its unit is not sent; a person who names it by its number gets the reason.
         filter.hasDeliveries = action == .retry && filter.ids == nil
         var cursor: Int64?
         while outcome.matched < filter.limit {
@@ -221,7 +221,7 @@ extension AgentControl {
 
     /// Accepts a watched folder in its present state, although it differs from the one before.
     ///
-    /// - Returns: false when there is no folder at `root`.
+    /// - Returns: false without a folder at `root`.
     package func resume(root: FilePath, by: String) async throws -> Bool {
         // A folder of another machine may be slow, or not answer.
         let pool = BlockingPool(name: "mark", threads: 1)

@@ -12,11 +12,11 @@ final class Signals: Sendable {
         case lanes
         /// A delivery with an expiry waits.
         case expirable
-        /// A file has ended, and its source is to be finished.
+        /// A file has ended, and its source needs finishing.
         case finishable
         /// A delivery has ended that may have left parts at its destination.
         case leftover
-        /// A destination went down, asked for a pause, or is to be checked now.
+        /// A destination went down, asked for a pause, or needs a check now.
         case destination
         /// A bandwidth limit became 0, or was lifted.
         case limit
@@ -24,7 +24,7 @@ final class Signals: Sendable {
         case batch
     }
 
-    /// Those that were waited for or raised.
+    /// The signals that were awaited or raised.
     private let signals = Mutex<[Signal: WakeSignal]>([:])
 
     subscript(_ signal: Signal) -> WakeSignal {

@@ -77,8 +77,8 @@ extension Hashing {
 }
 
 extension FoundFile {
-    /// A note about another file with the same name in another Unicode normal form. nil for nearly all files; free for
-    /// ASCII names, otherwise it blocks for a look at the folder.
+    /// A note about another file with the same name in another Unicode normal form; nil for nearly all files. Free for
+    /// ASCII names; otherwise it blocks for a look at the folder.
     var normalizationConflict: String? {
         let spellings = FileName(path).otherSpellings
         if spellings.isEmpty { return nil }

@@ -33,7 +33,7 @@ final class Deriver: Sendable {
 
     /// Derived files stay here until they are delivered.
     let folder: FilePath
-    /// The root's mailbox, whose loop is told when files are derived, or cannot be.
+    /// The root's mailbox, whose loop learns when files are derived, or cannot be.
     private let mailbox: RootMailbox
     private let shared: Shared
     private let pool = BlockingPool(name: "derive", threads: 1)

@@ -10,7 +10,7 @@ package import SystemPackage
 ///
 /// It lists once. A file that is too young is reported as such, without a wait for its quiet time.
 package struct DryRun {
-    /// What would happen to one file.
+    /// The outcome for one file.
     package enum Verdict: Sendable {
         case planned(Plan, DeliverySteps)
         /// By the route of this name.

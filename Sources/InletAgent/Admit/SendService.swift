@@ -135,7 +135,7 @@ extension Admission {
             let here = try await journal.standing(of: last)
             let wanted = Set(last.deliveries.map(\.id)).subtracting(again ? [] : here)
             if wanted.isEmpty { return .known(job: file.id, Self.delivered(last)) }
-            // A change outside its content is no reason to stop it midway.
+            // A change outside its content does not stop it midway.
             if identity != file.identity { try await journal.refresh(file, identity: identity, at: .now) }
             return try await resend(wanted, file.id) ? .queued(job: file.id) : nil
         } catch {

@@ -8,7 +8,7 @@ internal import SystemPackage
 /// The follow-up once the end of a delivery is durable.
 struct DeliveryReport: Sendable {
     var event: AgentEvent
-    /// The source changed or went away during the attempt: it is to be checked again.
+    /// The source changed or went away during the attempt: it needs another check.
     var wantsLook: FileRow?
     /// This delivery proved that its destination is up again.
     var destinationIsBack = false
@@ -387,7 +387,7 @@ extension Shared {
 }
 
 /// Counts deliveries, and now and then releases code that only the first ones needed: after 8 files or parts, 64, 512
-/// and so on, so that it costs nothing in the long run.
+/// and so on. It costs nothing in the long run.
 package final class MemoryTrimmer: Sendable {
     private let count = Atomic<Int>(0)
 

@@ -108,7 +108,7 @@ struct DeliveryLane: Sendable {
     /// Gives the journal the ended claims, and takes as many new ones as there are places. Where no delivery may start
     /// now, claims at hand go back, and expired ones end.
     ///
-    /// - Returns: now if all places were filled and there may be more, else the time when more is due; nil when the
+    /// - Returns: now if all places were filled and there may be more, else the time when more is due. nil when the
     ///   journal refused everything: the ended claims are then kept.
     private func exchange(_ room: ClaimCapacity?) async -> (hasMore: Bool, nextDue: WallTime?)? {
         let limit = room?.limits[id.lane] ?? 0

@@ -271,7 +271,7 @@ package final class DestinationRegistry: Sendable {
         return former.mapValues { $0.uptime(at: now) }
     }
 
-    /// After the end of a delivery: a delivery to a removed destination that returned to the queue is to be parked.
+    /// After the end of a delivery: one to a removed destination that returned to the queue must be parked.
     func deliveryEnded() {
         if mayHaveStrays.load(ordering: .acquiring) { strays.raise() }
     }

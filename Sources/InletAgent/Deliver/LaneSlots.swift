@@ -160,7 +160,7 @@ struct LaneSlots: Sendable {
     var isAwaited: Bool { ended.count == 1 || ended.count == Self.batch || atHand.count == enough - 1 }
 
     /// How long the next exchange may wait for more ends: each costs a sync of the disk, and writes the pages that it
-    /// touches. nil while few run, and when enough have ended; longer while there are claims at hand.
+    /// touches. nil while few run, and when enough have ended. Longer while there are claims at hand.
     var pause: Duration? {
         guard open > Self.crowd, ended.count < Self.batch else { return nil }
         if atHand.count >= enough { return .milliseconds(10) }

@@ -157,7 +157,7 @@ extension Attempt {
         var pace = ProgressPace()
         // Cancelled when the attempt has ended.
         while await Task.rest(for: interval) {
-            // A worker that waits for an answer is alive, even if no byte moves for longer than the watchdog's time: a
+            // A worker that waits for an answer is alive, even if no byte moves for longer than the watchdog's time. A
             // server may take minutes, and every request ends by its own timeout. This reports that its threads run.
             heartbeat.beat(.workers)
             let sent = bytesSent

@@ -407,8 +407,8 @@ struct Disposal: Sendable {
 
     // MARK: - Errors
 
-    /// An error proves nothing. A person must not find the file hidden for as long as the archive fails. Where it stays
-    /// hidden all the same, the intent says so, and the first error is the one to fix.
+    /// An error proves nothing. A person must not find the file hidden for as long as the archive fails. If it stays
+    /// hidden, the intent says so, and the first error is the one to fix.
     private mutating func afterFailure(_ error: any Error, _ now: WallTime) -> DisposalStep? {
         let isTaken = (error as? SystemError)?.isTaken == true
         switch state {

@@ -110,8 +110,8 @@ enum DisposalError: Error, CustomStringConvertible {
 }
 
 /// Takes the steps that `Disposal` decides on. It holds the watched folder from the first check to the last step, and
-/// the folders of the file's names from their check to the steps on them: a decision applies to the checked file, even
-/// if folders above it are replaced meanwhile.
+/// the folders of the file's names from their check to their steps. A decision applies to the checked file, even if
+/// folders above it are replaced meanwhile.
 struct DisposalRunner: Sendable {
     let journal: Journal
     let places: FinishFolders
@@ -271,7 +271,7 @@ struct DisposalRunner: Sendable {
 
     private mutating func hide(_ identity: FileIdentity, as path: FilePath) throws -> DisposalStepResult {
         let own = try open(.own)
-        // In the folder that is open, where it is to stay in that.
+        // In the open folder, if it stays there.
         let isBeside = path.removingLastComponent() == own.folder.path
         let hidden = try path.lastComponent.flatMap { isBeside ? own.beside($0) : nil } ?? open(path)
         names[.hidden] = hidden

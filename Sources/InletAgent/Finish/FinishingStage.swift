@@ -8,8 +8,8 @@ internal import SystemPackage
 
 /// Disposes of sources whose deliveries have ended, and writes their receipts: durable point 3.
 ///
-/// A file is deleted or moved only when its deliveries are proved (or its route asks for quarantine), it is still the file
-/// that was admitted, and no writer holds it. Each step is journaled before it is taken.
+/// A file is deleted or moved only when its deliveries are proved (or its route asks for quarantine), it is still the
+/// admitted file, and no writer holds it. Each step is journaled before it is taken.
 final class FinishingStage: Service {
     let shared: Shared
     let version: String

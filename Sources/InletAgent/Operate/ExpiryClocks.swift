@@ -11,9 +11,9 @@ struct ExpiryClocks: Service {
     /// Between two looks, however much happens.
     private static let shortest = Duration.milliseconds(200)
 
-    /// How many deliveries wait, in the journal or at hand, as far as it matters here; the destinations whose clocks
-    /// run and can end something, without those that are down or paused or wait for their window; and the time of the
-    /// next look.
+    /// How many deliveries wait, in the journal or at hand, as far as it matters here. The destinations whose clocks
+    /// run and can end something, without those that are down or paused or wait for their window. The time of the next
+    /// look.
     typealias Waiting = (total: Int, clocks: Set<String>, pause: Duration)
 
     func run() async throws {

@@ -156,7 +156,7 @@ final class ServiceSupervisor: Sendable {
     private static var isAsked: Bool { Task.isCancelled || Task.isShuttingDownGracefully }
 }
 
-/// Tells systemd that the agent is ready, stopping, and alive: `WATCHDOG=1` goes out only when intake, journal and
+/// Tells systemd that the agent is ready, stopping, and alive. `WATCHDOG=1` goes out only when intake, journal and
 /// workers have each passed their loop since the last one (sd_notify(3), sd_watchdog_enabled(3)).
 struct Watchdog: Service {
     let shared: Shared
@@ -199,8 +199,8 @@ struct Watchdog: Service {
 }
 
 /// Notifies the service manager (sd_notify(3)) in order: ready first, stopping last. A reload is reported only in
-/// between, because `READY=1` ends it: one before the end of the start is not reported, and one that ends during the
-/// stop does not cancel the stop.
+/// between, because `READY=1` ends it. A reload before the end of the start is not reported, and one that ends during
+/// the stop does not cancel the stop.
 final class SystemdNotifier: Sendable {
     private enum Phase {
         case starting

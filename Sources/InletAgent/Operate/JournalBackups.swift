@@ -77,7 +77,7 @@ package struct JournalBackups: Sendable {
                 throw Refusal("\(path.display) exists and is not a backup of a journal; name another file")
             }
         case .directory: throw Refusal("\(path.display) is a folder; name a file in it")
-        case .symlink, .other: throw Refusal("\(path.display) is no file")
+        case .symlink, .other: throw Refusal("\(path.display) is not a regular file")
         }
     }
 

@@ -125,7 +125,7 @@ struct HistoryPruner: ScheduledJob {
                 let step = try await shared.journal.moveToHistory(finishedBy: time, from: from)
                 (files, place) = (files + step.files, step.next)
                 youngest = [youngest, step.youngest].compactMap(\.self).min()
-                // Also after a step without a move: it held the journal all the same.
+                // Also after a step without a move: it held the journal too.
                 try await rest(begin.duration(to: clock.instant()))
             }
         } catch {

@@ -19,7 +19,7 @@ package final class EventSpec: Sendable {
     /// Whether the same warning may come again and again: it is then written once, and counted (`RepeatedWarnings`).
     /// Not for changes of a job, a destination or a folder: each of those is written.
     let mayRepeat: Bool
-    /// What the manual adds to the names of the fields, in Markdown.
+    /// The manual's note on the fields, in Markdown.
     let note: String
     /// Whether it is about one job.
     let isOfJob: Bool

@@ -4,8 +4,8 @@ internal import Synchronization
 
 /// Counts events for `/metrics`. An event costs a look-up or two and builds no text: there may be thousands a second.
 ///
-/// Labels are the names of destinations and routes that the configuration has, or has had; all others count together, so that
-/// neither a name in the journal nor a file can make this grow.
+/// Labels are the names of destinations and routes of the present and former configurations. All other names count together, so
+/// that neither the journal nor a file can make this grow.
 package final class MetricsCollector: Sendable {
     /// The label of whatever the configuration does not name.
     package static let other = "other"
@@ -50,7 +50,7 @@ package final class MetricsCollector: Sendable {
         case .jobRetry(let ref, let error, _, _):
             // A person or a limit has ended it, and nothing has failed.
             if error.verdict != .cancelled { at(ref.destination) { $0.retries += 1 } }
-        // Its name is no file's state where the delivery has not ended.
+        // Its name is not a file's state where the delivery has not ended.
         case .jobFailed(let ref, let end, _): ended([ref.destination], FileState(rawValue: end.rawValue))
         case .jobExpired(_, _, _, let destinations): ended(destinations, .expired)
         case .jobDuplicate(_, _, _, let destinations, _): ended(destinations, .duplicate)
@@ -82,7 +82,7 @@ package final class MetricsCollector: Sendable {
     }
 }
 
-/// What has happened since the agent's start, counted.
+/// Counters since the agent's start.
 package struct MetricsCounts: Sendable {
     /// Of one destination.
     package struct Destination: Sendable, Equatable {

@@ -6,8 +6,8 @@ package import SystemPackage
 /// removed files. Files that were admitted before continue under their rules, also after a restart. Kept in
 /// `state_dir/roots.json`, written only on changes.
 package struct FormerRoots: Sendable {
-    /// State that an agent needs beside its configuration: folders that are no longer watched, and watched folders with
-    /// files under way that are to be moved or removed, whatever the present routes say.
+    /// State that an agent needs beside its configuration: formerly watched folders, and watched folders whose files
+    /// under way are moved or removed later, whatever the present routes say.
     package typealias Former = (roots: [WatchSettings], changed: Set<FilePath>)
 
     private let file: FilePath

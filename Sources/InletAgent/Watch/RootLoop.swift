@@ -27,8 +27,8 @@ struct RootLoop: ~Copyable {
     var markersFound: Set<FilePath> = []
     /// From the end of a quiet time to a place in the journal.
     var stage: AdmissionStage
-    /// Whether the last round took every ready file; and without room in the queue, the time of the next look: not
-    /// before one time, and not after the other because of ready files.
+    /// Whether the last round took every ready file; and without room in the queue, the time of the next look. It is
+    /// not before one time, and not after the other because of ready files.
     var pressure: (hasRoomLeft: Bool, notBefore: ContinuousClock.Instant?, notAfter: ContinuousClock.Instant?) = (
         true, nil, nil
     )
@@ -310,7 +310,7 @@ enum FileEvent: Sendable, Equatable {
     case linked(FilePath)
     /// The root itself is gone, with the reason.
     case lost(String)
-    /// Events were lost: everything is to be listed.
+    /// Events were lost: everything needs another listing.
     case overflow
 
     /// The name that changed.

@@ -37,7 +37,7 @@ package struct RootStatus: Sendable {
         package var path: FilePath
         /// Whether a writer holds it.
         package var busy: Bool
-        /// What it waits for besides a writer and its quiet time.
+        /// The reason besides a writer and its quiet time.
         package var why: String?
         /// The writer, where `/proc` shows it.
         package var holder: OpenWriters.WriterProcess?

@@ -157,7 +157,7 @@ final class WatchedEntry: Sendable {
 struct WatchChanges: Sendable {
     /// Folders and patterns that are no longer watched, or watched otherwise.
     var ends: [FilePath] = []
-    /// Those that are watched from now on, or otherwise.
+    /// New and changed folders and patterns.
     var begins: [WatchSettings] = []
     /// Patterns whose folders are checked again, each in its place.
     var renews: [FilePath] = []

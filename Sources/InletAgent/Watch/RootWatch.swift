@@ -272,14 +272,14 @@ struct RootWatch: ~Copyable {
         log.emit(
             .watchLimit(
                 root: settings.path,
-                reason: "\(table.count) of \(all) folders have a watch, the other \(polled) are polled; "
-                    + "fs.inotify.max_user_watches is \(need.limit.map(String.init) ?? "not known"), for all programs of user "
-                    + "\(ProcessSetup.userID): raise it with '\(need.remedy)' and keep it in /etc/sysctl.d"))
+                reason: "\(table.count) of \(all) folders have a watch, the other \(polled) are polled. "
+                    + "fs.inotify.max_user_watches is \(need.limit.map(String.init) ?? "not known") for user "
+                    + "\(ProcessSetup.userID): raise it with '\(need.remedy)', and keep it in /etc/sysctl.d"))
     }
 
     // MARK: - Passes over polled folders
 
-    /// - Returns: why the root is to be judged anew, like a lost one; then there is no pass.
+    /// - Returns: why the root must be judged anew, like a lost one; then there is no pass.
     mutating func beginPass() -> String? {
         if isRootPolled {
             // No event tells whether somebody emptied it, or a server lost its disk.

@@ -103,8 +103,8 @@ extension AdmissionStage {
 
     /// Closes the unit, if it has the marker that it needs: all files that `routes` admitted from it are sent.
     ///
-    /// - Returns: whether it is closed; otherwise it is to be checked again. nil when it needs a marker, and has none,
-    ///   or only that of earlier files.
+    /// - Returns: whether it is closed; otherwise it needs another check. nil when it needs a marker, and has none, or
+    ///   only that of earlier files.
     mutating func close(_ unit: FilePath, _ routes: [String], _ completion: Completion) async -> Bool? {
         do {
             var marker: FoundFile?

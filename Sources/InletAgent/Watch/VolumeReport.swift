@@ -141,7 +141,7 @@ struct VolumeReportTimer {
         notBefore = now.advanced(by: Self.pause)
     }
 
-    /// When a question that came too soon is to be asked.
+    /// The time for a question that came too soon.
     var deadline: ContinuousClock.Instant? { isOpen ? notBefore : nil }
 }
 

@@ -147,7 +147,7 @@ final class VolumeRoots: Sendable {
         if isNew, let text { shared.log.emit(.fileError(path: root, reason: text)) }
     }
 
-    /// - Returns: false when it is to be tried again.
+    /// - Returns: false to have it tried again.
     private func begin(_ root: FilePath, _ group: inout DiscardingTaskGroup) async -> Bool {
         do {
             guard let place = try claim(root) else { return true }
@@ -246,7 +246,7 @@ struct FoundRoots {
         }
     }
 
-    /// A folder that this user may not see is none of his.
+    /// A folder that this user may not see does not count.
     private mutating func note(_ error: SystemError, _ path: FilePath) {
         if !error.isMissing, !error.isPermission { unanswered[path] = error }
     }

@@ -1,7 +1,7 @@
-/// How many lines of one event a log takes: some at once, then one a second; the others are counted. A folder of 50,000 files
-/// that nobody may look at would otherwise say so 50,000 times every few seconds, and nothing else would be found.
+/// How many lines of one event a log writes: a burst, then one a second; further lines are counted. Without it, a folder of 50,000
+/// unreadable files would write 50,000 lines every few seconds, and hide everything else.
 ///
-/// Time is a parameter. What it holds is bounded by the number of events that there are.
+/// Time is a parameter. Its size is bounded by the number of events.
 package struct LogLimit: Sendable {
     package typealias Instant = ContinuousClock.Instant
 
@@ -12,11 +12,11 @@ package struct LogLimit: Sendable {
         var toldAt: Instant
     }
 
-    /// Lines at once.
+    /// Lines that are written at once.
     package static let burst = 100
-    /// Between two lines beyond them.
+    /// Between two further lines.
     static let interval = Duration.seconds(1)
-    /// Between two words on what is left out.
+    /// Between two reports of an event's count.
     static let telling = Duration.seconds(60)
 
     private var tallies: [String: EventLimit] = [:]
@@ -31,7 +31,7 @@ package struct LogLimit: Sendable {
         tally.left = min(Self.burst, tally.left + gained)
         tally.filledAt = tally.left == Self.burst ? now : tally.filledAt + Self.interval * gained
         guard tally.left > 0 else {
-            // The first word on a gap comes a while after its beginning, when there is something to tell.
+            // The first report comes a while after the beginning, with a count worth reporting.
             if tally.hidden == 0 { tally.toldAt = now }
             tally.hidden += 1
             return false
@@ -40,7 +40,7 @@ package struct LogLimit: Sendable {
         return true
     }
 
-    /// How many lines were left out and are not told yet, of the events for which it is time; `all` for the last word.
+    /// Due counts of lines that were left out since their last report; `all` reports every count, as the last word.
     package mutating func gaps(at now: Instant, all: Bool = false) -> [(event: String, lines: Int)] {
         let due = tallies.filter { $0.value.hidden > 0 && (all || now - $0.value.toldAt >= Self.telling) }
         for event in due.keys {
