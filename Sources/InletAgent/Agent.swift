@@ -5,30 +5,32 @@ package import InletPipelines
 package import ServiceLifecycle
 internal import SystemPackage
 
-/// The agent on one screen. Files come in by `RootSupervisor`, which runs a `RootLoop` for each watched folder, wait in the
-/// `Journal`, go out by `DeliveryStage`, and are done with by `FinishingStage`, unless nothing is to be done with their source.
-/// The other services support these. What they share is in `Shared`; no stage holds another. `Reload` and `AgentControl`
-/// hold those that they change and ask.
+/// The agent on one screen. `RootSupervisor` runs a `RootLoop` for each watched folder, files wait in the `Journal`,
+/// `DeliveryStage` delivers them, and `FinishingStage` disposes of their sources if needed. The other services support
+/// these. They share `Shared`; no stage holds another. `Reload` and `AgentControl` hold the parts that they change and
+/// ask.
 package final class Agent: Sendable {
-    /// What may be asked and ordered.
+    /// Questions and orders from outside.
     package let control: AgentControl
-    /// Takes another configuration; nil for an agent that has no file of one.
+    /// Applies another configuration; nil for an agent without a configuration file.
     package let reload: Reload?
-    /// In start order. A service group stops them in reverse, each when the one before has ended: first nothing new comes in,
-    /// then running parts end, then what has ended is finished, then told; last of all the journal's files are looked at.
+    /// In start order. A service group stops them in reverse, each after the one before has ended. New files stop
+    /// first, then running parts, then the finishing of sources, then notifications. The journal's files are checked
+    /// last.
     package let services: [any Service]
 
-    /// Puts the journal in order and builds the services; nothing runs yet. The caller holds the state directory's lock.
+    /// Puts the journal in order and builds the services; nothing runs yet. The caller holds the state directory's
+    /// lock.
     ///
     /// - Parameters:
-    ///   - sendRoots: of an agent that is there for `send` alone, whose settings name no watched folders: those that the
-    ///     configuration has. Their files go on as far as they are in the journal; nobody is told. nil = an agent that watches.
-    ///   - notificationClients: those who are told what happens.
-    ///   - valve: where the rates are set at which may be sent.
-    ///   - source: where another configuration comes from; nil = there is none but this.
-    ///   - door: raised when the agent can be asked, before which it is not ready; nil where nobody asks it.
-    ///   - goesOn: asked after an error of the journal's disk or of the journal; says whether to try again.
-    /// - Throws: `JournalError`; `SystemError` when the system gives no descriptors.
+    ///   - sendRoots: the configured watched folders, for an agent that serves `send` alone. Its own settings watch
+    ///     none; files in the journal continue, and no notification is sent. nil is an agent that watches.
+    ///   - notificationClients: clients for the configured receivers.
+    ///   - valve: sets the bandwidth limits.
+    ///   - source: reads another configuration; nil disables reloads.
+    ///   - door: raised when the agent is ready for questions; nil where nobody asks.
+    ///   - goesOn: called after an error of the journal or its disk; returns whether to try again.
+    /// - Throws: `JournalError`; `SystemError` when the system has no descriptors.
     package init(
         settings: Settings, destinations: [Destination], journal: Journal, log: EventLog, label: Label,
         sendRoots: [WatchSettings]? = nil, notificationClients: NotificationClients = NotificationClients(),
@@ -36,7 +38,7 @@ package final class Agent: Sendable {
         source: (any ReloadSource)? = nil, door: WakeSignal? = nil, bounds: Bounds = Bounds(),
         goesOn: (any Error) async throws -> Bool = { _ in false }
     ) async throws {
-        // First of all, so that it counts what the start finds.
+        // Before everything else, so that it counts the events of the start.
         let tally = Self.announce(settings, destinations, label, log)
         let (shared, notifier) = try await Self.again(while: goesOn) {
             try await Self.recover(settings, sendRoots, destinations, notificationClients, journal, bounds.probes, log)
@@ -69,7 +71,7 @@ package final class Agent: Sendable {
         control = AgentControl(live)
     }
 
-    /// - Returns: what counts all that is said from now on.
+    /// - Returns: the counters of all events from now on.
     private static func announce(
         _ settings: Settings, _ destinations: [Destination], _ label: Label, _ log: EventLog
     ) -> MetricsCollector {
@@ -80,7 +82,7 @@ package final class Agent: Sendable {
         return tally
     }
 
-    /// A start waits for the disk of the journal where somebody says that it shall.
+    /// The start waits for the journal's disk if the caller wants that.
     private static func again<Value>(
         while goesOn: (any Error) async throws -> Bool, _ body: () async throws -> Value
     ) async throws -> Value {
@@ -93,9 +95,9 @@ package final class Agent: Sendable {
         }
     }
 
-    /// Registers the notification receivers, frees the claims of a process that died, finds out how the destinations stand, and takes
-    /// up the folders of an earlier configuration of which something is left to do. Destinations for which work waits are asked
-    /// before any of it goes.
+    /// Registers the notification receivers, frees the claims of a process that died, reads the destinations' state,
+    /// and resumes folders of an earlier configuration with unfinished files. A destination with waiting work is
+    /// checked before its first delivery.
     private static func recover(
         _ settings: Settings, _ sendRoots: [WatchSettings]?, _ destinations: [Destination],
         _ notificationClients: NotificationClients,
@@ -126,18 +128,18 @@ package final class Agent: Sendable {
         return (Shared(live, journal, registry, log), notifier)
     }
 
-    /// What to call this agent in its first log line; no confinement where the process does something else besides.
+    /// The agent's name in its first log line; no confinement where the process does other work too.
     package typealias Label = (version: String, configuration: String, confinement: ConfinementReport?)
 
-    /// What only tests set otherwise.
+    /// Settings for tests.
     package struct Bounds: Sendable {
         /// How often destinations are probed.
         package var probes = ProbePace.configured
-        /// How long a limit of 0 may hold what is under way: one that is 0 for a moment ends nothing.
+        /// How long a limit of 0 may hold running deliveries: a short one ends none.
         package var holdPatience = Duration.seconds(10)
-        /// After so long without a byte a big transfer keeps no place of those that all destinations share.
+        /// A big transfer without a byte for so long frees its place among those that all destinations share.
         package var silence = Duration.seconds(30)
-        /// How much is remembered of each root.
+        /// The limits of what is remembered of each root.
         package var places = Settler.Places()
 
         package init() {}
@@ -145,8 +147,8 @@ package final class Agent: Sendable {
 }
 
 extension Journal {
-    /// The destinations for which something waits, or that work on something. One that is configured from the start has nothing
-    /// parked.
+    /// The destinations with waiting or processing deliveries. A destination that was configured from the start has no
+    /// parked ones.
     func awaited() async throws(JournalError) -> Set<String> {
         Set(try await queueCounts().filter { $0.value.waiting + $0.value.working + $0.value.parked > 0 }.keys)
     }

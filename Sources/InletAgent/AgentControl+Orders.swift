@@ -4,26 +4,26 @@ internal import InletLinux
 internal import InletPipelines
 package import SystemPackage
 
-/// What can be done to files of the queue.
+/// Actions on files of the queue.
 package enum JobAction: String, Sendable, CaseIterable {
     case retry
     case cancel
     case forget
 }
 
-/// What came of a command on a selection.
+/// The result of a command on a selection.
 package struct SelectionOutcome: Sendable {
     package var matched = 0
     package var bytes: Int64 = 0
     package var done = 0
-    /// Of those, the files that waited, and are tried as soon as they may.
+    /// Of those, the files that waited; they are tried as soon as possible.
     package var hurried = 0
-    /// How many files nothing was done to, by the reason.
+    /// How many files were skipped, by reason.
     package var skipped: [String: Int] = [:]
     /// The first of them.
     package var shown: [MatchedFile] = []
 
-    /// How many files are shown one by one.
+    /// How many files are listed one by one.
     fileprivate static let mostShown = 20
 
     fileprivate mutating func add(_ files: ArraySlice<MatchedFile>) {
@@ -43,31 +43,31 @@ package struct SelectionOutcome: Sendable {
     }
 }
 
-/// What became of a request to send a file.
+/// The result of a request to send a file.
 package enum SendResult: Sendable, Equatable {
     case queued(job: Int64)
-    /// It was delivered before, and nothing is sent; with the sentence that says so.
+    /// It was delivered before and is not sent; with a sentence that reports it.
     case known(job: Int64, String)
     case refused(String)
 }
 
-/// What may be ordered.
+/// The orders.
 extension AgentControl {
     // MARK: - Files of the queue
 
-    /// Files in one transaction: more would keep what is being delivered from the journal.
+    /// Files per transaction: more would keep deliveries from the journal.
     private static let group = 256
 
-    /// Does `action` to every file that `filter` lets through, oldest first: what ended with the file that it belongs to is
-    /// sent again with that. Each file is done whole or not at all.
+    /// Applies `action` to every file that passes `filter`, oldest first. Files that ended with their main file are
+    /// sent again with it. Each file is changed whole or not at all.
     ///
-    /// - Parameter dryRun: only says what would be done.
+    /// - Parameter dryRun: only reports the effect.
     package func act(
         _ action: JobAction, on filter: FileFilter, dryRun: Bool = false
     ) async throws(JournalError) -> SelectionOutcome {
         var outcome = SelectionOutcome()
         var filter = filter
-        // A marker that failed with its unit is sent nowhere; who names it by its number is told so.
+        // A marker that failed with its unit is not sent; a person who names it by its number gets the reason.
         filter.hasDeliveries = action == .retry && filter.ids == nil
         var cursor: Int64?
         while outcome.matched < filter.limit {
@@ -110,7 +110,7 @@ extension AgentControl {
         return outcomes
     }
 
-    /// What lies in quarantine goes back to its place first; what cannot stays there, and says where that is.
+    /// Returns files from quarantine first. A file that cannot be returned stays there, and the answer says where.
     private func retry(
         _ files: [Int64]
     ) async throws(JournalError) -> (outcomes: [ActionOutcome], running: [Int64]) {
@@ -127,7 +127,7 @@ extension AgentControl {
         return (files.map { refusals[$0].map { .skipped($0) } ?? outcomes.removeLast() }, running)
     }
 
-    /// - Returns: why one of them stays in quarantine.
+    /// - Returns: why a file stays in quarantine.
     private func bringBack(
         _ files: [FileRow], _ returned: inout [Int64: FileIdentity]
     ) async throws(JournalError) -> String? {
@@ -139,7 +139,7 @@ extension AgentControl {
             }) {
             case .success(let identity): returned[file.id] = identity
             case .failure(let refusal):
-                // Also of what was moved: it is taken as a new file then.
+                // For moved files too: each is admitted as a new file then.
                 try await journal.endReturn(of: files.map(\.id))
                 return refusal.description
             }
@@ -147,13 +147,14 @@ extension AgentControl {
         return nil
     }
 
-    /// Asks destinations that are down at once whether they are back; nil = all of them.
+    /// Checks at once whether destinations that are down are back; nil is all of them.
     private func probeNow(_ destination: String?) {
         live?.shared.destinations.probeNow(destination)
         live?.shared.signals.raise(.destination)
     }
 
-    /// A person says that it is worth trying: what waits after a failed try is due, and a destination that is down is asked.
+    /// A person asks for a try: deliveries that wait after a failure are due, and a destination that is down is
+    /// checked.
     func tryNow(_ destination: String) async throws(JournalError) {
         _ = try await journal.hurry(to: destination, at: .now)
         probeNow(destination)
@@ -161,8 +162,8 @@ extension AgentControl {
 
     // MARK: - The agent
 
-    /// Cancels everything that waits or runs now, a group of files at a time.
-    /// - Returns: how many files that were, and how many others nothing was done to, by the reason.
+    /// Cancels all waiting and running deliveries, a group of files at a time.
+    /// - Returns: how many files were cancelled, and how many were skipped, by reason.
     package func clear() async throws(JournalError) -> (files: Int, skipped: [String: Int]) {
         var (files, skipped) = (0, [String: Int]())
         var left: Range<Int64>? = Journal.anyFile
@@ -185,11 +186,11 @@ extension AgentControl {
             shared.transfers.cancel(delivery)
         }
         live?.shared.signals.raise(.leftover, .finishable)
-        // What was cancelled may have been the last that others waited for.
+        // The cancelled file may have been the last that others waited for.
         live?.shared.signals.raiseDeliverable()
     }
 
-    /// Pauses or resumes a destination, or all of them. - Returns: the names that were meant, empty for an unknown one.
+    /// Pauses or resumes a destination, or all of them. - Returns: the affected names, empty for an unknown one.
     package func setPaused(
         _ paused: Bool, _ destination: String?, by: String
     ) async throws(JournalError) -> [String] {
@@ -206,23 +207,23 @@ extension AgentControl {
                 paused
                     ? .destinationPaused(destination: name, by: by) : .destinationResumed(destination: name, by: by))
         }
-        // Also when paused: what waits at hand for it goes back to the queue.
+        // Also when paused: claims at hand for it return to the queue.
         live?.shared.signals.raiseDeliverable()
         return names
     }
 
-    /// Sets how fast may be sent to a destination, or to all together, until `auto` or the next start.
+    /// Limits the bandwidth of a destination, or of all together, until `auto` or the next start.
     ///
-    /// - Returns: what holds there now; nil for a destination that there is none of, and while no agent runs.
+    /// - Returns: the limit in effect; nil for an unknown destination, and while no agent runs.
     package func limit(_ order: BandwidthPolicy.Order, for destination: String?) -> BandwidthPolicy.Status? {
         live?.bandwidth.take(order, for: destination)
     }
 
-    /// Takes a watched folder as it is now, although it is not what was watched before.
+    /// Accepts a watched folder in its present state, although it differs from the one before.
     ///
-    /// - Returns: false when there is no folder at `root`.
+    /// - Returns: false without a folder at `root`.
     package func resume(root: FilePath, by: String) async throws -> Bool {
-        // One of another machine may take its time, or not answer.
+        // A folder of another machine may be slow, or not answer.
         let pool = BlockingPool(name: "mark", threads: 1)
         defer { pool.shutdown() }
         let found = try await pool.run { () throws in
@@ -242,38 +243,38 @@ extension AgentControl {
         try await JournalBackups(journal).make(at: target, now: .now)
     }
 
-    /// Takes files into the running agent's queue, to `destination` or by their routes. - Returns: what came of each.
+    /// Queues files in the running agent, for `destination` or by their routes. - Returns: the result for each.
     ///
-    /// - Parameter again: whether what was delivered before is sent once more.
+    /// - Parameter again: sends files once more that were delivered before.
     package func send(_ paths: [FilePath], to destination: String?, again: Bool = false) async -> [SendResult] {
         guard let live else { return paths.map { _ in .refused("no agent is running") } }
         return await Admission(live.shared).send(paths, to: destination, again: again, on: live.asking)
     }
 
-    /// Has the running agent read its configuration again. - Returns: nil when none runs that has one.
+    /// Makes the running agent reload its configuration. - Returns: nil when no agent with a configuration runs.
     package func reload() async -> ReloadOutcome? { await live?.reload?.reload() }
 
-    /// The least important level that the running agent logs, and the configuration's; nil while no agent runs, or none logs.
+    /// The lowest level that the running agent logs, and the configured one; nil while no agent runs, or none logs.
     package var logLevel: (now: LogSettings.Level, configured: LogSettings.Level)? {
         guard let log = live?.shared.log, let now = log.level, let configured = log.configuredLevel else { return nil }
         return (now, configured)
     }
 
-    /// Logs from now on what is at least as important, until the next start or reload; false while no agent runs.
+    /// Sets the lowest level that is logged until the next start or reload; false while no agent runs.
     package func setLogLevel(_ level: LogSettings.Level, by: String) -> Bool {
         live?.shared.log.setLevel(level, by: by) ?? false
     }
 
-    /// A token for requests to a destination, as its pipeline uses it.
+    /// An access token for a destination, as its pipeline uses it.
     ///
     /// - Parameters:
-    ///   - refused: one that the server no longer takes, so that another is given.
+    ///   - refused: a token that the server refused, to get another one.
     ///   - by: who asks, for the log.
     package func accessToken(
         _ name: String, after refused: Secret? = nil, by: String
     ) async throws(DeliveryError) -> Secret {
         guard let destination = destination(name) else {
-            throw DeliveryError(.giveUp, .notConfigured, "no destination is called '\(name)'")
+            throw DeliveryError(.giveUp, .notConfigured, "no destination is named '\(name)'")
         }
         guard let give = destination.accessToken else {
             throw DeliveryError(.giveUp, .badRequest, "destination '\(name)' has no tokens to give")
@@ -283,12 +284,12 @@ extension AgentControl {
         return token
     }
 
-    /// Deletes at its destination what a file's deliveries of `type` left there, as `InletPipelines.Destination.undo`
-    /// does it. The journal remembers that, and forgets what can be used once only.
+    /// Deletes the results of a file's deliveries of `type` at their destination, by `InletPipelines.Destination.undo`.
+    /// The journal records that, and forgets single-use values.
     ///
-    /// - Returns: what was done, a sentence a delivery; empty when the file has none that was delivered there.
-    /// - Throws: once every delivery was tried, a `DeliveryError` that says what was done and what was not. One that was
-    ///   deleted earlier counts only when nothing else was there to delete.
+    /// - Returns: one sentence per delivery; empty when the file has none that was delivered there.
+    /// - Throws: after every delivery was tried, a `DeliveryError` that lists successes and failures. An earlier
+    ///   deletion counts only when nothing else was there to delete.
     package func undo(_ file: Int64, type: String) async throws -> [String] {
         var said: [String] = []
         var failures: [DeliveryError] = []
@@ -299,7 +300,7 @@ extension AgentControl {
                 let undo = destination.undo
             else { continue }
             if let first = proof.sameAs {
-                let reason = "nothing was sent to '\(destination.name)': it has the content from job \(first)"
+                let reason = "no upload to '\(destination.name)': it has the content from job \(first)"
                 failures.append(DeliveryError(.giveUp, .conflict, reason))
                 continue
             }

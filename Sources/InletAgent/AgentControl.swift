@@ -4,13 +4,13 @@ internal import InletLinux
 package import InletPipelines
 package import SystemPackage
 
-/// What may be asked of an agent, and ordered, from outside: its socket, its page and the commands come here, and nowhere else.
-/// The same whether it runs, or only its journal is there.
+/// All questions and orders to an agent from outside: its socket, its page and the commands use this, and nothing else.
+/// It serves a running agent, or its journal alone.
 package struct AgentControl: Sendable {
     package let journal: Journal
     /// nil when no agent runs and only its journal is used.
     package let live: Running?
-    /// Makes a destination by its name, where no agent runs that has it.
+    /// Makes a destination by its name, where no running agent has it.
     private let make: @Sendable (String) -> Destination?
     private let configured: [(name: String, type: String)]
     /// For files that are moved back from quarantine.
@@ -41,12 +41,12 @@ package struct AgentControl: Sendable {
 
     func destination(_ name: String) -> Destination? { live.map { $0.shared.destinations[name] } ?? make(name) }
 
-    /// What only a running agent knows.
+    /// Facts that only a running agent knows.
     package struct Running: Sendable {
         let shared: Shared
         let label: Agent.Label
         package let startedAt = WallTime.now
-        /// What has happened since the start, counted.
+        /// Counters of all events since the start.
         package let tally: MetricsCollector
         let resumes: ResumeReport
         let bandwidth: BandwidthControl
@@ -60,35 +60,35 @@ package struct AgentControl: Sendable {
         package var destinations: [DestinationState] { shared.destinations.statuses() }
         package var roots: [RootStatus] { shared.roots.statuses }
         package var inFlight: [Transfers.RunningTransfer] { shared.transfers.running }
-        /// How far a delivery is that its destination works on, as far as is known.
+        /// The progress of a delivery that its destination processes, as far as it is known.
         package func step(_ delivery: Int64) -> StepProgress? { shared.transfers.step(delivery) }
-        /// How far the files are that waited at the start; nil once all have been tried.
+        /// The progress of the files that waited at the start; nil once all have been tried.
         package var resume: ResumeSummary? { resumes.summary }
         package var journalIsFailing: Bool { shared.health.journal.isFailing }
-        /// Why, as the log has it.
+        /// The reason, as logged.
         package var journalTrouble: String? { shared.health.journal.reason }
-        /// What is wrong with the log; nil when nothing is.
+        /// The log's fault; nil when it works.
         package var logStanding: LogStatus? { shared.log.status }
-        /// Parts that have ended unasked, and begin anew.
+        /// Parts that failed, and restart.
         package var incidents: [(service: String, reason: String)] { shared.health.restarts.incidents() }
-        /// What holds of the limits, all together first.
+        /// The limits in effect, the common one first.
         package var limits: [BandwidthPolicy.Status] { bandwidth.statuses() }
         /// The windows of the routes that have one.
         package var windows: [(route: String, window: DeliveryWindow)] {
             shared.settings.settings.routes.compactMap { route in route.window.map { (route.name, $0) } }
         }
-        /// The configuration that holds; nil for an agent that has no file.
+        /// The configuration in effect; nil for an agent without a file.
         package var config: RunningConfig? { shared.settings.shown }
-        /// The watched folders that have a name of their own, in the configuration's order.
+        /// The watched folders with a path of their own, in the configuration's order.
         package var watched: [FilePath] { shared.settings.fixedRoots }
 
-        /// What the routes would do with the file of a whole path, and of a size if one is given; nothing of it is read. Looks at
-        /// a file only where it could be taken from: nobody learns here what there is elsewhere.
+        /// The routes' plan for a file by its full path, and optionally a size; the file is not read. It is looked at
+        /// only inside watched folders, so that nobody learns about files elsewhere.
         package func route(_ path: FilePath, _ size: Int64?) async -> RouteDryRun {
             let settings = shared.settings.settings
             let place = RouteSource(path, in: settings.watch)
             let file = place.root.map { RootedPath($0, place.relative) }
-            // What cannot be looked at is judged by its name.
+            // An unreadable file is judged by its name.
             let identity = await asking.run { file.flatMap { FileLook.file(at: $0) } }
             return RouteDryRun(
                 place, identity: identity, size: size, table: RouteTable(settings.routes),
@@ -98,27 +98,27 @@ package struct AgentControl: Sendable {
 
     /// Where the open deliveries are.
     package struct Queue: Sendable {
-        /// By destination, as the journal counts them, with what waits at hand as what waits.
+        /// By destination, as the journal counts them; claims at hand count as waiting.
         package var counts: [String: QueueCounts] = [:]
         /// When the file of the oldest of `waiting` was admitted.
         package var oldest: WallTime?
-        /// That are being sent, or that their destinations work on.
+        /// In transfer, or processing at their destination.
         package var inFlight: Int { sum { $0.claimed + $0.working } }
-        /// That wait for a worker or for their time, in the journal or at hand.
+        /// Waiting for a worker or for their time, in the journal or at hand.
         package var waiting: Int { sum(\.waiting) }
-        /// Those of `waiting` that were tried before.
+        /// The tried ones of `waiting`.
         package var retrying: Int { sum(\.retrying) }
-        /// That wait for another file, or for their unit.
+        /// Waiting for another file, or for their unit.
         package var held: Int { sum(\.held) }
         /// Whose destination is not configured.
         package var parked: Int { sum(\.parked) }
-        /// `waiting` by destination; those without any are left out.
+        /// `waiting` by destination; destinations without any are left out.
         package var byDestination: [String: Int] { counts.mapValues(\.waiting).filter { $0.value > 0 } }
 
         private func sum(_ count: (QueueCounts) -> Int) -> Int { counts.values.reduce(0) { $0 + count($1) } }
     }
 
-    /// Where the open deliveries are. What a process that is gone was sending waits.
+    /// The state of the open deliveries. Transfers of a process that died count as waiting.
     package func queue() async throws(JournalError) -> Queue {
         let atHand = live?.shared.lanes.waiting ?? [:]
         var queue = Queue()
@@ -132,8 +132,7 @@ package struct AgentControl: Sendable {
         return queue
     }
 
-    /// Files that a filter lets through, newest first. What waits at hand is shown as what it is to people: it waits, and no
-    /// attempt has been made.
+    /// The files that pass a filter, newest first. Claims at hand appear as waiting, without an attempt.
     package func jobs(_ filter: FileFilter) async throws(JournalError) -> [Job] {
         try await journal.jobs(filter).map(asSeen)
     }
@@ -141,8 +140,8 @@ package struct AgentControl: Sendable {
     /// The same for one file; nil when the journal has no such id.
     package func job(_ id: Int64) async throws(JournalError) -> Job? { try await journal.job(id).map(asSeen) }
 
-    /// The same for many files, in their order, as far as somebody wants to go on: the first of which `goesOn` says no is the
-    /// last. nil for those that the journal does not have.
+    /// The same for many files, in their order; ends after the first for which `goesOn` returns false. nil for files
+    /// that are not in the journal.
     package func jobs(
         _ ids: [Int64], while goesOn: @escaping @Sendable (Job) -> Bool
     ) async throws(JournalError) -> [Job?] {
@@ -170,14 +169,13 @@ package struct AgentControl: Sendable {
         return (totals, ignored, seen, totals[.pending]?.files ?? 0)
     }
 
-    /// What is known of a file beside its row: the parts that destinations have proved, of deliveries that have not ended, and its
-    /// receipt as JSON.
+    /// The details of a file beside its row: the proved parts of unfinished deliveries, and its receipt as JSON.
     package typealias JobRecord = (
         parts: [(destination: String, number: Int, size: Int64, etag: String)], receipt: [UInt8]?
     )
 
-    /// - Returns: without a receipt while the file has not finished, and when it ended long ago; nil when the journal has no such
-    ///   file.
+    /// - Returns: without a receipt while the file is unfinished, and when it ended long ago; nil when it is not in the
+    ///   journal.
     package func story(_ id: Int64) async throws(JournalError) -> JobRecord? {
         guard let job = try await job(id) else { return nil }
         let notes = try await journal.checkpoints(ofJob: id)

@@ -4,8 +4,8 @@ internal import InletLinux
 internal import Synchronization
 internal import SystemPackage
 
-/// What all parts of the agent are given. No part holds another: they talk through the journal, wake each other by `signals`, and
-/// ask here what another one knows.
+/// Given to all parts of the agent. No part holds another: they share the journal, wake each other by `signals`, and
+/// ask here for facts about other parts.
 final class Shared: Sendable {
     let settings: LiveSettings
     let journal: Journal
@@ -13,7 +13,7 @@ final class Shared: Sendable {
     let roots = RootRegistry()
     let signals = Signals()
     let log: EventLog
-    /// Whether the journal can be written, the loops live, and the parts go on.
+    /// Whether the journal can be written, the loops are alive, and the parts run.
     let health: (journal: JournalHealth, heartbeat: Heartbeat, restarts: ServiceSupervisor)
     let room: QueueCapacity
     let transfers = Transfers()
@@ -28,7 +28,7 @@ final class Shared: Sendable {
         room = QueueCapacity(settings.settings.queueLimit, journal: journal, log: log)
     }
 
-    /// As `WakeSignal.loop`, for a service of which the journal says what is due. One that cannot be used now is asked again
+    /// As `WakeSignal.loop`, for a service whose work comes from the journal. After an error the journal is asked again
     /// after `pause`.
     ///
     /// - Parameter doDue: returns whether there may be more, and otherwise when something is due.
@@ -56,15 +56,15 @@ final class Shared: Sendable {
     }
 }
 
-/// The configuration that holds now; a reload replaces it. Whoever must not go on with an older one asks here each time.
+/// The configuration in effect; a reload replaces it. Read it here whenever an older one must not be used.
 final class LiveSettings: Sendable {
     private let state: Mutex<(settings: Settings, routes: RouteTable, former: [WatchSettings], shown: RunningConfig?)>
-    /// The folders by which `send` finds a file's route, where those are not the watched ones.
+    /// The folders by which `send` finds a file's route, if they are not the watched ones.
     private let named: [WatchSettings]?
 
     /// - Parameters:
     ///   - former: watched folders that left the configuration while files of theirs were under way.
-    ///   - shown: the configuration as it may be shown; nil where it comes from no file.
+    ///   - shown: the configuration for display; nil where it comes from no file.
     init(
         _ settings: Settings, sendRoots: [WatchSettings]? = nil, former: [WatchSettings] = [],
         shown: RunningConfig? = nil
@@ -76,11 +76,11 @@ final class LiveSettings: Sendable {
     var settings: Settings { state.withLock { $0.settings } }
     var routes: RouteTable { state.withLock { $0.routes } }
     var watch: [WatchSettings] { state.withLock { $0.settings.watch } }
-    /// The watched folders that have a name of their own, in the configuration's order.
+    /// The watched folders with a path of their own, in the configuration's order.
     var fixedRoots: [FilePath] { watch.filter { $0.pattern == nil }.map(\.path) }
-    /// By which the place of a named file is found.
+    /// The folders in which a named file is looked up.
     var sendRoots: [WatchSettings] { named ?? watch }
-    /// The watched folders, and behind them those that were.
+    /// The watched folders, then the former ones.
     var knownRoots: [WatchSettings] { state.withLock { $0.settings.watch + $0.former } }
     var shown: RunningConfig? { state.withLock { $0.shown } }
 
@@ -92,14 +92,13 @@ final class LiveSettings: Sendable {
     func show(_ config: RunningConfig) { state.withLock { $0.shown = config } }
 }
 
-/// The two clocks by which the agent decides whom to try when: the civil one, and one that never jumps and stands while the
-/// machine sleeps, when nobody could have been sent anything. Tests turn both.
+/// The agent's two clocks: civil time, and one that never jumps and stops while the machine sleeps. Tests set both.
 struct AgentClock: Sendable {
     var now: @Sendable () -> WallTime = { .now }
     var instant: @Sendable () -> SuspendingClock.Instant = { .now }
 }
 
-/// Why something is not done, in words for a person.
+/// A refusal, in words for a person.
 package struct Refusal: Error, Sendable, CustomStringConvertible {
     package let description: String
 

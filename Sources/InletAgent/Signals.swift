@@ -2,29 +2,29 @@ internal import InletLinux
 internal import ServiceLifecycle
 internal import Synchronization
 
-/// How the parts of the agent wake each other. A signal carries nothing: whoever is woken asks the journal, or the destinations,
-/// what there is to do. One that is raised while nobody waits for it is kept.
+/// How the parts of the agent wake each other. A signal carries nothing: the woken part asks the journal, or the
+/// destinations, for its work. A signal that is raised while nobody waits is kept.
 final class Signals: Sendable {
     enum Signal: Hashable, Sendable {
         /// A delivery of this lane may be due, or there may be room for one.
         case deliverable(LaneID)
         /// A destination may have come or gone.
         case lanes
-        /// A delivery waits that may expire.
+        /// A delivery with an expiry waits.
         case expirable
-        /// A file has ended, and its source is to be seen to.
+        /// A file has ended, and its source needs finishing.
         case finishable
-        /// A delivery has ended that may have left something at its destination.
+        /// A delivery has ended that may have left parts at its destination.
         case leftover
-        /// A destination went down, asks for time, or shall be asked now.
+        /// A destination went down, asked for a pause, or needs a check now.
         case destination
-        /// A limit of bandwidth became 0, or is no more.
+        /// A bandwidth limit became 0, or was lifted.
         case limit
         /// A batch has ended.
         case batch
     }
 
-    /// Those that were waited for or raised.
+    /// The signals that were awaited or raised.
     private let signals = Mutex<[Signal: WakeSignal]>([:])
 
     subscript(_ signal: Signal) -> WakeSignal {
@@ -43,7 +43,7 @@ final class Signals: Sendable {
         }
     }
 
-    /// Wakes all lanes, and whoever begins them.
+    /// Wakes all lanes, and their starter.
     func raiseDeliverable() {
         for (signal, wake) in signals.withLock(\.self) { if case .deliverable = signal { wake.raise() } }
         raise(.lanes, .expirable)
@@ -54,7 +54,7 @@ final class Signals: Sendable {
 /// the queue and its wait is not slept through.
 package final class WakeSignal: Sendable {
     private static let clocklessPause = Duration.milliseconds(100)
-    /// Who waits, in the order in which they came.
+    /// The waiting loops, in the order in which they came.
     private let state = Mutex<(waiting: [Waiter<Void>], kept: Int)>(([], 0))
     /// More than there are loops would only make them spin.
     private let mostKept: Int
@@ -94,19 +94,18 @@ package final class WakeSignal: Sendable {
         if !isClockless { _ = await waiter.wait() }
         if let alarm { TimerThread.shared.remove(alarm) }
         state.withLock { $0.waiting.removeAll { $0 === waiter } }
-        // The machine is short of everything: the loop looks again soon, and does not spin.
+        // The machine is short of resources: the loop looks again soon, without spinning.
         if isClockless { await Task.rest(for: Self.clocklessPause) }
     }
 
-    /// The loop of nearly every service: do what is due; else wait for the earliest time or for a signal. Goes on until the task
-    /// is cancelled.
+    /// The loop of nearly every service: do what is due, else wait for the earliest time or for a signal. Runs until
+    /// the task is cancelled.
     ///
-    /// A service asks the journal what is due, does a part of it, and says when to look again. What a signal announces between
-    /// the look and the wait is not slept through, because a signal is kept. Pauses that nothing is to shorten, as those of a
-    /// receiver that wants to be left alone, are slept inside `doDue`. Things that are done every so often whatever happens are
-    /// jobs of the `Scheduler`.
+    /// A service asks the journal for due work, does a part of it, and says when to look again. A signal between the
+    /// look and the wait is kept, so its work is not slept through. A pause that no signal may shorten, such as a
+    /// receiver's, is slept inside `doDue`. Work at fixed intervals is a job of the `Scheduler`.
     ///
-    /// - Parameter doDue: returns when something is due next: now, where there may be more; nil = not before the signal is raised.
+    /// - Parameter doDue: returns the time of the next work: now if there may be more; nil to wait for the signal.
     func loop(_ doDue: () async -> ContinuousClock.Instant?) async {
         while !Task.isCancelled {
             let next = await doDue()
@@ -116,7 +115,7 @@ package final class WakeSignal: Sendable {
     }
 }
 
-/// Set once, when somebody is asked to stop, and never unset.
+/// A flag that is set once, at a request to stop, and never unset.
 package final class StopFlag: Sendable {
     private let flag = Atomic<Bool>(false)
     /// More than ever wait.
@@ -143,10 +142,10 @@ extension Task where Success == Never, Failure == Never {
         await cancelWhenGracefulShutdown { await rest(for: time) }
     }
 
-    /// Returns when the agent is asked to stop: for a service that has nothing to do until then, because one that returns by
-    /// itself ends the agent.
+    /// Returns at a request to stop, for a service without work until then: a service that returns by itself ends the
+    /// agent.
     static func waitForStop() async {
-        // It throws when the task is cancelled, which is an end as well.
+        // It throws when the task is cancelled, which ends the wait as well.
         try? await gracefulShutdown()
     }
 }

@@ -1,5 +1,6 @@
 internal import GRDB
 package import InletCore
+package import SystemPackage
 
 /// A notification receiver, as far as the journal must know it.
 package struct NotificationSink: Sendable, Equatable {
@@ -39,12 +40,28 @@ package enum NextNotification: Sendable, Equatable {
     case none
 }
 
+<<<<<<< HEAD
 /// The message about a thing, such as a volume.
 package typealias LastWord = (thing: String, word: String)
 
 extension Journal {
     /// Registers the notification receivers. From then on the transaction that ends a file or a batch also writes its
     /// notices, by triggers of this connection. Without receivers there are no triggers, and no cost.
+=======
+/// What was said about a thing, such as a volume. The same is not said twice in a row, also after a restart.
+package typealias LastWord = (thing: String, word: String)
+
+extension Journal {
+    /// A destination as a thing that something is said about.
+    package static func thing(destination: String) -> String { "destination:\(destination)" }
+    /// A watched folder as such a thing.
+    package static func thing(folder: FilePath) -> String { "folder:\(folder.display)" }
+}
+
+extension Journal {
+    /// Registers the notification receivers. From then on the transaction that ends a file or a batch also writes its notices,
+    /// by triggers of this connection: without receivers there are none, and nothing costs anything.
+>>>>>>> hlogs
     ///
     /// - Returns: an identifier that distinguishes this journal's notices from any other's, for the journal's life; and
     ///   the number of dropped notices by receiver, for receivers that are no longer configured.
@@ -53,6 +70,7 @@ extension Journal {
     ) async throws(JournalError) -> (identity: String, dropped: [String: Int]) {
         try await commit { database in
             try database.execute(sql: Self.noTriggers)
+            try Self.repeatWords(for: sinks, database)
             try database.change("DELETE FROM sink")
             for sink in sinks {
                 for event in sink.events {
@@ -69,6 +87,18 @@ extension Journal {
             }
             if events.contains(.batchDone) { try database.execute(sql: Self.batchTrigger) }
             return (sinks.isEmpty ? "" : try Self.identity(database), dropped)
+        }
+    }
+
+    /// A receiver that is new, or wants more, has not been told about what lasts: that is said again.
+    private static func repeatWords(for sinks: [NotificationSink], _ database: Database) throws {
+        let lasting: Set<NotificationEvent> = [.destinationDown, .rootPaused]
+        for event in lasting {
+            let known = try database.rows("SELECT DISTINCT name FROM sink WHERE event = ?", event) { $0.text(0) ?? "" }
+            if sinks.allSatisfy({ !$0.events.contains(event) || known.contains($0.name) }) { continue }
+            let things = event == .rootPaused ? thing(folder: "") : thing(destination: "")
+            try database.change(
+                "DELETE FROM counter WHERE substr(name, 1, length(?1)) = ?1", counter(of: things))
         }
     }
 
@@ -130,20 +160,29 @@ extension Journal {
 
     /// Puts a notification about neither a file nor a batch into the outbox, once for each receiver that wants it.
     ///
+<<<<<<< HEAD
     /// - Parameter word: the message about a thing, where it must not be repeated, even after a restart.
+=======
+    /// - Parameters:
+    ///   - word: what it says about a thing; nothing is put there when that is the last word already.
+    ///   - isReply: puts nothing there either when nothing was said about the thing.
+>>>>>>> hlogs
     package func post(
-        _ event: NotificationEvent, _ payload: [UInt8], at now: WallTime, once word: LastWord? = nil
+        _ event: NotificationEvent, _ payload: [UInt8], at now: WallTime, once word: LastWord? = nil,
+        isReply: Bool = false
     ) async throws(JournalError) {
         try await commit { database in
             if let (thing, word) = word {
                 // Stored as a number that identifies the same message again. FNV-1a: equal in every process.
                 let number = word.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
-                let isNews = try database.change(
-                    """
-                    INSERT INTO counter (name, value) VALUES (?, ?)
-                    ON CONFLICT(name) DO UPDATE SET value = excluded.value WHERE value <> excluded.value
-                    """, Self.counter(of: thing), Int64(bitPattern: number))
-                if isNews == 0 { return }
+                let changed = try database.change(
+                    isReply
+                        ? "UPDATE counter SET value = ?2 WHERE name = ?1 AND value <> ?2"
+                        : """
+                        INSERT INTO counter (name, value) VALUES (?1, ?2)
+                        ON CONFLICT(name) DO UPDATE SET value = excluded.value WHERE value <> excluded.value
+                        """, Self.counter(of: thing), Int64(bitPattern: number))
+                if changed == 0 { return }
             }
             try database.change(
                 """

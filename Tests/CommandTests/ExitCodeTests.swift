@@ -14,7 +14,7 @@ import Testing
             try #require(
                 text.split(separator: "\n", omittingEmptySubsequences: false).firstIndex { $0.contains("setle") }) + 1
         let run = try await place.inlet(
-            "run", code: 78, errors: "\(place.configuration.string):\(line):5: unknown key 'setle'",
+            "status", code: 78, errors: "\(place.configuration.string):\(line):5: unknown key 'setle'",
             "did you mean 'settle'?")
         let shown = run.errors.split(separator: "\n")
         let caret = try #require(shown.firstIndex { $0.contains("^") && $0.allSatisfy { " ^".contains($0) } })

@@ -111,6 +111,26 @@ import Testing
         #expect(Set(receiver.notices.compactMap { $0.headers["webhook-id"] }).count == told.count)
     }
 
+    @Test func `restarts do not repeat that a destination is down, and tell once that it is up`() async throws {
+        let receiver = NoticeReceiver()
+        let server = try ScriptedServer { try receiver.serve($0) }
+        let port = try FreePort.any()
+        var config = ConfigText.spiral(port)
+        config.top.append(
+            "notify:\n  - { name: ops, webhook: \"http://127.0.0.1:\(server.port)/\", "
+                + "on: [destination_down, destination_up] }")
+        let place = try Place(config)
+        try place.put("clip.mov", bytes(1000))
+        try await place.runUntil("notification.sent")
+        // Had it been told again, the notification would be in the outbox before the next one.
+        try await place.runUntil("destination.down")
+        try await withSandbox(place.folder.path.appending("store"), port: port) { _, _ in
+            try await place.runUntil("notification.sent")
+        }
+        let told = try receiver.notices.map { try object($0)["event"] as? String }
+        #expect(told == ["destination_down", "destination_up"])
+    }
+
     @Test func `a receiver is tried by hand, and check says what it can without telling anybody`() async throws {
         let receiver = NoticeReceiver()
         let server = try ScriptedServer { try receiver.serve($0) }

@@ -104,7 +104,7 @@ import Testing
         let bad = good.replacing("log: { level: debug }", with: "log: { level: debug, output: state/no-file }")
             .replacing("key: \"{dir}/{name}\"", with: "key: \"new/{name}\"")
         try place.configure(text: bad)
-        try await place.inlet("reload", code: 78, errors: "nothing was changed", taken.string)
+        try await place.inlet("reload", code: 78, errors: "no change: ", taken.string)
         let line = try await agent.line("config.refused")
         guard case .list(let errors)? = line.fields["errors"] else { throw agent.unexpected("no errors") }
         #expect(errors.count == 1 && errors[0].contains(taken.string), "\(errors)")

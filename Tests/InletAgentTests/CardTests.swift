@@ -265,22 +265,22 @@ import Testing
 
     @Test
     func `a notice of a card says what was delivered and what else is there, and never that it is safe or proved`() {
-        let all = "all 4 files of 'EOS' that routes take were delivered"
+        let all = "all 4 files of 'EOS' that match a route were delivered"
         let date = ", the last on 1970-01-02T00:00:00Z"
         let rows: [(VolumeReport, String)] = [
             (end(), "\(all)\(date); no other files are on it"),
             (end { $0.others = 2 }, "\(all)\(date); 2 other files are on it"),
             (
                 end { ($0.others, $0.hasMore) = (2, true) },
-                "\(all)\(date); 2 other files are on it, as far as it was looked at"
+                "\(all)\(date); 2 other files are on it; the scan of the volume is not complete"
             ),
             (
                 end { $0.wasAsked = true },
-                "\(all)\(date); their destinations were asked, and still have them; no other files are on it"
+                "\(all)\(date); their destinations confirmed that they still have them; no other files are on it"
             ),
             (
                 end { ($0.wasAsked, $0.unasked) = (true, 3) },
-                "\(all)\(date); of 3 their destinations cannot tell whether they still have them; no other files are on it"
+                "\(all)\(date); the destinations of 3 cannot confirm that they still have them; no other files are on it"
             ),
             (
                 end { $0.destinations = 2 },
@@ -288,11 +288,11 @@ import Testing
             ),
             (
                 end { $0.adopted = 1 },
-                "\(all)\(date); 1 of them count so because they were there before; no other files are on it"
+                "\(all)\(date); 1 of them count as delivered because they existed before; no other files are on it"
             ),
             (
                 end { ($0.files, $0.deliveredAt, $0.others) = (0, nil, 1) },
-                "no file of 'EOS' is one that routes take; 1 other file is on it"
+                "no file of 'EOS' matches a route; 1 other file is on it"
             ),
         ]
         for (end, text) in rows {

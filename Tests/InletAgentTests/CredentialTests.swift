@@ -96,7 +96,7 @@ import Testing
             #expect(token.reveal() == "token-1")
             #expect(stage.events.field("to", of: "destination.token_given") == .text("uid 7"))
             for (name, reason) in [
-                ("plain", "destination 'plain' has no tokens to give"), ("x", "no destination is called 'x'"),
+                ("plain", "destination 'plain' has no tokens to give"), ("x", "no destination is named 'x'"),
             ] {
                 let error = await #expect(throws: DeliveryError.self) {
                     try await stage.agent.control.accessToken(name, by: "uid 7")

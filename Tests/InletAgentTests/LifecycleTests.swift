@@ -182,7 +182,7 @@ import Testing
             let file = try scene.directory.write([1], to: "elsewhere/a")
             #expect(
                 await commands.send(file, to: "hear")
-                    == .refused("no destination is called 'hear'; did you mean 'here'?"))
+                    == .refused("no destination is named 'hear'; did you mean 'here'?"))
             let reason = try #require(await commands.send(scene.directory.path, to: nil).refusal)
             #expect(reason.hasSuffix("not a regular file, or not there"))
         }

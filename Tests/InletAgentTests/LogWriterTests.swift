@@ -24,7 +24,7 @@ import Testing
         /// Until the writer stands in front of it.
         func waitForWriter() { entering.wait() }
 
-        func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite {
+        func write(_ lines: [EventLine], _ style: LineStyle, at time: WallTime) -> LogWrite {
             entering.signal()
             opening.wait()
             defer { opening.signal() }
@@ -253,6 +253,92 @@ import Testing
         #expect(told.allSatisfy { $0["of"] as? String == "file.error" })
         #expect(told.compactMap { $0["lines"] as? Int }.reduce(0, +) == 2000 - shown)
         #expect(events.last?["event"] as? String == "agent.stopping")
+    }
+}
+
+/// The same warning again and again.
+@Suite struct LogRepeatTests {
+    private static let file = AgentEvent.fileError(path: "/in/a", reason: "Permission denied")
+
+    @Test func `a warning is written once, its repeats are counted, and a job's changes are always written`() throws {
+        let folder = try TemporaryDirectory()
+        let path = folder.path.appending("inlet.log")
+        let log = try EventLog(LogSettings(level: .info, output: path.string, format: .json))
+        let all = Mutex(0)
+        let news = Mutex(0)
+        log.listen { _ in all.withLock { $0 += 1 } }
+        log.listen(hearsRepeats: false) { _ in news.withLock { $0 += 1 } }
+        let ref = AgentEvent.JobRef(job: 1, delivery: 2, path: "/in/a", route: "r", destination: "d")
+        let error = DeliveryError(.retry(after: nil), .timedOut, "no answer")
+        for attempt in 1...3 {
+            for seconds in 1...4 {
+                log.emit(.jobRetry(ref, error, attempt: attempt, wait: .seconds(seconds)))
+                log.emit(Self.file)
+                log.emit(.fileRejected(job: 1, path: "/in/a", route: "r", reason: "too large"))
+            }
+        }
+        log.emit(.fileError(path: "/in/a", reason: "Input/output error"))
+        log.emit(.agentStopping)
+        log.flush(within: .seconds(60))
+        let lines = try text(path).split(separator: "\n")
+        func count(_ event: String) -> Int { lines.count { $0.contains("\"event\":\"\(event)\"") } }
+        #expect(count("job.retry") == 3 && count("file.rejected") == 12 && count("file.error") == 2)
+        let gaps = lines.filter { $0.contains("log.suppressed") }.map {
+            $0.hasSuffix(#""of":"file.error","lines":11}"#)
+        }
+        #expect(gaps == [true, false])
+        #expect(all.withLock { $0 } == 38 && news.withLock { $0 } == 18)
+    }
+
+    @Test func `with another level a warning is written again`() throws {
+        let folder = try TemporaryDirectory()
+        let path = folder.path.appending("inlet.log")
+        let log = try EventLog(LogSettings(level: .error, output: path.string, format: .text))
+        log.emit(Self.file)
+        log.setLevel(.info, by: "uid 0")
+        log.emit(Self.file)
+        log.flush(within: .seconds(60))
+        #expect(try text(path).split(separator: "\n").count { $0.contains("file.error") } == 1)
+    }
+
+    @Test func `a line with left-out repeats says how many`() {
+        var line = Self.file.line
+        line.repeats = 59
+        #expect(line.words == #"file.error path=/in/a reason="Permission denied" repeats=59 was=file.trouble"#)
+        let shown = String(decoding: line.text(.terminal(hasColour: false), at: .now), as: UTF8.self)
+        #expect(shown.hasSuffix("warning  /in/a: Permission denied (said 59 more times since)\n"))
+    }
+}
+
+/// Lines for a person at a terminal.
+@Suite struct TerminalLineTests {
+    private let time = WallTime.now
+
+    private func shown(_ event: AgentEvent, hasColour: Bool = false) -> String {
+        String(decoding: event.line.text(.terminal(hasColour: hasColour), at: time), as: UTF8.self)
+    }
+
+    @Test func `columns line up, and colours change no column`() {
+        let events: [AgentEvent] = [
+            .jobUnchanged(job: 7, path: "/in/a"), .destinationUp(destination: "store"),
+            .watchOverflow(root: "/in"), .journalFull(reason: "no room"),
+        ]
+        for event in events {
+            let plain = shown(event)
+            #expect(
+                plain.prefixMatch(of: #/\d\d:\d\d:\d\d (debug|info|warning|error) +/#)?.output.0.count == 18, "\(plain)"
+            )
+            #expect(shown(event, hasColour: true).replacing(#/\u{1B}\[\d+m/#, with: "") == plain)
+        }
+        #expect(shown(events[0]).hasSuffix("  #7\n"))
+    }
+
+    @Test func `nothing of a name or a server's words reaches the terminal unescaped`() {
+        for (event, name) in EventLineTests.events {
+            let line = shown(event).dropLast()
+            #expect(!line.unicodeScalars.contains { ($0.value < 0x20 && $0 != "\n") || $0.value == 0x7F }, "\(name)")
+            #expect(!line.contains("\n") || ["config.refused", "config.reloaded"].contains(name), "\(name)")
+        }
     }
 }
 

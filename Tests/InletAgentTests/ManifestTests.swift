@@ -330,7 +330,7 @@ extension Journal {
         let manifest = try await manifest(["a.mov", "b.mov"]) { $0[1].deliveries[0].proof = nil }
         let there = try #require(manifest.delivered(to: "lib"))
         #expect(there.content.entries.map(\.path) == ["a.mov"])
-        #expect(try lacking(there.content) == "not in this list: b.mov (the journal's proof of it cannot be read)")
+        #expect(try lacking(there.content) == "not in this list: b.mov (its proof in the journal cannot be read)")
     }
 }
 

@@ -158,7 +158,7 @@ import Testing
 
     @Test(arguments: [
         (ChildProcess.End.exited(0), NotificationOutcome.taken),
-        (.exited(75), .unanswered(after: nil, reason: "the program asks for another try: why")),
+        (.exited(75), .unanswered(after: nil, reason: "the program asked for a retry: why")),
         (.exited(3), .refused(reason: "the program ended with 3: why", tries: 5)),
         (.signalled(9), .refused(reason: "the program was ended by signal 9: why", tries: 5)),
         (.timedOut, .refused(reason: "the program took too long and was ended: why", tries: 5)),
@@ -250,6 +250,26 @@ import Testing
             try await eventually("the second is told") { events.count("notification.sent") == 1 }
         }
         #expect(try await journal.outboxBacklog() == (1, 0))
+    }
+
+    @Test func `a folder that is still paused after a restart is not told again, one that was well in between is`()
+        async throws
+    {
+        defer { journal.close() }
+        let receiver = hook("ops", "exit 0", directory.path, on: [.rootPaused])
+        func restart(_ events: AgentEvent...) async throws -> Int {
+            let sender = try await NotificationSender([receiver], journal: journal, log: log, listens: false)
+            for event in events { sender.hear(event) }
+            #expect(await sender.flush())
+            return try await journal.outboxBacklog().waiting
+        }
+        let paused = AgentEvent.watchPaused(root: "/in", reason: "another disk")
+        let watched = AgentEvent.watchAdded(root: "/in", directories: 1, writerCheck: "on")
+        #expect(try await restart(paused) == 1)
+        #expect(try await restart(paused) == 1)
+        #expect(try await restart(.watchPaused(root: "/in", reason: "it is empty")) == 2)
+        #expect(try await restart(watched) == 2)
+        #expect(try await restart(paused) == 3)
     }
 
     @Test func `a file is told with its real path and its receipt`() async throws {

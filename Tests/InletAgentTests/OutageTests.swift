@@ -241,7 +241,7 @@ import Testing
             #expect(stage.agent.control.limit(.rate(0), for: "here") != nil)
             let waiting = try await stage.job("big", "back") { $0.deliveries[0].state == .ready }.deliveries[0]
             #expect(waiting.attempts == 0 && waiting.code == nil)
-            #expect(waiting.reason == "was sent back while a limit of bandwidth was 0")
+            #expect(waiting.reason == "was stopped while a bandwidth limit was 0")
             #expect(scene.here.record.orders.count == 1)
             #expect(stage.agent.control.limit(.auto, for: "here") != nil)
             let job = try await stage.finished("big")

@@ -153,7 +153,7 @@ import Testing
         try await scene.run { stage in
             func state() -> RootStatus.State? { stage.rootStatus?.state }
             let reason =
-                "a symlink to \(target.display), which is not followed; name the folder that it leads to in 'path'"
+                "a symlink to \(target.display); name its target in 'path', because Inlet does not follow it"
             try await eventually("it is said") { state() == .failing(reason) }
             try remove(link)
             try await eventually("nothing is there") { state() == .missing }

@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [("here", "the test refuses"), ("there", "no destination is called 'there'")])
+    @Test(arguments: [("here", "the test refuses"), ("there", "no destination is named 'there'")])
     func `where there is no token, the answer says why`(name: String, reason: String) async throws {
         let refusing = destination { _ async throws(DeliveryError) in
             throw DeliveryError(.credentials, .unauthorized, "the test refuses")

@@ -23,7 +23,7 @@ import Testing
         ),
         (
             #""level":"warning","event":"job.retry","job":17,"path":"/srv/a.mov","destination":"store","route":"r","code":"timed_out","reason":"no answer","attempt":2,"wait_ms":61500"#,
-            "! /srv/a.mov → store: no answer (timed_out); tried again in 1m1s  #17"
+            "! /srv/a.mov → store: no answer (timed_out); retrying in 1m1s  #17"
         ),
         (
             #""level":"error","event":"job.failed","job":3,"path":"/a","destination":"store","state":"failed","reason":"refused""#,
@@ -35,13 +35,13 @@ import Testing
         ),
         (
             #""level":"info","event":"job.admitted","job":3,"path":"/a","route":"all","size":5,"destinations":["x","y"]"#,
-            "  /a (5 bytes) goes to x, y, route all  #3"
+            "  /a (5 bytes) queued for x, y, route all  #3"
         ),
         (
             #""level":"warning","event":"destination.down","destination":"store","reason":"refused","next_probe":"2026-11-22T20:01:00Z""#,
-            "! store is down: refused; asked again at 20:01:00"
+            "! store is down: refused; next check at 20:01:00"
         ),
-        (#""level":"debug","event":"file.settling","path":"/a","busy":"yes""#, "· /a is not quiet yet"),
+        (#""level":"debug","event":"file.settling","path":"/a","busy":"yes""#, "· /a is still changing"),
         (
             #""level":"info","event":"some.day","b":true,"a":"x\u001b[2J","n":1.5,"seq":9"#,
             "  some.day a=x\\x1B[2J b=yes n=1.5"

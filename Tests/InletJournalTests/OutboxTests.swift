@@ -78,6 +78,40 @@ import Testing
         #expect(try await take("three").map(\.event) == [.destinationDown])
     }
 
+    @Test func `the same about a thing is said once, and a reply only to something that was said`() async throws {
+        try await bench.setSinks([Self.all])
+        let thing = Journal.thing(destination: "store")
+        func post(_ word: String, isReply: Bool = false) async throws -> Int {
+            let event: NotificationEvent = word == "up" ? .destinationUp : .destinationDown
+            try await bench.journal.post(event, [], at: Bench.start, once: (thing, word), isReply: isReply)
+            return try await take().count
+        }
+        #expect(try await post("up", isReply: true) == 0)
+        #expect(try await post("down") == 1)
+        #expect(try await post("down") == 0)
+        #expect(try await post("up", isReply: true) == 1)
+        #expect(try await post("up", isReply: true) == 0)
+        #expect(try await post("down") == 1)
+        try await bench.journal.forgetLastWord(of: thing)
+        #expect(try await post("down") == 1)
+    }
+
+    @Test func `a receiver that is new is told what lasts, and an old one is not told again without it`() async throws {
+        func paused() async throws {
+            let word = (Journal.thing(folder: "/in"), "gone")
+            try await bench.journal.post(.rootPaused, [], at: Bench.start, once: word)
+        }
+        try await bench.setSinks([Self.all])
+        try await paused()
+        #expect(try await take().count == 1)
+        try await bench.setSinks([Self.all])
+        try await paused()
+        #expect(try await take().isEmpty)
+        try await bench.setSinks([Self.all, NotificationSink(name: "new", events: [.rootPaused])])
+        try await paused()
+        #expect(try await take("new").count == 1)
+    }
+
     @Test func `without receivers nothing is kept`() async throws {
         let change = try await bench.setSinks([])
         #expect(change.identity.isEmpty && change.dropped.isEmpty)

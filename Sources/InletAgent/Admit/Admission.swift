@@ -4,14 +4,15 @@ internal import InletJournal
 internal import InletLinux
 internal import SystemPackage
 
-/// The one door into the journal: what must be known of a complete file -> its route -> its key -> durable point 1. It has no
-/// state of its own; what differs by who asks is in `AdmissionReason`.
+/// The one door into the journal: facts about a complete file -> its route -> its key -> durable point 1. It has no
+/// state of its own. `AdmissionReason` holds all differences by the cause of an admission.
 ///
-/// A retry, a rename and a derived file are no admissions: a row goes on, gets another path, or comes along with its original.
+/// A retry, a rename and a derived file are not admissions: a row continues, gets another path, or comes along with its
+/// original.
 struct Admission: Sendable {
     let shared: Shared
     let routes: RouteTable
-    /// Of the root whose files these are; nil where nothing is made of any.
+    /// The derived files of the root; nil where no rule derives any.
     var deriver: Deriver?
 
     init(_ shared: Shared) { (self.shared, routes) = (shared, shared.settings.routes) }
@@ -21,10 +22,10 @@ struct Admission: Sendable {
     var log: EventLog { shared.log }
     var health: JournalHealth { shared.health.journal }
 
-    /// Takes files into the journal, those that are known by name first.
+    /// Admits files to the journal, those whose routes need only a name first.
     ///
-    /// - Parameter hashing: where the others are read.
-    /// - Returns: what came of each, in their order.
+    /// - Parameter hashing: where the other files are read.
+    /// - Returns: the result for each file, in their order.
     func admit(_ candidates: [Candidate], _ why: AdmissionReason, _ hashing: Hashing) async -> [AdmissionResult] {
         let (named, others) = split(candidates, why)
         var results = await commit(named, why)
@@ -34,8 +35,8 @@ struct Admission: Sendable {
         return results.sorted { places[$0.arrival.path] ?? 0 < places[$1.arrival.path] ?? 0 }
     }
 
-    /// Apart: those of which the routes need to know no more than their names, nearly all of the thousands that come at once,
-    /// and those that must be read, have companions, or something is made of.
+    /// Separates files whose routes need only their names, nearly all in a burst of thousands, from files that must be
+    /// read, have companions or have derived files.
     func split(_ candidates: [Candidate], _ why: AdmissionReason) -> (named: [FileAdmission], others: [Candidate]) {
         var named: [FileAdmission] = []
         var others: [Candidate] = []
@@ -52,7 +53,7 @@ struct Admission: Sendable {
         return (named, others)
     }
 
-    /// Side by side: one that must be read holds no other up.
+    /// Side by side: a file that must be read delays no other.
     func admit(others: [Candidate], _ why: AdmissionReason, _ hashing: Hashing) async -> [AdmissionResult] {
         await withTaskGroup(of: AdmissionResult.self) { group in
             for candidate in others { group.addTask { await admitAlone(candidate, why, hashing) } }
@@ -60,7 +61,7 @@ struct Admission: Sendable {
         }
     }
 
-    /// What the journal remembers of files.
+    /// The journal's record of the files.
     func recall(_ arrivals: [FoundFile], tolerance: Int64) async -> Result<[KnownFile], JournalError> {
         if arrivals.isEmpty { return .success([]) }
         do throws(JournalError) {
@@ -73,7 +74,7 @@ struct Admission: Sendable {
 
     // MARK: - Where a file goes
 
-    /// What `routes` say of a file, with every fact that they ask for.
+    /// The plan of `routes` for a file, with every fact that they ask for.
     func decide(
         _ arrival: FoundFile, by routes: RouteTable, at place: RootedPath, _ facts: inout FileProperties,
         _ hashing: Hashing
@@ -81,7 +82,7 @@ struct Admission: Sendable {
         try await hashing.decide(arrival, by: routes, at: place, &facts) { try await journal.nextSequence() }
     }
 
-    /// Blocks for a look at the folder of a name that can be spelled in several ways.
+    /// Blocks for a look at the folder when a name has several spellings.
     ///
     /// - Parameter arrival: the file as its routes see it.
     func planned(_ arrival: FoundFile, _ plan: Plan, _ why: AdmissionReason) -> FileAdmission {
@@ -149,9 +150,9 @@ struct Admission: Sendable {
         }
     }
 
-    /// What the sidecar among `companions` says of its file; nothing when there is none, or no longer.
+    /// The content of the sidecar among `companions`; empty when there is none, or no longer.
     ///
-    /// - Throws: `ConfigErrors` for one that cannot be understood.
+    /// - Throws: `ConfigErrors` for a sidecar that is not valid.
     private func sidecar(
         among companions: [FoundCompanion], _ rule: SourceRule, _ pool: BlockingPool
     ) async throws -> Sidecar {
@@ -163,7 +164,7 @@ struct Admission: Sendable {
         }
     }
 
-    /// What was made of a file, each as a companion of it; nil while that is under way.
+    /// The derived files of a file, each as a companion; nil while a program still runs.
     private func derived(of arrival: FoundFile, _ facts: FileProperties) -> [FoundCompanion]? {
         guard let deriver else { return [] }
         let rules = routes.derivations(of: arrival, facts: facts)
@@ -173,8 +174,8 @@ struct Admission: Sendable {
 
     // MARK: - Durable point 1
 
-    /// - Parameter isAgain: for a file that the journal has refused once, alone or beside others.
-    /// - Returns: what came of each, in their order.
+    /// - Parameter isAgain: for a file that the journal refused once, alone or beside others.
+    /// - Returns: the result for each file, in their order.
     func commit(_ files: [FileAdmission], _ why: AdmissionReason, isAgain: Bool = false) async -> [AdmissionResult] {
         let limit = why.isAsked ? QueueLimit() : shared.room.limit
         var results: [AdmissionResult] = []
@@ -190,7 +191,7 @@ struct Admission: Sendable {
                     results.append(result)
                 }
             } catch {
-                // One that the journal refuses must not keep the others out, nor what others wrote in the same transaction.
+                // One refused file must not keep the others out, nor other writes in the same transaction.
                 if !isAgain {
                     for file in group { results += await commit([file], why, isAgain: true) }
                 } else {
@@ -210,7 +211,7 @@ struct Admission: Sendable {
         return await commit([file], why)[0]
     }
 
-    /// What the journal has taken stays until it is delivered; the rest is not needed any more.
+    /// Files in the journal are kept until they are delivered; the others are no longer needed.
     private func closeDerived(of file: FileAdmission, _ admitted: AdmittedFile) {
         guard let deriver, !admitted.main.comesBack else { return }
         var kept: Set<FilePath> = []
@@ -229,7 +230,7 @@ struct Admission: Sendable {
             lanes: companion.kind == .marker ? [:] : registry.sidecarLanes(of: arrival.identity.size))
     }
 
-    /// Of a companion whose file is in the journal.
+    /// A companion whose file is in the journal.
     private func admitLate(
         _ arrival: FoundFile, _ companion: Companion, _ main: Int64
     ) async -> AdmissionResult.Outcome {
@@ -259,8 +260,8 @@ struct Admission: Sendable {
 
     // MARK: - What is said of files once they are in the journal, and who is woken by it
 
-    /// Logs what became of files before anybody can claim them: on the thread that writes the journal, so it must be quick. All
-    /// lines come before any signal, so that whoever is woken finds them.
+    /// Logs admissions before a worker can claim them: on the journal's writer thread, so it must be quick. All lines
+    /// come before any signal, so that woken services find them in the log.
     private func tell(_ files: [FileAdmission], _ outcomes: [AdmittedFile]) {
         var events: [AgentEvent] = []
         var signals: [Signals.Signal] = []
@@ -307,7 +308,8 @@ struct Admission: Sendable {
         }
     }
 
-    /// Says which companions were rejected, and wakes who has to do with all of them. - Returns: those that the journal has now.
+    /// Logs rejected companions, and signals the services that handle the others. - Returns: those that are in the
+    /// journal now.
     private func conclude(
         _ companions: [CompanionAdmission], _ outcomes: [AdmissionOutcome], _ route: String
     ) async -> [FilePath] {

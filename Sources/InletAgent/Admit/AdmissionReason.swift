@@ -3,24 +3,24 @@ internal import InletJournal
 internal import InletLinux
 internal import SystemPackage
 
-/// What differs by the reason for which files are admitted. All of it is here: there is one way into the journal.
+/// All differences by the cause of an admission are here: there is one way into the journal.
 struct AdmissionReason: Sendable {
-    /// Files in one transaction. Of those that come one by one more would keep what is being delivered from the journal; those of
-    /// a listing come by the thousand, to disks that sync slowly.
+    /// Files per transaction. A larger number of single arrivals would keep deliveries from the journal; listings bring
+    /// thousands, to disks that sync slowly.
     var group = 64
-    /// Whether it is no file of a watched folder. Its row has no root, so that it and the row of one never meet; the source stays
-    /// where it is, and goes at any time of day, whatever its route says; it waits for no room in the queue; and companions, what
-    /// is made of it, and the unit that it is in do not go with it.
+    /// Whether the file is outside watched folders. Its row has no root, so it never meets the row of a watched file.
+    /// The source stays, ignores delivery windows, and waits for no room in the queue. Companions, derived files and
+    /// its unit do not go with it.
     var isAsked = false
 
-    /// It was seen in a watched folder, as events tell.
+    /// Seen in a watched folder, by an event.
     static let found = AdmissionReason()
-    /// The same among many, in a listing.
+    /// Seen in a watched folder, by a listing with many others.
     static let listed = AdmissionReason(group: 256)
-    /// A person named it (`inlet send`), or it is the list of a unit's checksums, which goes to a destination as files do.
+    /// Named by a person (`inlet send`), or a unit's checksum list on its way to a destination.
     static let asked = AdmissionReason(isAsked: true)
 
-    /// The routes as they are for such files.
+    /// The routes as they apply to such files.
     func routes(_ table: RouteTable) -> RouteTable { isAsked ? RouteTable(table.routes.map { Self.asked($0) }) : table }
 
     private static func asked(_ route: Route) -> Route {
@@ -40,31 +40,31 @@ struct AdmissionReason: Sendable {
 /// A complete file on its way to the journal.
 struct Candidate: Sendable {
     var arrival: FoundFile
-    /// Those that go with it; nearly always none.
+    /// The files that go with it; nearly always none.
     var companions: [FoundCompanion] = []
-    /// What it is to a file that the journal has already; nil for one that stands for itself.
+    /// Its role for a file that is already in the journal; nil for a file on its own.
     var late: (companion: Companion, main: Int64)?
     /// Of its folder.
     var rule: SourceRule
-    /// What was read of it before, when the journal did not take it.
+    /// Facts that were read before, when the journal did not accept it.
     var facts = FileProperties()
 }
 
-/// What came of a file that was to be admitted.
+/// The result of an admission.
 struct AdmissionResult: Sendable {
     enum Outcome: Sendable, Equatable {
-        /// What the journal says of it.
+        /// The journal's answer.
         case journal(AdmissionOutcome)
-        /// No route takes it.
+        /// It matches no route.
         case unmatched
-        /// It is no longer there.
+        /// It is gone.
         case gone
         /// It cannot be read now.
         case unreadable(why: String)
-        /// Something else is in its way; the journal may take nothing now.
+        /// Something else prevents it; the journal may accept nothing now.
         case later
 
-        /// Whether it is admitted anew in a while, as it is then.
+        /// Whether it is admitted later, in its state at that time.
         var comesBack: Bool {
             switch self {
             case .journal(let outcome): outcome.comesBack
@@ -76,11 +76,11 @@ struct AdmissionResult: Sendable {
 
     var arrival: FoundFile
     var outcome: Outcome
-    /// Its companions that the journal has now.
+    /// Its companions that are in the journal now.
     var companions: [FilePath] = []
-    /// What was read of it, for the next time where it comes back.
+    /// Facts that were read, for its next admission.
     var facts = FileProperties()
 }
 
-/// A folder that is delivered as one, and into which a file was taken.
+/// A unit (a folder delivered as one) that received a file.
 typealias JoinedUnit = (unit: UnitClock.Unit, settle: Duration, completion: Completion)

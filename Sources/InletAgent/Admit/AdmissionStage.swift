@@ -3,21 +3,21 @@ internal import InletJournal
 internal import InletLinux
 internal import SystemPackage
 
-/// The way of a watched folder's files whose quiet time is over to the journal: once they were looked at and the journal was
-/// asked for them, adoption and renames, companions, writer probe; then, once the loop has judged them complete, admission. A
-/// known file is never opened.
+/// Takes the files of a watched folder from the end of their quiet time to the journal. First come the look, the
+/// journal's answer, adoption, renames, companions and the writer probe; then, once the loop has judged them complete,
+/// admission. A known file is never opened.
 struct AdmissionStage: Sendable {
     enum EvaluationResult: Sendable {
-        /// To be judged by the settler.
+        /// The settler judges it.
         case look(Settler.Look)
-        /// There is nothing to do.
+        /// No work.
         case known
     }
 
     let settings: WatchSettings
     /// The file system of the root.
     let volume: Volume?
-    /// Nanoseconds that its mtime may be off.
+    /// The tolerance of its mtimes, in nanoseconds.
     let tolerance: Int64
     let admission: Admission
     let hashing: Hashing
@@ -28,22 +28,22 @@ struct AdmissionStage: Sendable {
     var renames = Renames()
     /// With `existing: adopt`.
     var adopter: AdoptionCheck?
-    /// Files taken over since it was last said how many.
+    /// Adopted files since the last log line about them.
     var adopted: (files: Int, bytes: Int64) = (0, 0)
 
-    /// The files under consideration that do not stand for themselves: their companions, or whose companions they are.
+    /// The files under consideration that have companions or are companions.
     private var found: [FilePath: [FoundCompanion]] = [:]
     private var late: [FilePath: (companion: Companion, main: Int64)] = [:]
     private var wakes: [(companion: FilePath, main: FilePath)] = []
-    /// What was read of files that the journal did not take yet.
+    /// Facts about files that the journal has not accepted yet.
     private var learned: [FilePath: (identity: FileIdentity, facts: FileProperties)] = [:]
     private static let mostLearned = 1000
 
     /// Of a removable volume, reset with each listing.
     var awaited = AwaitedFiles()
-    /// Files whose marker is not there yet: only to say so once.
+    /// Files without their marker, to log each once.
     private var unmarked = IgnoreCounts()
-    /// Units that could not be closed, because something of them cannot be read: only to say so once.
+    /// Units that cannot be closed because a file of them is unreadable, to log each once.
     var untold = IgnoreCounts()
 
     /// - Parameters:
@@ -69,10 +69,10 @@ struct AdmissionStage: Sendable {
 
     // MARK: - From a path to what it is
 
-    /// What is known is left alone, what was touched is compared, and what is new is looked at among those that it belongs
-    /// together with, and opened once, to ask for writers. Blocks.
+    /// Leaves known files alone, compares touched files, and looks at new files together with their companions. Opens
+    /// each new file once to find writers. Blocks.
     ///
-    /// - Parameter answer: what the journal says of the arrivals; when it cannot be read now every file is asked about again.
+    /// - Parameter answer: the journal's answer about the arrivals. On an error every file is asked about again.
     mutating func consider(
         _ looks: FileChecker.Looks, _ answer: Result<[KnownFile], JournalError>
     ) async -> [(FilePath, EvaluationResult)] {
@@ -103,9 +103,9 @@ struct AdmissionStage: Sendable {
     }
 
     /// - Parameters:
-    ///   - ending: what its adoption came to.
+    ///   - ending: the result of its adoption.
     ///   - hashed: the bytes read in this turn.
-    /// - Returns: nil for a new file that goes its way.
+    /// - Returns: nil for a file to admit as new.
     private mutating func consider(
         _ arrival: FoundFile, _ known: KnownFile, _ looks: FileChecker.Looks, _ ending: Adoption?,
         _ hashed: inout Int64
@@ -119,7 +119,7 @@ struct AdmissionStage: Sendable {
         case .new:
             let origins = renames.origins(of: arrival.path)
             return origins.isEmpty ? ending?.considered : await considerRenamed(arrival, origins, &hashed)
-        // Events must not wait for a remounted tree to be hashed: the rest comes back in a moment.
+        // Events must not wait while a remounted tree is hashed: the rest comes back in a moment.
         case .touched where hashed > Hashing.budget: return .look(.comparedLater)
         case .touched(let file):
             if file.hasChecksum { hashed += arrival.identity.size }
@@ -129,7 +129,7 @@ struct AdmissionStage: Sendable {
 
     // MARK: - What the journal knows otherwise
 
-    /// A file of which the journal knows nothing under its path, but may under one that it had before.
+    /// A file that the journal does not know by its path, but may know by an earlier one.
     private mutating func considerRenamed(
         _ arrival: FoundFile, _ origins: [FilePath], _ hashed: inout Int64
     ) async -> EvaluationResult? {
@@ -146,10 +146,10 @@ struct AdmissionStage: Sendable {
         return await adopt([arrival])[arrival.path]?.considered
     }
 
-    /// A file of which only inode, device or ctime changed: known while it has the content that was admitted. What cannot be
-    /// read now is compared later.
+    /// A file of which only inode, device or ctime changed: known while its content is the admitted one. An unreadable
+    /// file is compared later.
     ///
-    /// - Returns: nil when it is another one.
+    /// - Returns: nil when it is another file.
     private mutating func considerTouched(
         _ arrival: FoundFile, _ file: FileRow, _ looks: FileChecker.Looks
     ) async -> EvaluationResult? {
@@ -158,7 +158,7 @@ struct AdmissionStage: Sendable {
                 guard try await file.hasContent(try SourceFile(opening: arrival.place), hashing)
                 else { return checker.isRefused(arrival.path, looks) ? .known : nil }
             } else if file.state == .pending {
-                // Before the journal is asked whether it is on its way: it may end at any time.
+                // Before the journal is asked whether it is being delivered: that may end at any time.
                 admission.shared.transfers.keepTouched(file.id)
             }
             let touch = try await journal.refresh(
@@ -194,7 +194,7 @@ struct AdmissionStage: Sendable {
                 found[path] = companions
                 return .look(checker.probe(arrival, (.zero, "")))
             case .unmarked(let marker):
-                // Said once for each folder and extension. Such files are not kept in memory: their markers tell of them.
+                // Logged once per folder and extension. Such files are not kept in memory: their markers point to them.
                 if unmarked.count(path) {
                     log.emit(
                         .fileAwaited(path: root.pushing(path), reason: "waiting for its marker \(Self.name(marker))"))
@@ -221,7 +221,7 @@ struct AdmissionStage: Sendable {
         return .look(.waiting(for: wait, why: "waiting for its file \(Self.name(main))"))
     }
 
-    /// Companions, and the files that they wait for, which should be looked at now.
+    /// Companions, and the files that they wait for, to be checked now.
     mutating func takeWakes() -> [(companion: FilePath, main: FilePath)] {
         defer { wakes = [] }
         return wakes
@@ -236,7 +236,7 @@ struct AdmissionStage: Sendable {
 
     // MARK: - Complete files
 
-    /// The settler says that the file is complete.
+    /// Called when the settler judges the file complete.
     mutating func candidate(_ path: FilePath, _ identity: FileIdentity) -> Candidate {
         let arrival = FoundFile(root: root, path: path, identity: identity, volume: volume)
         checker.refused.forget(path)
@@ -245,8 +245,7 @@ struct AdmissionStage: Sendable {
             arrival: arrival, companions: found[path] ?? [], late: late[path], rule: settings.sources, facts: facts)
     }
 
-    /// What was read of a file that comes back need not be read again, as long as it is the same. What its sidecar says is asked
-    /// for anew.
+    /// A file that comes back unchanged need not be read again. Its sidecar is read anew.
     mutating func remember(_ result: AdmissionResult) {
         var facts = result.facts
         facts.add(Sidecar())
@@ -259,10 +258,10 @@ struct AdmissionStage: Sendable {
     }
 }
 
-/// Files of a removable volume that wait for their marker, or for a file that does: nothing else remembers them. Bounded.
+/// Files of a removable volume that wait for a marker, or for another file with one. Only this remembers them. Bounded.
 struct AwaitedFiles: Sendable {
     private var paths: Set<FilePath> = []
-    /// Those beyond `most`; they count until the next listing.
+    /// Files beyond `most`; they count until the next listing.
     private var others = 0
     private let most: Int
 
@@ -275,7 +274,7 @@ struct AwaitedFiles: Sendable {
 
     mutating func remove(_ path: FilePath) { paths.remove(path) }
 
-    /// How many still wait, without those that are not there any more.
+    /// How many still wait and are still there.
     mutating func count(where isThere: (FilePath) -> Bool) -> Int {
         paths = paths.filter(isThere)
         return paths.count + others

@@ -4,44 +4,45 @@ internal import InletLinux
 internal import InletPipelines
 internal import SystemPackage
 
-/// What became of a file that was there before its folder was watched (`existing: adopt`).
+/// The result for a file that existed before its folder was watched (`existing: adopt`).
 enum Adoption: Sendable, Equatable {
-    /// In the journal now, or before.
+    /// In the journal, now or before.
     case adopted
     case known
-    /// It goes the way of a file that has just come.
+    /// Admitted like a new file.
     case send
-    /// No route takes it, or its route refuses it: it is left alone.
+    /// It matches no route, or its route rejects it: it stays alone.
     case unmatched
     /// Not decided yet.
     case later
-    /// A destination does not say now whether it has it.
+    /// A destination does not answer now whether it has the file.
     case unanswered(wait: Duration, why: String)
 
     /// nil for a file that is admitted as new.
     var considered: AdmissionStage.EvaluationResult? {
         switch self {
         case .unanswered(let wait, let why): .look(.waiting(for: wait, why: why))
-        case .later: .look(.later("waiting for what is known of it"))
+        case .later: .look(.later("waiting for the journal's answer"))
         case .adopted, .known, .unmatched: .known
         case .send: nil
         }
     }
 }
 
-/// `existing: adopt`: what was there before its folder was watched is known as delivered without being sent. Such files are
-/// only looked at: nothing is moved, deleted or quarantined, and nobody is notified.
+/// `existing: adopt`: files that existed before their folder was watched count as delivered without being sent. Inlet
+/// only looks at such files: it moves, deletes and quarantines none, and sends no notification.
 extension AdmissionStage {
     /// Questions to destinations at once.
     private static let questions = 16
 
-    /// A time of modification that is yet to come says nothing: a camera's clock was wrong.
+    /// An mtime in the future proves nothing: a camera's clock was wrong.
     private func isOld(_ identity: FileIdentity) -> Bool {
         let modified = WallTime(nanoseconds: identity.modified)
         return WallTime(nanoseconds: identity.changed) < firstSeen && (modified < firstSeen || modified > .now)
     }
 
-    /// What became of those of `arrivals` that are old enough; nothing for the others. Asks destinations, blocks on the disk.
+    /// The results for those of `arrivals` that are old enough; others have none. Asks destinations, blocks on the
+    /// disk.
     ///
     /// - Parameter arrivals: new to the journal.
     mutating func adopt(_ arrivals: [FoundFile]) async -> [FilePath: Adoption] {
@@ -55,14 +56,14 @@ extension AdmissionStage {
             case .unmatched:
                 checker.leaveAlone(
                     arrival.path,
-                    "it was there before this folder was watched, and no route accepts it (existing: adopt)")
+                    "it existed before this folder was watched, and no route accepts it (existing: adopt)")
             default: break
             }
         }
         return endings
     }
 
-    /// How many were taken over since the last call, for one line in the log.
+    /// Adopted files since the last call, for one log line.
     mutating func takeAdopted() -> (files: Int, bytes: Int64)? {
         defer { adopted = (0, 0) }
         return adopted.files > 0 ? adopted : nil
@@ -85,7 +86,7 @@ extension AdmissionStage {
             }
             return endings
         } catch let error as JournalError {
-            // Asked about again once it can be read.
+            // Checked again once it can be read.
             admission.health.fails(error)
         } catch {
             if !Task.isCancelled { admission.log.emit(.fileError(path: root, reason: "\(error)")) }
@@ -130,7 +131,7 @@ extension AdmissionStage {
         return endings
     }
 
-    /// Before anything is read of a file of which no destination would be asked now.
+    /// Before a file is read for which no destination would be asked now.
     private func unanswered(_ arrival: FoundFile, _ routes: RouteTable) -> Adoption? {
         guard settings.adoptCheck else { return nil }
         let candidates = routes.candidates(for: arrival.path, size: arrival.identity.size)
@@ -140,7 +141,7 @@ extension AdmissionStage {
     }
 
     private static func unanswered(_ name: String, _ wait: Duration) -> Adoption {
-        .unanswered(wait: wait, why: "'\(name)' does not say whether it has it (adopt_check)")
+        .unanswered(wait: wait, why: "'\(name)' did not answer whether it has the file (adopt_check)")
     }
 
     /// - Returns: those that the destinations have.
@@ -178,11 +179,11 @@ extension AdmissionStage {
         return there
     }
 
-    /// Said once, until it answers again.
+    /// Logged once, until it answers again.
     private mutating func gaveNoAnswer(_ name: String, _ reason: String) -> Adoption {
         let isFirst = adopter?.gaveNoAnswer(name, at: .now) ?? false
         if isFirst, !Task.isCancelled {
-            let trouble = "'\(name)' does not say whether it has what is there (adopt_check): \(reason)"
+            let trouble = "'\(name)' did not answer whether it has the existing files (adopt_check): \(reason)"
             admission.log.emit(.fileError(path: root, reason: trouble))
         }
         return Self.unanswered(name, adopter?.silent([name], at: .now)?.wait ?? .zero)
@@ -193,7 +194,7 @@ extension AdmissionStage {
         case .adopted: return .adopted
         case .known: return .known
         case .keyTaken:
-            tell(arrival, "another file has its key")
+            tell(arrival, "another file has the same key")
             return .send
         }
     }
@@ -217,14 +218,14 @@ extension AdmissionStage {
     }
 
     private func tell(_ arrival: FoundFile, _ reason: String) {
-        admission.log.emit(.fileNotAdopted(path: root.pushing(arrival.path), reason: "\(reason); it is sent"))
+        admission.log.emit(.fileNotAdopted(path: root.pushing(arrival.path), reason: "\(reason); sending it"))
     }
 
     // MARK: - Files that go with others
 
-    /// A companion shares its file's fate: what goes with a file that is sent goes with it.
+    /// A companion shares its file's fate, and is sent with a file that is sent.
     ///
-    /// - Parameter main: what has just become of that, where it was among them.
+    /// - Parameter main: the result for that file, where it was among them.
     private mutating func adopt(
         _ arrival: FoundFile, _ belonging: CompanionMatch, _ main: Adoption?, _ routes: RouteTable
     ) async throws -> Adoption {
@@ -246,26 +247,26 @@ extension AdmissionStage {
     }
 }
 
-/// Asks destinations whether they have what is to be adopted (`adopt_check`), and leaves those alone that do not answer.
+/// Asks destinations whether they have the file (`adopt_check`), and spares those that do not answer.
 struct AdoptionCheck: Sendable {
     enum Answer: Sendable {
         /// Every destination that can be asked has it.
         case there
-        /// One has not, or has something else; why.
+        /// One does not have it, or has something else; with the reason.
         case missing(String)
-        /// One cannot say; `ask` of a whole plan makes silence of it.
+        /// One does not answer; `ask` of a whole plan treats that as silence.
         case cannotTell(String)
-        /// Nothing is known, so nothing is believed and nothing sent.
+        /// Nothing is known, so nothing is adopted or sent.
         case silence(destination: String, reason: String)
     }
 
     let registry: DestinationRegistry
-    /// How long those are left alone that give no answer, and until when: a second, and twice as long each time, up to a minute.
+    /// How long to spare a silent destination, and until when: a second, then twice as long each time, up to a minute.
     private var pauses: [String: (length: Duration, end: ContinuousClock.Instant)] = [:]
 
     init(_ registry: DestinationRegistry) { self.registry = registry }
 
-    /// Whether all of them have it. A service whose records cannot be found by key is not asked, and taken to have it.
+    /// Whether all of them have it. A service whose records have no key is not asked, and counts as having it.
     func ask(_ arrival: FoundFile, _ plan: Plan) async -> Answer {
         let proof = Proof(key: plan.key, size: arrival.identity.size, method: .adopted)
         for name in plan.destinations {
@@ -279,7 +280,7 @@ struct AdoptionCheck: Sendable {
         return .there
     }
 
-    /// What one destination says.
+    /// The answer of one destination.
     static func ask(_ verifier: any DeliveryVerifying, of order: VerifyOrder, _ name: String) async -> Answer {
         do throws(DeliveryError) {
             switch try await verifier.verify(order) {
@@ -297,7 +298,7 @@ struct AdoptionCheck: Sendable {
         return verifier
     }
 
-    /// Of `destinations` one that is not asked now, and how long not.
+    /// One of `destinations` that is spared now, and for how long.
     func silent(_ destinations: [String], at now: ContinuousClock.Instant) -> (name: String, wait: Duration)? {
         for name in destinations {
             if let end = pauses[name]?.end, now < end { return (name, now.duration(to: end)) }
@@ -308,7 +309,7 @@ struct AdoptionCheck: Sendable {
     /// - Returns: whether it had answered before, or was not asked.
     mutating func gaveNoAnswer(_ name: String, at now: ContinuousClock.Instant) -> Bool {
         let last = pauses[name]
-        // Files that were asked about together are one try.
+        // Files that were asked about together count as one try.
         if let last, now < last.end { return false }
         let length = min(max((last?.length ?? .zero) * 2, .seconds(1)), .seconds(60))
         pauses[name] = (length, now.advanced(by: length))

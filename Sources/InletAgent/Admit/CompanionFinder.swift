@@ -3,14 +3,14 @@ internal import InletJournal
 internal import InletLinux
 internal import SystemPackage
 
-/// Finds out, on the disk and in the journal, what `CompanionRule` must know of files that may belong together.
+/// Collects, from the disk and the journal, the facts that `CompanionRule` needs about files that may belong together.
 ///
-/// The disk is looked at first: what is disposed of between the two questions is then something that the journal knows.
+/// The disk is read first: the journal then knows every file that was disposed of between the two.
 extension AdmissionStage {
-    /// What new files are among those that they belong together with. The journal is asked once for all of them, and only companions
-    /// that may go with a file now are opened. Blocks on the disk.
+    /// The role of each new file among its companions. Asks the journal once for all of them, and opens only companions
+    /// that may go with a file now. Blocks on the disk.
     ///
-    /// - Returns: of each, in their order, what it is, or why that cannot be told now.
+    /// - Returns: the role of each, in their order, or why it is unknown now.
     mutating func findCompanions(
         of arrivals: [FoundFile], at now: WallTime
     ) async -> [Result<CompanionStatus, any Error>] {
@@ -34,7 +34,7 @@ extension AdmissionStage {
                 results.append(
                     Result {
                         try probeCompanions(of: arrival, &facts, at: now)
-                        // What was written since the first look is not older than that.
+                        // A file written since the first look is newer than that.
                         return companions.status(of: arrival, facts, at: max(now, .now))
                     })
             }
@@ -42,8 +42,8 @@ extension AdmissionStage {
         return results
     }
 
-    /// Whether somebody writes to what may go with a file now. It is looked at once more after that: a writer that closed between
-    /// the first look and the probe has left another file.
+    /// Whether a companion that may go with a file now has a writer. Looks once more after the probe: a writer that
+    /// closed in between has left another file.
     mutating func probeCompanions(
         of arrival: FoundFile, _ facts: inout CompanionContext, at now: WallTime
     ) throws(SystemError) {
@@ -57,7 +57,7 @@ extension AdmissionStage {
     private mutating func look(
         _ paths: [FilePath], _ facts: inout CompanionContext, _ failures: inout [FilePath: SystemError]
     ) {
-        // In their order: neighbours are in one folder.
+        // In their order: neighbours share a folder.
         var seen: Set<FilePath> = []
         for path in paths where seen.insert(path).inserted {
             do throws(SystemError) {
@@ -86,7 +86,7 @@ extension AdmissionStage {
 }
 
 extension RouteTable {
-    /// The file on the disk that the one of `arrival` goes with; nil for nearly every file. Blocks.
+    /// The file on the disk that the file of `arrival` goes with; nil for nearly every file. Blocks.
     func belonging(of arrival: FoundFile) throws(SystemError) -> CompanionMatch? {
         for belonging in belongings(of: arrival.path) {
             guard let identity = try FileLook.look(at: RootedPath(arrival.root, belonging.main)).identity,

@@ -5,11 +5,11 @@ internal import InletLinux
 internal import Synchronization
 internal import SystemPackage
 
-/// Makes the files that routes derive from originals (`derive:`): for one root, one after the other, outside the loop that
-/// watches it. An original waits for its own; one that cannot be made is said, and the original goes without it.
+/// Derives files from originals as routes ask (`derive:`): one after the other for a root, outside the loop that
+/// watches it. An original waits for its derived files. A failure is logged, and the original goes without that file.
 final class Deriver: Sendable {
     private struct State: Sendable {
-        /// What was made of each original; nil while that is not finished.
+        /// The derived files of each original; nil while a program runs.
         var entries: [FilePath: (identity: FileIdentity, made: [FoundCompanion]?)] = [:]
         private var queue: [(arrival: FoundFile, rules: [DeriveRule])] = []
 
@@ -18,8 +18,8 @@ final class Deriver: Sendable {
             queue.append((arrival, rules))
         }
 
-        /// The oldest request that somebody still waits for. Each costs the run of a program, beside which moving up the rest is
-        /// nothing.
+        /// The oldest request that an original still waits for. Each costs a run of a program; moving up the rest is
+        /// cheap.
         mutating func take() -> (arrival: FoundFile, rules: [DeriveRule])? {
             let place = queue.firstIndex { awaits($0.arrival) }
             defer { queue.removeFirst(place.map { $0 + 1 } ?? queue.count) }
@@ -31,9 +31,9 @@ final class Deriver: Sendable {
         }
     }
 
-    /// What is made lies here until it is delivered.
+    /// Derived files stay here until they are delivered.
     let folder: FilePath
-    /// Of the root, whose loop is told when an original's files are made, or cannot be.
+    /// The root's mailbox, whose loop learns when files are derived, or cannot be.
     private let mailbox: RootMailbox
     private let shared: Shared
     private let pool = BlockingPool(name: "derive", threads: 1)
@@ -46,12 +46,12 @@ final class Deriver: Sendable {
             .appending(DeriveRule.folder(of: mailbox.root))
     }
 
-    /// Where files are made, for all watched folders.
+    /// Where programs run, for all watched folders.
     static func folder(in stateDirectory: FilePath) -> FilePath { stateDirectory.appending("derived") }
 
-    /// What has been made of a file; asked for the first time, it begins.
+    /// The derived files of a file; the first call starts deriving them.
     ///
-    /// - Returns: nil while it is under way: look again when the root's mailbox says that it was derived.
+    /// - Returns: nil while that runs: ask again once the root's mailbox reports it.
     func made(of arrival: FoundFile, _ rules: [DeriveRule]) -> [FoundCompanion]? {
         let (made, stale) = state.withLock { state -> ([FoundCompanion]?, [FoundCompanion]) in
             let known = state.entries[arrival.path]
@@ -66,13 +66,13 @@ final class Deriver: Sendable {
 
     func isUnderWay(_ arrival: FoundFile) -> Bool { state.withLock { $0.awaits(arrival) } }
 
-    /// The original is in the journal, or never will be: what is not in `kept` is removed.
+    /// The original is in the journal, or never will be: removes all but those in `kept`.
     func close(_ original: FilePath, kept: Set<FilePath>) {
         let made = state.withLock { $0.entries.removeValue(forKey: original)?.made ?? [] }
         remove(made.filter { !kept.contains($0.arrival.path) })
     }
 
-    /// The same for all originals below a folder that is there no more.
+    /// The same for all originals below a folder that is gone.
     func close(below directory: FilePath) {
         let made = state.withLock { state in
             let gone = state.entries.filter { $0.key.isWithin(directory) }
@@ -83,7 +83,7 @@ final class Deriver: Sendable {
     }
 
     private func remove(_ found: [FoundCompanion]) {
-        // What stays is removed at the next start.
+        // Leftovers are removed at the next start.
         for one in found { try? DurableFile.remove(folder.pushing(one.arrival.path)) }
     }
 
@@ -108,7 +108,7 @@ final class Deriver: Sendable {
         }
     }
 
-    /// While it was made the original may have become another one, or have been given up.
+    /// Meanwhile the original may have changed or been given up.
     private func finish(_ arrival: FoundFile, _ made: [FoundCompanion]) {
         let isWanted = state.withLock { state in
             guard state.awaits(arrival) else { return false }
@@ -137,12 +137,12 @@ final class Deriver: Sendable {
         }
     }
 
-    /// Removes what an earlier process has made and not admitted, and what needs no delivery any more. What failed stays, for a
-    /// person to retry.
+    /// Removes derived files that an earlier process did not admit, and those that no delivery needs. Files of failed
+    /// deliveries stay, for a person to retry.
     private func removeLeftovers() async {
-        // What cannot be looked at or removed now takes room in the state directory until the next start.
+        // A file that cannot be removed now takes room in the state directory until the next start.
         for name in (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? [] {
-            // As above; and what the journal does not say now stays.
+            // As above; files that the journal cannot answer for now stay.
             try? await removeLeftover(FilePath(name), isWork: name.hasPrefix(Self.workPrefix))
         }
     }
@@ -156,32 +156,32 @@ final class Deriver: Sendable {
     }
 }
 
-/// Runs of programs that make a file of an original.
+/// Runs programs that derive files.
 ///
-/// The program sees the original under a plain name in a folder of its own, so that no file name can be an option or a
-/// pattern to it. It gives way to others, and its time and what it writes are bounded.
+/// The program sees the original under a plain name in a folder of its own, so no file name can pass as an option or a
+/// pattern. It runs at low priority; its time and its output are bounded.
 extension Deriver {
     private static let niceness: Int32 = 10
 
-    /// Of the folders, one for each run, in which programs write.
+    /// Holds one folder per run, in which the program writes.
     private static let workPrefix = ".work"
 
     private static func number() -> String { String(UInt64.random(in: .min ... .max), radix: 36) }
 
-    /// - Returns: the file, in `folder` and on the disk.
+    /// - Returns: the derived file, in `folder` and on the disk.
     private func run(_ rule: DeriveRule, on original: FoundFile) async throws -> FoundFile {
         guard let word = rule.command.first, let program = ProgramFinder.find(word) else {
             throw Refusal("there is no program '\(rule.command.first ?? "")'")
         }
-        // A program that outlived a process of ours may still write: not where this one does.
+        // A program that outlived an earlier process may still write, but not into this run's folder.
         let work = folder.appending(Self.workPrefix + Self.number())
         try DurableFile.makeDirectories(work, mode: 0o700, asFolderOwner: true)
-        // What stays is removed at the next start.
+        // Leftovers are removed at the next start.
         defer { try? FileManager.default.removeItem(atPath: work.string) }
         let (input, output) = (
             work.appending("in" + Self.ending(of: original.path)), work.appending("out" + rule.suffix)
         )
-        // The program follows the path by itself: it is not begun where that leads elsewhere.
+        // The program follows the path itself: it does not start where the path leads elsewhere.
         try requireUnchanged(original)
         try DurableFile.makeLink(input, to: original.place.whole)
         let arguments = [program.string] + rule.arguments(in: input.string, out: output.string).dropFirst()
@@ -194,7 +194,7 @@ extension Deriver {
         return try take(output, rule)
     }
 
-    /// Of the original's name only a plain extension: programs go by it.
+    /// Of the original's name only a plain extension: programs rely on it.
     private static func ending(of path: FilePath) -> String {
         let ending = FileName(path).plainExtension
         let isPlain = ending.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
@@ -206,7 +206,7 @@ extension Deriver {
         [
             ("PATH", Array(ProgramFinder.path.utf8)), ("HOME", work.bytes), ("TMPDIR", work.bytes),
             (ChildVariable.language.rawValue, Array("C.UTF-8".utf8)),
-            // libvips (8.13 and later) opens nothing with the loaders that it does not trust: SVG, PDF, ImageMagick's.
+            // libvips (8.13 and later) then opens nothing with loaders that it does not trust: SVG, PDF, ImageMagick's.
             (ChildVariable.blockUntrusted.rawValue, Array("1".utf8)),
         ]
     }
@@ -224,7 +224,7 @@ extension Deriver {
         guard size <= rule.maxSize else {
             throw Refusal("what it made has \(ByteText.format(size)), more than max_size")
         }
-        // A name that no other one had or will have: the journal knows files by their paths.
+        // A unique name, never used again: the journal knows files by their paths.
         let name = FilePath("\(WallTime.now.milliseconds)-\(Self.number())\(rule.suffix)")
         try DurableFile.place(output, at: folder.pushing(name))
         guard let made = try FileLook.look(at: folder.pushing(name)).identity else {
@@ -235,13 +235,13 @@ extension Deriver {
 }
 
 extension ChildProcess.Outcome {
-    /// What it said of an error, as the end of a sentence.
+    /// The program's error output, as the end of a sentence.
     var tail: String {
         let said = DisplayText.escape(errors.suffix(300))
         return said.isEmpty ? "" : ": \(said)"
     }
 
-    /// Why the program did not do what it should; nil when it ended well.
+    /// Why the program failed; nil when it succeeded.
     var failure: String? {
         switch end {
         case .exited(0): nil

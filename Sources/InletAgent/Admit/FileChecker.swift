@@ -3,15 +3,15 @@ internal import InletJournal
 internal import InletLinux
 internal import SystemPackage
 
-/// Looks at files: whether they are there, whether the rule of the root takes them, whether somebody still writes to them. Files
-/// that are left alone are logged once for each folder and extension.
+/// Looks at files: whether they are there, whether the root's rule accepts them, whether a program still writes to
+/// them. Ignored files are logged once per folder and extension.
 struct FileChecker: Sendable {
-    /// What was seen of some paths.
+    /// The results for some paths.
     struct Looks: Sendable {
-        /// Those of which no more needs to be known.
+        /// Paths that need no further look.
         var judged: [(FilePath, AdmissionStage.EvaluationResult)] = []
         var arrivals: [FoundFile] = []
-        /// Those of them that the root's rule leaves out, unless the journal knows them.
+        /// Paths that the root's rule refuses, unless the journal knows them.
         var refused: [FilePath: SourceRule.Refusal] = [:]
 
         var isEmpty: Bool { judged.isEmpty && arrivals.isEmpty }
@@ -21,19 +21,19 @@ struct FileChecker: Sendable {
     /// The file system of the root.
     let volume: Volume?
     private let admission: Admission
-    /// With `existing: skip`: files not touched since then are left alone.
+    /// With `existing: skip`: files not touched since then are ignored.
     let skipBefore: WallTime?
 
     private var tally = IgnoreCounts()
-    /// What the rule of the root leaves out.
+    /// Files that the root's rule refuses.
     var refused = RefusedFiles()
-    /// Files that could not be looked at since the last listing began.
+    /// Files that could not be read since the last listing began.
     var unread = 0
     /// How long looks have taken; the loop resets and reads it.
     var looking = Duration.zero
-    /// The folders of the files that are looked at in this turn.
+    /// The folders of the files in this turn.
     var turn: FolderCache
-    /// What programs are fetching in the folder that was asked about last.
+    /// Downloads in progress in the folder that was asked about last.
     private var parts: (folder: FilePath, names: [FileName])?
 
     init(_ settings: WatchSettings, _ volume: Volume?, _ admission: Admission, skipBefore: WallTime?) {
@@ -45,13 +45,13 @@ struct FileChecker: Sendable {
     private var rule: SourceRule { settings.sources }
     private var log: EventLog { admission.log }
 
-    /// Files that were left alone.
+    /// Ignored files.
     var ignored: Int { tally.total + refused.total }
 
-    /// The quiet time before a first look; nil = the root's.
+    /// The quiet time before a first look; nil is the root's.
     func settle(for path: FilePath) -> Duration? { admission.routes.shortestSettle(for: path, root: settings.settle) }
 
-    /// The turn is over: what was seen in it is out of date.
+    /// The turn is over: its results are out of date.
     mutating func endTurn() {
         turn.close()
         parts = nil
@@ -69,7 +69,7 @@ struct FileChecker: Sendable {
                 let found = try turn.look(path)
                 switch found {
                 case .regular(let identity, _, _) where isSkipped(identity):
-                    leaveAlone(path, "it was there before this folder was watched (existing: skip)")
+                    leaveAlone(path, "it existed before this folder was watched (existing: skip)")
                     looks.judged.append((path, .known))
                 case .regular(let identity, _, _):
                     if let refusal = found.refusal(by: rule) { looks.refused[path] = refusal }
@@ -99,7 +99,7 @@ struct FileChecker: Sendable {
 
     func look(at path: FilePath) throws(SystemError) -> FileLook { try FileLook.look(at: RootedPath(root, path)) }
 
-    /// What a marker, or a file of labels, is; nil also for one that the root's rule leaves out.
+    /// A marker's or a label file's identity; nil also for a file that the root's rule refuses.
     func taken(at path: FilePath) throws(SystemError) -> FileIdentity? {
         let found = try look(at: path)
         return found.refusal(by: rule) == nil ? found.identity : nil
@@ -115,8 +115,9 @@ struct FileChecker: Sendable {
     /// The look at a file that is new. Opens it; blocks.
     ///
     /// - Parameters:
-    ///   - binding: the quiet time that counts instead of the file's own, and why.
-    ///   - mayBeFilled: whether it stands for itself, or for its companions, so that an empty one waits for what it is to hold.
+    ///   - binding: a quiet time that overrides the file's own, and why.
+    ///   - mayBeFilled: whether it stands for itself or for its companions, so that an empty file waits for its
+    ///     content.
     mutating func probe(
         _ arrival: FoundFile, _ binding: (quiet: Duration, why: String)? = nil, mayBeFilled: Bool = false
     ) -> Settler.Look {
@@ -149,14 +150,14 @@ struct FileChecker: Sendable {
     private mutating func madeUp(_ path: FilePath, _ writer: LeaseProbe) -> Settler.Look {
         leaveAlone(
             path,
-            "reading it gives more than its size says: it is made up as it is read, as in /proc or by some FUSE "
-                + "programs, and nobody can tell whether all of it is there; put a copy here")
-        // Where other machines write, the size may only be an old one.
-        if case .unknown = writer { return .later("reading it gives more than its size says", .seconds(30)) }
+            "put a copy here: the file yields more bytes than its size, as in /proc and on some FUSE file systems, "
+                + "so its end is unknown")
+        // Where other machines write, the size may be out of date.
+        if case .unknown = writer { return .later("the file yields more bytes than its size", .seconds(30)) }
         return .notRegular
     }
 
-    /// The quiet time that the route asks for which takes the file as it is.
+    /// The quiet time of the route that accepts the file in its present state.
     private func ownQuiet(_ path: FilePath, _ identity: FileIdentity) -> (quiet: Duration, why: String)? {
         admission.routes.longestSettle(for: path, size: identity.size, root: settings.settle).map {
             ($0, "waiting for its route's settle time")
@@ -165,44 +166,45 @@ struct FileChecker: Sendable {
 
     // MARK: - Empty files
 
-    /// Before an empty file is looked at again beside which something is being fetched: nothing tells when that is given up.
+    /// Before an empty file next to a download is looked at again: no event reports that the download was given up.
     private static let partPause = Duration.seconds(5)
 
-    /// Some empty files are complete; others only hold the name of what is still being fetched, and are replaced by it: an empty
-    /// one has the longer quiet time, and waits as long as what it is to become is beside it under a name of its own.
+    /// Some empty files are complete; others are placeholders of a download, which replaces them. An empty file
+    /// therefore has the longer quiet time, and waits while a download beside it has a name of its own.
     ///
-    /// - Parameter quiet: nil = its own quiet time.
-    /// - Returns: nil for one that needs to be quiet for no longer than others.
+    /// - Parameter quiet: nil is its own quiet time.
+    /// - Returns: nil for a file that needs no longer quiet time than others.
     private mutating func empty(_ path: FilePath, _ identity: FileIdentity, _ quiet: Duration?) -> Settler.Look? {
         guard settings.settleEmpty > .zero else { return nil }
         if let part = part(of: path) {
-            return .waiting(for: Self.partPause, why: "empty, and \(part) is beside it: waiting for that to be whole")
+            return .waiting(
+                for: Self.partPause, why: "empty, and \(part) is beside it: waiting until that one is complete")
         }
         if quiet ?? settle(for: path) ?? settings.settle >= settings.settleEmpty { return nil }
-        let why = "empty: it may only hold the name of what is on its way (settle_empty)"
+        let why = "empty: it may be a placeholder for a file that is being copied (settle_empty)"
         return .file(identity, busy: false, quiet: settings.settleEmpty, why: why)
     }
 
     // MARK: - What is said
 
-    /// A file that is not taken: said once for each folder and extension.
+    /// Ignores a file, and logs it once per folder and extension.
     mutating func leaveAlone(_ path: FilePath, _ reason: String) {
         if tally.count(path) { log.emit(.fileIgnored(path: root.pushing(path), reason: reason)) }
     }
 
     /// A symlink, FIFO, socket or device.
     mutating func noteIrregular(_ path: FilePath) {
-        leaveAlone(path, "not a regular file; symlinks, FIFOs, sockets and devices are never followed or read")
+        leaveAlone(path, "not a regular file; Inlet never follows symlinks and never reads FIFOs, sockets or devices")
     }
 
-    /// Whether the root's rule leaves the file out, which is noted then.
+    /// Whether the root's rule refuses the file, which is then counted.
     mutating func isRefused(_ path: FilePath, _ looks: Looks) -> Bool {
         guard let refusal = looks.refused[path] else { return false }
         refused.note(path, refusal)
         return true
     }
 
-    /// A file of which something could not be found out.
+    /// A file that could not be checked.
     func failed(_ path: FilePath, _ error: any Error) -> Settler.Look {
         if error.isOfFile { return .failing(why: "\(error)") }
         log.emit(.fileError(path: root.pushing(path), reason: "\(error)"))
@@ -211,9 +213,9 @@ struct FileChecker: Sendable {
 }
 
 extension FileChecker {
-    /// Names of one folder that are read to find out what is being fetched there.
+    /// The most names of a folder to read in search of a download.
     private static let mostNames = 100_000
-    /// The name, to be shown, under which the file at `path` is being fetched; nil where none is seen. Blocks.
+    /// The name, for display, of a download of the file at `path`; nil without one. Blocks.
     private mutating func part(of path: FilePath) -> String? {
         let folder = path.removingLastComponent()
         if parts?.folder != folder { parts = (folder, partNames(in: folder)) }
@@ -231,19 +233,19 @@ extension FileChecker {
                 if name.isOfPart { parts.append(name) }
             }
         } catch {
-            // Without it the longer quiet time counts, as where nothing tells of what is being fetched.
+            // Without an answer the longer quiet time applies, as where downloads leave no trace.
         }
         return parts
     }
 }
 
-/// What is looked at again because of ourselves, not because of a writer: nobody is to be told that somebody has it open.
+/// Checked again because of the agent itself, not because of a writer: no writer is reported.
 extension Settler.Look {
-    /// - Parameter wait: for most, what is in the way is over in a moment.
+    /// - Parameter wait: short, because most such causes pass in a moment.
     static func later(_ why: String, _ wait: Duration = .milliseconds(200)) -> Self { .waiting(for: wait, why: why) }
 
-    /// Its content is to be read, and enough was read in this turn.
-    static var comparedLater: Self { later("waiting to be compared with what is known of it", .milliseconds(50)) }
+    /// Its content must be read, and this turn has read enough.
+    static var comparedLater: Self { later("waiting to be compared with the journal", .milliseconds(50)) }
 
-    static var belongingsUnsettled: Self { later("what it belongs together with is not complete") }
+    static var belongingsUnsettled: Self { later("a file of its set is not complete") }
 }

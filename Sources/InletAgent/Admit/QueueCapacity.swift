@@ -4,12 +4,13 @@ internal import InletLinux
 internal import Synchronization
 internal import SystemPackage
 
-/// How many more files the queue takes, which root waits for room, and who is told. Without limits nobody asks the journal.
+/// How many more files the queue accepts, which roots wait for room, and how they are woken. Without limits it never
+/// asks the journal.
 final class QueueCapacity: Sendable {
     private let limits: Mutex<QueueLimit>
     private let journal: Journal
     private let log: EventLog
-    /// The roots that were refused something, and how each is woken.
+    /// The roots that found no room, and how to wake each.
     private let waiting = Mutex<[FilePath: @Sendable () -> Void]>([:])
     /// Whether any root waits: asked at the end of every delivery.
     private let isFull = Atomic<Bool>(false)
@@ -21,20 +22,20 @@ final class QueueCapacity: Sendable {
 
     var limit: QueueLimit { limits.withLock(\.self) }
 
-    /// Takes another limit, and has those look again who wait for room.
+    /// Takes another limit, and wakes the roots that wait for room.
     func set(_ limit: QueueLimit) {
         limits.withLock { $0 = limit }
         left()
     }
 
-    /// How many files of any size fit now; nil = any number. A journal that does not answer takes what it takes.
+    /// How many files of any size fit now; nil is any number. A journal that does not answer sets no limit here.
     func places() async -> Int? {
         let limit = limit
         if limit.isOff { return nil }
         return await journal.pendingIfKnown().flatMap { limit.room(besides: $0) }
     }
 
-    /// A root has files for which there is no room; said when it is the first.
+    /// A root has files without room; logged for the first root.
     func refuse(_ root: FilePath, wake: @escaping @Sendable () -> Void) async {
         let isFirst = waiting.withLock { waiting in
             defer { waiting[root] = wake }
@@ -46,7 +47,7 @@ final class QueueCapacity: Sendable {
         log.emit(.queueFull(files: pending.files, bytes: pending.bytes))
     }
 
-    /// Everything that was ready in a root has been taken; said when it was the last that waited.
+    /// A root has admitted all its ready files; logged when it was the last that waited.
     func release(_ root: FilePath) {
         if !isFull.load(ordering: .acquiring) { return }
         let isLast = waiting.withLock { waiting in
@@ -65,41 +66,40 @@ final class QueueCapacity: Sendable {
 }
 
 extension Journal {
-    /// How much waits in the queue; nil when the journal does not answer. A limit then refuses nothing, as such a journal takes no
-    /// file either, and says so there; a warning is given without figures.
+    /// The size of the queue; nil when the journal does not answer. Such a journal accepts no file and reports that
+    /// itself, so a limit refuses nothing, and a warning has no figures.
     func pendingIfKnown() async -> (files: Int, bytes: Int64)? {
-        // Such a journal takes no file either, and says so there.
+        // Such a journal accepts no file either, and reports that itself.
         try? await pending()
     }
 
-    /// A file as the journal has it now; nil also when the journal does not answer: for lines of the log, and where what was known
-    /// before serves as well.
+    /// A file's present row; nil also when the journal does not answer. For log lines, and where an older row serves as
+    /// well.
     func fileIfKnown(_ id: Int64) async -> FileRow? {
-        // Nothing is decided by it: a line of the log lacks the file, or what was known before serves.
+        // No decision depends on it: a log line lacks the file, or an older row serves.
         try? await job(id)?.file
     }
 }
 
-/// Files for which there is no room in the queue stay in their folder, and their place in the order is kept.
+/// Files without room in the queue stay in their folder, and keep their place in the order.
 extension RootLoop {
-    /// The pause of those that unit files overtake.
+    /// The pause of files that unit files overtake.
     private static let overtakenPause = Duration.seconds(5)
-    /// Woken whenever a file leaves the queue, a loop without room lets some more leave before it looks: one by one, each file would
-    /// be a transaction.
+    /// A loop without room waits a little after a file has left the queue: otherwise each file would be a transaction.
     private static let shortestPause = Duration.milliseconds(20)
-    /// Not everything that leaves the queue wakes it.
+    /// Some departures from the queue wake nobody.
     private static let longestPause = Duration.seconds(1)
 
-    /// Files that are ready, no more than there is room for.
+    /// Ready files, no more than there is room for.
     mutating func dueNow() async -> [FilePath] {
         if let earliest = pressure.notBefore, .now < earliest {
-            // It is looked as soon as that has come.
+            // Looks again as soon as that time has come.
             pressure.notAfter = earliest
             return []
         }
         guard let places = await shared.room.places() else { return settler.due(at: .now) }
         if places == 0, units.isEmpty {
-            // What is not ready yet is no reason to say that there is no room.
+            // Files that are not ready do not count as files without room.
             if let next = settler.nextDeadline, next <= .now { await refuse() } else { release() }
             return []
         }
@@ -109,8 +109,8 @@ extension RootLoop {
         return due
     }
 
-    /// Those that were refused come first the next time. While a unit is open they wait behind its files instead: the unit would
-    /// never be complete.
+    /// Files without room come first the next time, but behind the files of an open unit: otherwise that unit would
+    /// never complete.
     mutating func putBack(_ refused: [FilePath]) async {
         if refused.isEmpty {
             if pressure.hasRoomLeft { release() }

@@ -3,13 +3,13 @@ internal import InletJournal
 internal import InletLinux
 internal import SystemPackage
 
-/// Files that the journal knows under a path that they had before: their rows go on, under the new one.
+/// Files that the journal knows by an earlier path: their rows continue under the new one.
 extension AdmissionStage {
     /// - Parameters:
     ///   - arrival: new to the journal, by its path.
     ///   - origins: the paths that it had before.
-    /// - Returns: nil when it is to be taken as new: its new path has another route, its content is another, it belongs together
-    ///   with others.
+    /// - Returns: nil when it is admitted as new: its new path has another route, its content differs, or it belongs to
+    ///   other files.
     mutating func follow(_ arrival: FoundFile, from origins: [FilePath]) async throws -> EvaluationResult? {
         guard let renamed = try await known(arrival, origins) else { return nil }
         var facts = FileProperties()
@@ -19,13 +19,13 @@ extension AdmissionStage {
         guard let route, route.name == renamed.file.route, !route.hasCompanions, route.derive.isEmpty,
             admission.routes.belongings(of: arrival.path).isEmpty
         else { return nil }
-        // Where only a length was proved, inode, size and time must do.
+        // Where only a length was proved, inode, size and time decide.
         if renamed.file.content != nil,
             try await !renamed.file.hasContent(SourceFile(opening: arrival.place), hashing)
         {
             return nil
         }
-        // Only its new name can be refused now, and only before anything of it was sent.
+        // Only its new name can be refused now, and only before any byte of it was sent.
         var plan: Plan?
         if renamed.isUntold {
             let decision = try await admission.decide(
@@ -34,7 +34,7 @@ extension AdmissionStage {
             plan = found
         }
         guard try await admission.journal.rename(renamed, to: arrival, plan: plan) else {
-            return .look(.later("waiting for its delivery: it was renamed meanwhile"))
+            return .look(.later("waiting for its delivery: it was renamed during the delivery"))
         }
         renames.forget(arrival.path)
         admission.log.emit(
@@ -42,7 +42,7 @@ extension AdmissionStage {
         return .known
     }
 
-    /// The file of the journal that is at `arrival`'s path now. The journal may know it by any of the names that it had.
+    /// The journal's file that is at `arrival`'s path now, by any of its earlier names.
     private func known(_ arrival: FoundFile, _ origins: [FilePath]) async throws -> RenamedFile? {
         for old in origins {
             guard let renamed = try await admission.journal.renamed(from: old, to: arrival) else { continue }
@@ -53,8 +53,8 @@ extension AdmissionStage {
 }
 
 extension FileLook {
-    /// Whether what is at a file's old path is the file no more. A folder that folds case, or normal forms, shows it under
-    /// both names, and says that it has one; a hard link is a second one.
+    /// Whether a file's old path leads elsewhere now. A folder that folds case or normal forms shows the file under
+    /// both names; a hard link is a second file.
     func isLeft(by file: FileIdentity) -> Bool {
         guard case .regular(let identity, _, let links) = self else { return true }
         return identity.inode != file.inode || identity.device != file.device || links == 1

@@ -5,27 +5,26 @@ package import InletLinux
 package import InletPipelines
 package import SystemPackage
 
-/// What an agent would do with the files that are there now, one by one, without a trace: it lists as the intake does, asks the
-/// routes, and looks into the journal. Memory grows with the depth of the tree, not with the files.
+/// Reports, file by file, what an agent would do with the present files, and changes nothing. It lists as the intake
+/// does, asks the routes, and reads the journal. Memory grows with the depth of the tree, not with the files.
 ///
-/// It lists once and ends. What the quiet time would bring is said of a file that is too young, and not waited for: an answer is
-/// wanted, and watching would only give the same one later.
+/// It lists once. A file that is too young is reported as such, without a wait for its quiet time.
 package struct DryRun {
-    /// What would become of one file.
+    /// The outcome for one file.
     package enum Verdict: Sendable {
         case planned(Plan, DeliverySteps)
         /// By the route of this name.
         case rejected(route: String, reason: String)
-        /// No route takes it.
+        /// It matches no route.
         case unmatched
         case known(job: Int64, state: FileState)
-        /// It was there before the folder was first watched (`existing: skip`).
+        /// It existed before the folder was first watched (`existing: skip`).
         case skipped
-        /// The same, with `existing: adopt`: known as delivered, and not sent.
+        /// The same with `existing: adopt`: it would count as delivered without being sent.
         case adopted
-        /// With another file, to which it belongs.
+        /// It goes with another file.
         case along(main: FilePath)
-        /// Nothing is done with it before this file is there.
+        /// It waits until this file is there.
         case awaited(marker: FilePath)
         /// A symlink, FIFO, socket or device.
         case irregular
@@ -38,15 +37,15 @@ package struct DryRun {
         package var path: FilePath
         package var size: Int64
         package var verdict: Verdict
-        /// The routes before the one that decided, and why they did not.
+        /// The routes before the deciding one, and why they did not match.
         package var passed: [(route: String, mismatch: String?)] = []
-        /// How long it would have to be quiet yet.
+        /// How much longer it must be quiet.
         package var quiet: Duration?
-        /// The folder that is delivered with it as one.
+        /// Its unit: the folder that is delivered as one.
         package var unit: FilePath?
     }
 
-    /// What was passed over for its name.
+    /// Names that were ignored.
     package private(set) var ignored = (files: 0, folders: 0)
 
     private let routes: RouteTable
@@ -54,7 +53,7 @@ package struct DryRun {
     private let hashing: Hashing
     private var journal: ReadOnlyJournal?
 
-    /// Looked at together, so that the journal is asked once for all of them.
+    /// Checked together, so that one question to the journal serves all.
     private static let batch = 256
 
     /// - Parameter journal: nil where there is none yet.
@@ -65,7 +64,7 @@ package struct DryRun {
         hashing = Hashing(pool: pool)
     }
 
-    /// Lists a watched folder, or those of a pattern, and hands out what is found as it is found. Blocks.
+    /// Lists a watched folder, or the folders of a pattern, and reports each file as it is found. Blocks.
     package mutating func run(_ watch: WatchSettings, _ take: (Finding) throws -> Void) async throws {
         guard let pattern = watch.pattern else { return try await list(watch.path, watch, nil, take) }
         for root in RootCheck.folders(of: pattern) {
@@ -97,7 +96,7 @@ package struct DryRun {
         while !isListed {
             switch listing.next(ignore) {
             case .file(let path):
-                // What is gone meanwhile would not be there for the agent either.
+                // A file that went away meanwhile would be missing for the agent too.
                 if let identity = FileLook.file(at: RootedPath(root, path)) {
                     arrivals.append(FoundFile(root: root, path: path, identity: identity, volume: volume))
                 }
@@ -115,7 +114,7 @@ package struct DryRun {
         ignored.folders += listing.ignored.folders
     }
 
-    /// Until when files were there before the folder was first watched; nil where that does not matter.
+    /// The time before which files count as existing; nil where that does not matter.
     private mutating func since(_ watch: WatchSettings, _ name: FilePath) throws -> WallTime? {
         guard watch.existing != .ingest else { return nil }
         return try journal?.firstSeen(name) ?? .now
@@ -181,7 +180,7 @@ package struct DryRun {
     }
 
     private func verdict(_ arrival: FoundFile, _ facts: inout FileProperties) async throws -> Verdict {
-        // A number for {seq} is only given out when a file is admitted.
+        // A number for {seq} is assigned at admission only.
         switch try await hashing.decide(arrival, by: routes, at: arrival.place, &facts, sequence: { 0 }) {
         case .unmatched, .needs: .unmatched
         case .rejected(let route, let reason): .rejected(route: route.name, reason: reason)
@@ -200,21 +199,20 @@ package struct DryRun {
     }
 }
 
-/// What the routes would do with a file, by its name and size alone: nothing of it is read, and what only reading could tell
-/// is assumed and said. Pure.
+/// The routes' plan for a file by name and size alone. The file is not read; every assumption is listed. Pure.
 package struct RouteDryRun: Sendable {
     package let place: RouteSource
-    /// Each route tried, up to and including the one that takes it.
+    /// Each route that was tried, up to the one that matched.
     package let traces: [(route: String, mismatch: String?)]
-    /// What would be done with it; nil where no route takes it, or the one that does rejects it.
+    /// The plan; nil where no route matches, or the matching one rejects the file.
     package let planned: (plan: Plan, steps: DeliverySteps)?
     package let rejection: (route: String, reason: String)?
-    /// What was taken for granted, in sentences.
+    /// The assumptions, in sentences.
     package let assumed: [String]
 
     /// - Parameters:
-    ///   - identity: of the file, where it is there.
-    ///   - size: another size than it has.
+    ///   - identity: the file's, if it exists.
+    ///   - size: a size to assume instead of its own.
     package init(
         _ place: RouteSource, identity: FileIdentity?, size: Int64? = nil, table: RouteTable,
         destination: (String) -> Destination?, at now: WallTime
@@ -251,48 +249,48 @@ package struct RouteDryRun: Sendable {
         }
     }
 
-    /// - Returns: what was assumed.
+    /// - Returns: the assumptions.
     private static func assume(_ fact: FileProperty, of path: FilePath, in facts: inout FileProperties) -> String {
         switch fact {
         case .digest(.sha256):
             facts.digests[.sha256] = Digest(.sha256, [UInt8](repeating: 0, count: 32))
-            return "its checksum is not computed here: zeros stand for it"
+            return "its checksum is not computed here: zeros take its place"
         case .digest(let algorithm):
             facts.digests[algorithm] = Digest(algorithm, [UInt8](repeating: 0, count: 8))
             return "its \(algorithm.rawValue) for the unit's list is not computed here"
         case .sequence:
             facts.sequence = 0
-            return "a number is given out when a file is admitted: 0 stands for it"
+            return "numbers are assigned at admission: 0 takes its place"
         case .captured:
             facts.captured = .unknown
-            return "the date inside of the file is not read here: its time of change stands for it"
+            return "the date in the file is not read here: its modification time takes its place"
         case .mediaType:
             let type = MediaType.byExtension(FileName(path).plainExtension)
             facts.mediaType = type
-            return "what it holds is not read here: \(type) was assumed, by its name"
+            return "its content is not read here: \(type) was assumed from its name"
         }
     }
 
-    /// Why it went so, a sentence for each step.
+    /// The reasons, one sentence per step.
     package var why: [String] {
         var why: [String] = []
-        if place.root == nil { why.append("not below any watched folder; only 'inlet send' could take it") }
+        if place.root == nil { why.append("not in a watched folder; only 'inlet send' can send it") }
         if let ignored = place.ignoredBecause { return why + ["ignored: \(ignored)"] }
         why += traces.map { trace in
             trace.mismatch.map { "route \(trace.route): \($0)" } ?? "route \(trace.route) takes it"
         }
         if let rejection { return why + ["rejected: \(rejection.reason)"] }
-        return planned == nil ? why + ["no route takes it: it would be ignored"] : why
+        return planned == nil ? why + ["no route matches it: it would be ignored"] : why
     }
 }
 
-/// Where a file would be taken from, whether it is there or not: the first that anybody asks of the routes.
+/// The watched folder that would admit a file, whether the file exists or not.
 package struct RouteSource: Sendable {
-    /// The watched folder that it lies in; nil when there is none, and only `inlet send` could take it.
+    /// The watched folder that contains it; nil when only `inlet send` could send it.
     package let root: FilePath?
-    /// Below the root; a file elsewhere counts by its bare name.
+    /// The path below the root; a file elsewhere counts by its bare name.
     package let relative: FilePath
-    /// Why no route is asked, where its name or that of a folder above it is ignored.
+    /// Why no route applies, where its name or that of a folder above it is ignored.
     package let ignoredBecause: String?
 
     package init(_ path: FilePath, in watch: [WatchSettings]) {
@@ -305,7 +303,7 @@ package struct RouteSource: Sendable {
 
     /// As the routes see it.
     ///
-    /// - Parameter identity: of the file, where it is there; otherwise it is taken as an empty one of now.
+    /// - Parameter identity: the file's, if it exists; otherwise it counts as an empty file of now.
     package func arrival(_ identity: FileIdentity?, volume: Volume? = nil, at now: WallTime) -> FoundFile {
         FoundFile(
             root: root ?? "", path: relative,
@@ -316,9 +314,9 @@ package struct RouteSource: Sendable {
 }
 
 extension DeliverySteps {
-    /// What a plan comes to for the file at `path` below its root: where it goes, and what waits for what.
+    /// The outcome of a plan for the file at `path` below its root: its destinations, and their order.
     ///
-    /// - Parameter destination: one by its name; nil for one that could not be made.
+    /// - Parameter destination: makes one by its name; nil for one that cannot be made.
     package init(_ plan: Plan, of path: FilePath, destination: (String) -> Destination?) {
         let needs = plan.destinations.compactMap { name in
             destination(name)?.storage.flatMap { $0.isNeeded(path, plan.with) ? (name, $0.destination) : nil }
@@ -327,9 +325,9 @@ extension DeliverySteps {
     }
 }
 
-/// Where a file lies, as routes and destinations see it.
+/// Where a file is, as routes and destinations see it.
 extension RootedPath {
-    /// A file that a person named, as its route would see it in a watched root; elsewhere just its name in its folder.
+    /// A named file as its route would see it in a watched root; elsewhere its bare name in its folder.
     init(_ path: FilePath, roots: [FilePath]) {
         for root in roots {
             var relative = path
@@ -340,18 +338,18 @@ extension RootedPath {
         self.init(path.removingLastComponent(), path.lastComponent.map { FilePath(root: nil, [$0]) } ?? path)
     }
 
-    /// - Parameter roots: the watched folders, for files that have none of their own.
+    /// - Parameter roots: the watched folders, for files outside of any.
     init(_ file: FileRow, roots: [FilePath]) {
         self = file.root.isEmpty ? RootedPath(file.path, roots: roots) : file.place
     }
 }
 
 extension FoundFile {
-    /// How it is found on the disk.
+    /// Its place on the disk.
     var place: RootedPath { RootedPath(root, path) }
 }
 
 extension FileRow {
-    /// How it is found on the disk.
+    /// Its place on the disk.
     var place: RootedPath { RootedPath(root, path) }
 }

@@ -5,17 +5,17 @@ internal import InletLinux
 internal import InletPipelines
 internal import SystemPackage
 
-/// Takes single files that a person names (`inlet send`) into the queue. They are never moved or deleted, and sending the
-/// same file to the same place again goes on with what is there.
+/// Queues single files that a person names (`inlet send`). They are never moved or deleted. Sending the same file to
+/// the same destination again continues the earlier delivery.
 extension Admission {
     private var why: AdmissionReason { .asked }
-    /// Groups that are looked at side by side, so that one is written while another is read.
+    /// Groups that are processed side by side: one is written while another is read.
     private static let abreast = 16
 
     /// - Parameters:
-    ///   - again: whether what was delivered before is sent once more.
-    ///   - reading: files are looked at, and read, on its threads.
-    /// - Returns: what came of each, in their order.
+    ///   - again: sends files once more that were delivered before.
+    ///   - reading: its threads look at files and read them.
+    /// - Returns: the result for each file, in their order.
     func send(
         _ paths: [FilePath], to destination: String?, again: Bool, on reading: BlockingPool
     ) async -> [SendResult] {
@@ -30,7 +30,7 @@ extension Admission {
         if let destination, registry[destination] == nil {
             return paths.map { _ in .refused(Self.unknown(destination, registry.names)) }
         }
-        // Where something must be read of a file, which may take minutes, none waits for another.
+        // A file that must be read may take minutes; no other waits for it.
         let size = routes.isByName ? why.group : 1
         let groups = paths.groups(of: size)
         return await withTaskGroup(of: (Int, [SendResult]).self) { tasks in
@@ -58,7 +58,7 @@ extension Admission {
         }
     }
 
-    /// - Parameter asked: the configured routes, by which the sources stay where they are.
+    /// - Parameter asked: the configured routes, changed so that sources stay.
     private func look(
         at path: FilePath, _ destination: String?, _ asked: RouteTable, _ volumes: inout [UInt64: Volume],
         _ hashing: Hashing
@@ -68,18 +68,18 @@ extension Admission {
                 throw Refusal("\(path.display): not a regular file, or not there")
             }
             let place = RootedPath(path, roots: shared.settings.sendRoots.compactMap { $0.root(of: path) })
-            // A group's files are mostly of one file system, which takes longer to find out about than they do.
+            // Most files of a group share a file system, which costs more to identify than the files.
             if volumes[identity.device] == nil, let found = VolumeIdentity.known(at: path) {
                 volumes[identity.device] = Volume(name: found.name)
             }
             let arrival = FoundFile(
                 root: place.root, path: place.path, identity: identity, volume: volumes[identity.device])
-            // Whoever names a file with all of its path may have it found behind links, as with any program.
+            // The path of a named file may contain symlinks, as with any program.
             let file = RootedPath("", path)
             var facts = FileProperties()
             try await hashing.learnFirst(of: arrival, by: self.routes, at: file, &facts)
             let routes = destination.map { route(for: place.path, identity.size, facts.mediaType, to: $0) } ?? asked
-            // Other companions, units and markers are for watched folders: a file that is named goes alone, and at once.
+            // Other companions, units and markers are for watched folders: a named file goes alone, and at once.
             facts.add(
                 try await SidecarFile.metadata(beside: arrival, routes, mediaType: facts.mediaType, on: hashing.pool))
             let decision = try await decide(arrival, by: routes, at: file, &facts, hashing)
@@ -87,7 +87,7 @@ extension Admission {
             case .plan(let plan): return .success(planned(arrival, plan, why))
             case .rejected(_, let reason): throw Refusal("\(path.display): \(reason)")
             case .unmatched, .needs:
-                throw Refusal("\(path.display): no route takes it; name a destination with --to")
+                throw Refusal("\(path.display): no route matches it; name a destination with --to")
             }
         } catch let refusal as Refusal {
             return .failure(refusal)
@@ -98,7 +98,7 @@ extension Admission {
         }
     }
 
-    /// - Returns: what came of each, in their order.
+    /// - Returns: the result for each file, in their order.
     private func queue(_ files: [FileAdmission], _ again: Bool) async -> [SendResult] {
         let known: [Job?]
         do {
@@ -124,18 +124,18 @@ extension Admission {
         return answers.compactMap(\.self)
     }
 
-    /// For a file that the journal knows as it is. - Returns: nil when it is to be sent as a new one.
+    /// For a file that the journal knows unchanged. - Returns: nil when it is sent as a new file.
     private func goOn(_ last: Job, _ identity: FileIdentity, _ again: Bool) async -> SendResult? {
         let file = last.file
         do {
             if [.failed, .expired, .cancelled, .gone].contains(file.state) { try await retry(file.id) }
-            // Of these nothing was sent that could go on.
+            // None of these has an upload to continue.
             if [.superseded, .rejected].contains(file.state) { return nil }
             guard [.delivered, .duplicate].contains(file.state) else { return .queued(job: file.id) }
             let here = try await journal.standing(of: last)
             let wanted = Set(last.deliveries.map(\.id)).subtracting(again ? [] : here)
             if wanted.isEmpty { return .known(job: file.id, Self.delivered(last)) }
-            // What changed beside its content is no reason to stop it midway.
+            // A change outside its content does not stop it midway.
             if identity != file.identity { try await journal.refresh(file, identity: identity, at: .now) }
             return try await resend(wanted, file.id) ? .queued(job: file.id) : nil
         } catch {
@@ -148,7 +148,7 @@ extension Admission {
         _ = try await journal.retry(job, uptimes: registry.uptimes(), at: .now)
     }
 
-    /// Sends what has arrived again.
+    /// Sends delivered files once more.
     private func resend(_ deliveries: Set<Int64>, _ job: Int64) async throws(JournalError) -> Bool {
         defer { shared.signals.raiseDeliverable() }
         return try await journal.resend(deliveries, of: job, uptimes: registry.uptimes(), at: .now)
@@ -163,20 +163,20 @@ extension Admission {
         switch result.outcome {
         case .journal(.admitted(let id)), .journal(.known(let id)), .journal(.duplicate(let id, _)): .queued(job: id)
         case .journal, .unmatched, .gone, .unreadable, .later:
-            .refused("\(result.arrival.path.display): the journal cannot be written now; try later")
+            .refused("\(result.arrival.path.display): cannot write the journal now; try later")
         }
     }
 
-    /// The route that takes the file, with another destination. Its source stays where it is.
+    /// The file's route, with another destination. Its source stays.
     private func route(
         for path: FilePath, _ size: Int64, _ mediaType: String?, to destination: String
     ) -> RouteTable {
         let known = self.routes.route(for: path, size: size, mediaType: mediaType)
         var route = known ?? Route(name: "send", to: [destination])
         route.to = [destination]
-        // A route that leads elsewhere has not been given this destination's fields.
+        // A route to other destinations does not have this destination's fields.
         route.with.merge(registry[destination]?.fields ?? [:]) { given, _ in given }
-        // Nor does it say what a sidecar may set for this one.
+        // Nor does it say which fields a sidecar may set for it.
         let type = registry[destination].flatMap { DestinationKinds.named($0.type)?.type }
         route.sidecarFields = type.map { Set($0.fields.map(\.name)) }
         route.match = RouteMatch()
@@ -185,6 +185,6 @@ extension Admission {
 
     private static func unknown(_ name: String, _ known: [String]) -> String {
         let hint = Suggestion.hint(name, in: known)
-        return "no destination is called '\(name)'\(hint)"
+        return "no destination is named '\(name)'\(hint)"
     }
 }

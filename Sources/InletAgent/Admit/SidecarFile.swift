@@ -3,12 +3,12 @@ package import InletCore
 package import InletLinux
 internal import SystemPackage
 
-/// A `<file>.yaml`: found beside its file, read, and what is wrong with it in one line.
+/// A `<file>.yaml` sidecar: finds it beside its file, reads it, and reports its errors in one line.
 package enum SidecarFile {
-    /// What the sidecar beside a file says, where the file's route asks for one; nothing when there is none. No
-    /// rule of a watched folder is asked: nobody but who names the file sees it.
+    /// The content of a file's sidecar, if the route asks for one; empty without a sidecar. No folder rule applies:
+    /// only the person who named the file reads it.
     ///
-    /// - Throws: `ConfigErrors` for one that cannot be understood, `SystemError` for one that cannot be read.
+    /// - Throws: `ConfigErrors` for an invalid sidecar, `SystemError` for an unreadable one.
     package static func metadata(
         beside arrival: FoundFile, _ routes: RouteTable, mediaType: String? = nil, on pool: BlockingPool
     ) async throws -> Sidecar {
@@ -16,7 +16,7 @@ package enum SidecarFile {
         return try await read(path, by: SourceRule(), on: pool)
     }
 
-    /// Apart, as Swift 6.3.1 cannot optimise a look in a loop of an asynchronous function.
+    /// Separate, because Swift 6.3.1 cannot optimise the look within a loop of an asynchronous function.
     private static func path(
         beside arrival: FoundFile, _ routes: RouteTable, _ mediaType: String?
     ) throws(SystemError) -> RootedPath? {
@@ -28,18 +28,17 @@ package enum SidecarFile {
         return nil
     }
 
-    /// What the sidecar at `path` says. It is opened as a source is: who may drop files must not have others read by a
-    /// link.
+    /// The content of the sidecar at `path`. It is opened like a source: a link must not make other files readable.
     ///
-    /// - Parameter rule: the one of its folder, which is asked of what was opened.
-    /// - Throws: `ConfigErrors` for one that cannot be understood, `SystemError` for one that cannot be read, or may not be.
+    /// - Parameter rule: its folder's rule, checked on the open file.
+    /// - Throws: `ConfigErrors` for an invalid sidecar, `SystemError` for one that is unreadable or refused.
     package static func read(
         _ path: RootedPath, by rule: SourceRule, on pool: BlockingPool
     ) async throws -> Sidecar {
         try SidecarMetadata.parse(try await content(path, rule, on: pool), file: name(path))
     }
 
-    /// The labels that a unit's marker, or the `.inlet.yaml` in its folder, gives its files.
+    /// The labels from a unit's marker, or from the `.inlet.yaml` in its folder.
     ///
     /// - Throws: as `read`.
     static func unitLabels(
@@ -52,11 +51,11 @@ package enum SidecarFile {
         _ path: RootedPath, _ rule: SourceRule, on pool: BlockingPool
     ) async throws -> [UInt8] {
         do {
-            // Room for one that is too large by a little, so that its own error says so.
+            // One byte of room beyond the limit, so that a larger file is detected.
             let limit = SidecarMetadata.maximumBytes + (64 << 10)
             return try await pool.run { () throws(SystemError) in
                 let source = try SourceFile(opening: path)
-                // It was looked at before: another may be in its place.
+                // Another file may have taken its place since the look.
                 if try source.look().refusal(by: rule) != nil {
                     throw SystemError(call: "open", path: source.path, code: .notPermitted, refusal: .ruledOut)
                 }

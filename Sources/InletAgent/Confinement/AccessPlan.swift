@@ -4,22 +4,22 @@ package import InletLinux
 internal import InletPipelines
 package import SystemPackage
 
-/// What of the file system, and which programs, an agent needs for its configuration.
+/// The paths and programs that an agent needs for its configuration.
 package struct AccessPlan: Sendable {
-    /// A place that is needed, as it is named.
+    /// A path that is needed, as the configuration names it.
     struct Need: Sendable, Hashable {
         enum Kind: Sendable {
-            /// A file that may be replaced by another one of its name, as editors and secret stores do.
+            /// A file that may be replaced by another of its name, as editors and secret stores do.
             case file
-            /// The same of one that may never be there.
+            /// The same for a file that may never exist.
             case possibleFile
-            /// A folder that is there while the agent runs.
+            /// A folder that exists while the agent runs.
             case folder
-            /// A folder that may be missing, and on which something may be mounted, at any time.
+            /// A folder that may be missing, or become a mount point, at any time.
             case coming
-            /// A folder that Inlet makes in a watched one; where it is not there, it is done without.
+            /// A folder that Inlet creates in a watched one; it is optional.
             case own
-            /// A folder of which files may still be under way that were taken when it was watched.
+            /// A formerly watched folder, of which files may still be under way.
             case former
         }
 
@@ -34,8 +34,8 @@ package struct AccessPlan: Sendable {
     package let commands: [CommandPattern]
 
     /// - Parameters:
-    ///   - former: what was watched before, as `FormerRoots` finds it.
-    ///   - home: where destinations look for credentials that no key names.
+    ///   - former: the formerly watched folders, from `FormerRoots`.
+    ///   - home: where destinations look for credentials without a key.
     ///   - environment: of this process.
     package init(
         _ config: LoadedConfig, former: FormerRoots.Former = ([], []), home: FilePath?,
@@ -63,7 +63,7 @@ package struct AccessPlan: Sendable {
                 guard case .path = key.kind, let path = destination.values.string(key.name).map({ FilePath($0) }) else {
                     continue
                 }
-                // What is no `…_file` is a folder that the destination writes to.
+                // Any key but `…_file` is a folder that the destination writes to.
                 let isFile = key.name.hasSuffix("_file")
                 needs.append(Need(path: path, kind: isFile ? .file : .coming, mayWrite: !isFile))
             }
@@ -77,7 +77,7 @@ package struct AccessPlan: Sendable {
         let current = settings.watch.flatMap {
             needs(of: $0, changesSources: changesSources || former.changed.contains($0.path))
         }
-        // Whoever requires it wants what the configuration names, and nothing else.
+        // With `required`, the plan has the configured paths and nothing else.
         let left = settings.landlock == .required ? [] : former.roots
         return current
             + left.flatMap { needs(of: $0, changesSources: true) }.map {
@@ -97,14 +97,14 @@ package struct AccessPlan: Sendable {
 }
 
 extension Route {
-    /// Whether anything is moved, removed or written beside its files.
+    /// Whether files are moved, removed or written beside its files.
     fileprivate var changesSources: Bool {
         onSuccess != .keep || onFailure == .quarantine || receipts == .sidecar
     }
 }
 
 extension Settings {
-    /// Whether anything is moved, removed or written in watched folders.
+    /// Whether files are moved, removed or written in watched folders.
     var changesSources: Bool { routes.contains(where: \.changesSources) }
 
     fileprivate var commands: [CommandPattern] {
@@ -115,15 +115,15 @@ extension Settings {
     }
 }
 
-/// The file system as far as rules depend on it.
+/// The parts of the file system that rules depend on.
 package struct FileSystemLayout: Sendable {
     var mounts: MountTable
-    /// Where something is meant to be mounted, as fstab(5) says, now or later.
+    /// The configured mount points, as in fstab(5), mounted or not.
     var planned: [FilePath] = []
-    /// Where a path leads, without symlinks; nil where nothing is.
+    /// The target of a path, without symlinks; nil where nothing is.
     var resolve: @Sendable (FilePath) -> FilePath?
 
-    /// Where something is meant to be mounted that the path would lie on, and is not.
+    /// A configured but unmounted mount point on the path.
     fileprivate func missing(at path: FilePath) -> FilePath? {
         planned.first { point in path.isWithin(point) && !mounts.mounts.contains { $0.point == point } }
     }
@@ -135,8 +135,8 @@ package struct FileSystemLayout: Sendable {
 }
 
 extension AccessPlan {
-    /// What the libraries and the agent itself read: resolver, certificates, time zones, file types, what the kernel says of
-    /// processes, mounts, disks and processors.
+    /// Paths that the libraries and the agent itself read: resolver, certificates, time zones, file types, and the
+    /// kernel's view of processes, mounts, disks and processors.
     private static let systemFolders: [FilePath] = [
         "/etc", "/usr", "/lib", "/lib32", "/lib64", "/nix/store", "/gnu/store", "/proc", "/sys/fs/cgroup",
         "/sys/devices/system", "/dev/disk", "/dev/random", "/dev/urandom", "/run/udev", "/run/systemd",
@@ -147,9 +147,9 @@ extension AccessPlan {
     private static let systemFiles: [FilePath] = ["/etc/resolv.conf", "/etc/hosts", "/etc/localtime"]
     private static let written: [FilePath] = ["/dev/null"]
 
-    /// The rules by which an agent can do its work, also with folders that come later.
+    /// The rules under which an agent can do its work, also with folders that appear later.
     ///
-    /// - Throws: why confining it would keep it from its work.
+    /// - Throws: why confinement would prevent its work.
     package func rules(on ground: FileSystemLayout) throws(Refusal) -> [AccessRule] {
         var rules: [AccessRule] = []
         for need in needs {
@@ -158,13 +158,13 @@ extension AccessPlan {
         rules += Self.systemFolders.compactMap { ground.resolve($0).map { AccessRule($0) } }
         rules += Self.systemFiles.flatMap { Self.folders(of: $0, on: ground) }.map { AccessRule($0) }
         rules += Self.written.compactMap { ground.resolve($0).map { AccessRule($0, mayWrite: true) } }
-        // One for each place: the stronger.
+        // One per path: the stronger.
         var strongest: [FilePath: Bool] = [:]
         for rule in rules { strongest[rule.path] = strongest[rule.path] ?? false || rule.mayWrite }
         return strongest.map { AccessRule($0.key, mayWrite: $0.value) }.sorted { $0.path.string < $1.path.string }
     }
 
-    /// The first place that this needs and `rules` do not allow; nil when there is none.
+    /// The first path that this needs and `rules` do not allow; nil without one.
     package func beyond(_ rules: [AccessRule], on ground: FileSystemLayout) -> FilePath? {
         needs.first { need in
             if need.kind == .former || need.kind == .own { return false }
@@ -182,8 +182,8 @@ extension AccessPlan {
         commands.first { !known.contains($0) }?.words.first
     }
 
-    /// The list of former folders lies where the agent writes: what it says opens no place that holds the agent's own files,
-    /// or the system's, nor one below the system's.
+    /// The list of former folders is in the agent's own directory: it must not open a path that contains the agent's or
+    /// the system's files, nor one below the system's.
     private func isModest(_ real: FilePath, on ground: FileSystemLayout) -> Bool {
         let steered = needs.filter { $0.isFile || $0.kind == .folder }.map(\.path)
         let programs = commands.flatMap(\.words).filter { $0.hasPrefix("/") }.map { FilePath($0) }
@@ -200,7 +200,7 @@ extension AccessPlan {
             return [real]
         }
         if need.kind == .own {
-            // Who may write to the watched folder may put a link there.
+            // A writer to the watched folder may put a link there.
             guard let real = ground.resolve(need.path), let name = real.lastComponent,
                 ground.resolve(need.path.removingLastComponent())?.appending(name) == real
             else { return [] }
@@ -209,10 +209,10 @@ extension AccessPlan {
         let real = Self.nearest(need.path, on: ground)
         if real == "/" {
             throw Refusal(
-                "\(need.path.display) is not there, nor any folder above it but /; make it, or a folder to mount it in")
+                "\(need.path.display): create it, or a folder to mount it in; no folder above it exists except /")
         }
         guard need.kind == .coming else { return [real] }
-        // A rule holds for what is there now: of something that is mounted later, or anew, the kernel asks the folder above.
+        // A rule covers the present files: for a later mount, the kernel asks the folder above.
         if let point = ground.missing(at: need.path) ?? ground.missing(at: real) {
             let above = Self.nearest(point.removingLastComponent(), on: ground)
             if above == "/" { throw Self.mounted(point, type: "what fstab names") }
@@ -225,14 +225,14 @@ extension AccessPlan {
         return [real]
     }
 
-    /// What is mounted there may be mounted anew, and would then be closed to the agent.
+    /// A new mount there would be closed to the agent.
     private static func mounted(_ path: FilePath, type: String) -> Refusal {
         Refusal(
-            "\(path.display): \(type) may be mounted there anew, which only the folder above could allow, and that is /; "
-                + "mount it one folder deeper")
+            "\(path.display): mount \(type) one folder deeper; a new mount there needs access to the folder above, which is /"
+        )
     }
 
-    /// The path, or the nearest folder above it that is there, without symlinks.
+    /// The path, or its nearest existing parent, without symlinks.
     private static func nearest(_ path: FilePath, on ground: FileSystemLayout) -> FilePath {
         var path = path
         while path != "/", !path.isEmpty {
@@ -242,7 +242,7 @@ extension AccessPlan {
         return "/"
     }
 
-    /// The folders in which a file and what it leads to can be replaced; the file itself where that folder is `/`.
+    /// The folders in which a file and its link targets can be replaced; the file itself where that folder is `/`.
     private static func folders(of file: FilePath, on ground: FileSystemLayout) -> [FilePath] {
         let real = ground.resolve(file)
         let named = ground.resolve(file.removingLastComponent())
@@ -252,22 +252,22 @@ extension AccessPlan {
     }
 }
 
-/// What a running agent has given up, for whoever asks.
+/// A running agent's confinement, for display.
 package struct ConfinementReport: Codable, Sendable, Equatable {
-    /// The version of Landlock that holds it; nil where nothing does.
+    /// The version of Landlock; nil without confinement.
     package var landlock: Int?
-    /// How many system calls it has given up; nil where it has none.
+    /// How many system calls are filtered; nil without a filter.
     package var denied_calls: Int?
-    /// Why it has them all, though Landlock holds it.
+    /// Why none are filtered, although Landlock confines it.
     package var calls_reason: String?
-    /// Why nothing does.
+    /// Why it is not confined.
     package var reason: String?
-    /// Folders that it may read, escaped, with all that is below them.
+    /// Folders that it may read, escaped, with everything below them.
     package var readable: [String]
-    /// Those of them in which it may make, change and remove files.
+    /// Those in which it may create, change and remove files.
     package var writable: [String]
 
-    /// - Parameter callsReason: why no system call is given up; nil where they are.
+    /// - Parameter callsReason: why no system call is filtered; nil if some are.
     package init(landlock: Int, callsReason: String?, _ rules: [AccessRule]) {
         self.landlock = landlock
         denied_calls = callsReason == nil ? CallFilter.count : nil
@@ -281,10 +281,10 @@ package struct ConfinementReport: Codable, Sendable, Equatable {
         (readable, writable) = ([], [])
     }
 
-    /// Whether it may read the file at `path`, as far as this holds it back.
+    /// Whether it may read the file at `path`.
     package func reaches(_ path: FilePath) -> Bool { isBelow(path, readable) }
 
-    /// Whether it may make files in that folder.
+    /// Whether it may create files in that folder.
     package func mayWrite(in folder: FilePath) -> Bool { isBelow(folder, writable) }
 
     private func isBelow(_ path: FilePath, _ places: [String]) -> Bool {

@@ -5,15 +5,15 @@ internal import InletPipelines
 internal import Synchronization
 internal import SystemPackage
 
-/// What is done once the end of a delivery is durable.
+/// The follow-up once the end of a delivery is durable.
 struct DeliveryReport: Sendable {
     var event: AgentEvent
-    /// The source changed or went under way: it should be looked at anew.
+    /// The source changed or went away during the attempt: it needs another check.
     var wantsLook: FileRow?
     /// This delivery proved that its destination is up again.
     var destinationIsBack = false
 
-    /// Whether it is put off until its source is there again.
+    /// Whether it is postponed until its source is back.
     var awaitsSource: Bool {
         if case .jobRetry(_, let error, _, _) = event { error.code == .sourceGone } else { false }
     }
@@ -21,7 +21,7 @@ struct DeliveryReport: Sendable {
 
 /// One attempt at one delivery: open the source, run the pipeline, and say how the claim ends.
 struct DeliveryAttempt: Sendable {
-    /// Of more deliveries that an earlier process began, the newest are not told apart.
+    /// Of the many deliveries that an earlier process began, the newest beyond this are not marked.
     static let mostResumable = 10_000
 
     let claim: Claim
@@ -44,7 +44,7 @@ struct DeliveryAttempt: Sendable {
         }
         let order: DeliveryOrder
         do throws(DeliveryError) {
-            // Written before anything of it is touched: the next start knows by it which delivery ends the process.
+            // Written before the source is opened: the next start then knows which delivery killed the process.
             if delivery.crashes > 0 {
                 try await journaled { () throws(JournalError) in try await shared.journal.begin(delivery.id) }
             }
@@ -74,7 +74,7 @@ struct DeliveryAttempt: Sendable {
 
     // MARK: - Notes
 
-    /// Writes down what the pipeline leaves for the next attempt.
+    /// Stores the pipeline's notes for the next attempt.
     private func note(_ notes: [String: [UInt8]], replacing: Bool = false) async throws(DeliveryError) {
         let journal = shared.journal
         Failpoint.noting.reached(with: notes.keys)
@@ -105,9 +105,9 @@ struct DeliveryAttempt: Sendable {
 
     // MARK: - Sending
 
-    /// Runs the pipeline until it ends, or somebody cancels it; beside a big one go its progress lines.
+    /// Runs the pipeline until it ends, or a person cancels it; a big file gets progress lines.
     ///
-    /// - Returns: nil for what a limit of 0 has ended.
+    /// - Returns: nil when a limit of 0 ended it.
     private func send(
         _ order: DeliveryOrder, to destination: Destination, _ attempt: Attempt
     ) async -> Result<DeliveryOutcome, DeliveryError>? {
@@ -121,7 +121,7 @@ struct DeliveryAttempt: Sendable {
         if shared.destinations.state(of: ref.destination)?.isShut == true { return nil }
         let result = await withTaskGroup(of: Result<DeliveryOutcome, DeliveryError>?.self) { group in
             group.addTask {
-                // The signal that cancels also tells that there is nothing to cancel any more: one task less to start.
+                // The signal for a cancellation also ends the wait for one: one task less to start.
                 defer { signal.raise() }
                 return await attempt.noting { await self.deliver(order, by: destination.pipeline, attempt) }
             }
@@ -152,7 +152,7 @@ struct DeliveryAttempt: Sendable {
             do throws(SystemError) {
                 opened = try openSource()
             } catch {
-                // What has been sent whole needs no source, wherever that is.
+                // A complete upload needs no source, wherever that is.
                 if error.isMissing, let ended = try await pipeline.conclude(file.fullPath, order, attempt) {
                     return .success(ended)
                 }
@@ -160,7 +160,7 @@ struct DeliveryAttempt: Sendable {
             }
             if let objection = opened.objection { throw objection }
             var order = order
-            // From here on what it is now counts, of which pipelines notice every change.
+            // From here on the open file counts; pipelines notice every change of it.
             if try await hasContent(of: file, opened.file) { order.source = opened.file.opened }
             return .success(try await pipeline.deliver(opened.file, order, attempt))
         } catch {
@@ -170,7 +170,7 @@ struct DeliveryAttempt: Sendable {
 
     // MARK: - How it ends
 
-    /// The same content went there before.
+    /// An earlier job delivered the same content there.
     private func duplicate(of original: Original) -> (ClaimOutcome, DeliveryReport) {
         let event = AgentEvent.jobDuplicate(
             job: file.id, path: file.fullPath, route: ref.route, destinations: [ref.destination],
@@ -178,7 +178,7 @@ struct DeliveryAttempt: Sendable {
         return (.delivered(original.link), DeliveryReport(event: event))
     }
 
-    /// - Parameter destination: as it was when the attempt began; another configuration may hold by now.
+    /// - Parameter destination: as at the start of the attempt; the configuration may have changed since.
     private func delivered(
         _ proof: Proof, at destination: Destination, since start: ContinuousClock.Instant
     ) -> (ClaimOutcome, DeliveryReport) {
@@ -192,7 +192,7 @@ struct DeliveryAttempt: Sendable {
         return (.delivered(shared.journal.seal.closed(proof)), report)
     }
 
-    /// The destination works on it: how far that is, is remembered for `status`, and said now and then.
+    /// The destination processes the file: its progress is kept for `status`, and logged now and then.
     private func waits(until time: WallTime, saying: String?, _ attempt: Attempt) -> (ClaimOutcome, DeliveryReport) {
         if let step = attempt.progress, shared.transfers.note(step, of: delivery.id, at: .now) {
             shared.log.emit(.transferProgress(ref, sent: attempt.bytesSent, size: file.identity.size, step: step))
@@ -203,16 +203,16 @@ struct DeliveryAttempt: Sendable {
         )
     }
 
-    /// The destination is there, and this machine too. - Returns: whether more may be claimed for it than before.
+    /// The destination is reachable, and this machine works. - Returns: whether more may be claimed for it than before.
     private func worked(_ event: CircuitBreaker.Event) -> Bool {
         defer { stage.faults.withLock { $0.worked(delivery.id) } }
         return shared.destinations.report(ref.destination, event).opens
     }
 
-    /// A limit of 0 has ended the attempt, which does not count: another has its place, and it goes on where it was once the
-    /// limit allows it.
+    /// A limit of 0 ended the attempt, which does not count: another delivery takes its place, and this one continues
+    /// once the limit allows it.
     private func sentBack() -> (ClaimOutcome, DeliveryReport) {
-        let error = DeliveryError(.cancelled, .heldByLimit, "was sent back while a limit of bandwidth was 0")
+        let error = DeliveryError(.cancelled, .heldByLimit, "was stopped while a bandwidth limit was 0")
         return (
             .again(at: .now, countsAttempt: false, code: nil, reason: error.reason),
             DeliveryReport(event: .jobRetry(ref, error, attempt: delivery.attempts, wait: .zero))
@@ -235,7 +235,7 @@ struct DeliveryAttempt: Sendable {
         return decision.outcome(ref, file, attempt: delivery.attempts, at: now)
     }
 
-    /// Says what this machine could not do, when it is news.
+    /// Logs a fault of this machine, when it is new.
     private func tell(_ error: DeliveryError) {
         guard stage.faults.withLock({ $0.note(error.code, of: delivery.id) }) else { return }
         let isOfFile = error.code == .sourceUnreadable || error.code == .sourceForbidden
@@ -246,7 +246,7 @@ struct DeliveryAttempt: Sendable {
 }
 
 extension FailureAction {
-    /// What the journal is told of it, and what is done then.
+    /// The journal entry and the follow-up of a failure.
     func outcome(
         _ ref: AgentEvent.JobRef, _ file: FileRow, attempt: Int, at now: WallTime
     ) -> (ClaimOutcome, DeliveryReport) {
@@ -266,26 +266,26 @@ extension FailureAction {
     }
 }
 
-/// The source of an attempt: opened once, and looked at again before anybody believes that it is gone.
+/// The source of an attempt: opened once, and checked again before it counts as gone.
 extension DeliveryAttempt {
-    /// - Returns: the open file, and why it is not taken; nil for what is.
+    /// - Returns: the open file, and why it is refused; nil when it is not.
     func openSource() throws(SystemError) -> (file: SourceFile, objection: DeliveryError?) {
         let source = try SourceFile(opening: file.place)
         let objection: String? =
             if try source.look().refusal(by: rule) != nil {
-                "got another owner, or another name, since it was admitted, and is left alone"
+                "has another owner or name since it was admitted, and stays untouched"
             } else {
-                try source.exceedsItsSize() ? "reading it gives more than its size says, and it is left alone" : nil
+                try source.exceedsItsSize() ? "yields more bytes than its size, and stays untouched" : nil
             }
         let error = objection.map { DeliveryError(.sourceChanged, .sourceChanged, "\(source.path.display): \($0)") }
         return (source, error)
     }
 
-    /// Which files are taken from the folder that the file was found in; any of those that a person named.
+    /// The rule of the file's folder; none for a file that a person named.
     private var rule: SourceRule { shared.settings.sendRoots.first { $0.covers(file.root) }?.sources ?? SourceRule() }
 
-    /// Whether the content is the one that was admitted, or proved elsewhere, although inode, device or ctime are others (a
-    /// chmod, a remount, a server that numbers its files anew): size and time must be the same, and a checksum must be known.
+    /// Whether the content is the admitted or proved one, although inode, device or ctime differ (a chmod, a remount, a
+    /// server that renumbers its files). Size and time must be equal, and a checksum must be known.
     func hasContent(of file: FileRow, _ source: SourceFile) async throws(DeliveryError) -> Bool {
         guard
             case .unclear = SourceStatus(source.opened, since: file.identity, ignoringChangeTime: false),
@@ -296,7 +296,7 @@ extension DeliveryAttempt {
 
     // MARK: - A second look
 
-    /// What a fresh look finds, where an attempt missed the source or found another one.
+    /// The result of a fresh look, after an attempt missed the source or found another file.
     func presence(after error: DeliveryError) async -> SourcePresence {
         guard error.verdict == .sourceGone || error.verdict == .sourceChanged else { return .asSaid }
         let found = await look()
@@ -333,8 +333,8 @@ extension DeliveryAttempt {
         case .changed: return false
         case .unclear:
             if source.isRenumbered(source.opened, since: file.identity) { return true }
-            // As the journal has it now: another destination may have proved the content since this delivery was claimed. What
-            // it does not answer is not known, as when the delivery began.
+            // The content's present proofs: another destination may have proved it since this delivery was claimed.
+            // Without an answer of the journal it stays unknown.
             let current = await shared.journal.fileIfKnown(file.id)
             return try await hasContent(of: current ?? file, source)
         }
@@ -342,10 +342,10 @@ extension DeliveryAttempt {
 }
 
 extension FileRow {
-    /// Whether a checksum is known of what was admitted.
+    /// Whether a checksum of the admitted content is known.
     var hasChecksum: Bool { content != nil || !digests.isEmpty }
 
-    /// Whether `source` has the content that was admitted, or proved, by the checksum that is known of that.
+    /// Whether `source` has the admitted or proved content, by its known checksum.
     func hasContent(_ source: SourceFile, _ hashing: Hashing) async throws(DeliveryError) -> Bool {
         if let content {
             return try await SourceDigests.matches(content, source, on: hashing.pool, progress: hashing.progress)
@@ -358,9 +358,9 @@ extension FileRow {
 }
 
 extension Shared {
-    /// The pipeline's order for a delivery to `destination`. Only registrations get what came before them.
+    /// The pipeline's order for a delivery to `destination`. Only registrations get the deliveries before them.
     ///
-    /// The time to live of a delivery that waited for others begins here: how long they took is not its fault.
+    /// The time to live of a delivery that waited for others starts here: their time does not count.
     func order(
         _ file: FileRow, _ delivery: DeliveryRow, to destination: Destination
     ) async throws(DeliveryError) -> DeliveryOrder {
@@ -386,14 +386,14 @@ extension Shared {
     }
 }
 
-/// Counts what is delivered, and now and then gives back the code that only the first deliveries needed: after 8 files or
-/// parts, 64, 512 and so on, so that it costs nothing in the long run.
+/// Counts deliveries, and now and then releases code that only the first ones needed: after 8 files or parts, 64, 512
+/// and so on. It costs nothing in the long run.
 package final class MemoryTrimmer: Sendable {
     private let count = Atomic<Int>(0)
 
     package init() {}
 
-    /// A file or a part of one has been sent.
+    /// A file or a part of one was sent.
     package func step() {
         let now = count.add(1, ordering: .relaxed).newValue
         if Self.isDue(now) { ProcessMemory.releaseColdPages() }

@@ -2,11 +2,11 @@ internal import InletCore
 internal import InletJournal
 internal import InletLinux
 
-/// The small or the big deliveries to one destination. One loop exchanges what has ended for what is due, many in one
-/// transaction, and begins what has come; nobody waits for a batch, and no lane for another.
+/// The small or the big deliveries to one destination. One loop exchanges finished claims for due ones, many in one
+/// transaction, and starts them; no delivery waits for a batch, and no lane for another.
 ///
-/// A lane of small files holds successors at hand, so that a connection never waits for the disk. A lane of big ones claims no
-/// more than it begins: a start counts them as begun.
+/// A lane of small files holds claims in reserve, so that no connection waits for the disk. A lane of big files claims
+/// only what it starts: after a crash all its claims count as begun.
 struct DeliveryLane: Sendable {
     typealias Ended = LaneSlots.Ended
 
@@ -20,10 +20,10 @@ struct DeliveryLane: Sendable {
 
     private func slots<Value: Sendable>(_ body: (inout LaneSlots) -> Value) -> Value { shared.lanes.with(id, body) }
 
-    /// Returns when the destination is gone, or the agent is stopping, and every claim has been given back; or when the task is
-    /// cancelled: then the journal is asked once more to take what has ended.
+    /// Returns when the destination is gone, or the agent is stopping, and every claim has been returned. When the task
+    /// is cancelled, it offers the ended claims to the journal once more.
     func run() async {
-        // From here on `raiseDeliverable` is kept for it, also while it has not waited yet.
+        // From here on `raiseDeliverable` is kept for it, even before it waits.
         _ = shared.signals[.deliverable(id)]
         await withDiscardingTaskGroup { group in
             var patience = JournalBackoff()
@@ -46,7 +46,7 @@ struct DeliveryLane: Sendable {
                         continue
                     }
                 }
-                // A proof waits here until it can be written. The last tries are for when nothing runs any more.
+                // A proof waits here until it can be written. The last tries come when nothing runs any more.
                 if isStopping, !isLast, slots(\.running) > 0 {
                     await shared.signals[.deliverable(id)].wait(until: .now.advanced(by: .seconds(1)))
                 } else if await !patience.wait(stage.isStopping) {
@@ -54,13 +54,13 @@ struct DeliveryLane: Sendable {
                 }
             }
         }
-        // A cancelled loop waits for nothing that runs: what that was in the middle of has ended since.
+        // A cancelled loop waits for no running delivery: those have ended since.
         slots { $0.putBack($0.takeRefused(at: nil)) }
         _ = await exchange(nil)
     }
 
-    /// Delivers one claim after the other, until none is at hand. One goes back that may no longer be begun: while it waited,
-    /// its destination may have gone down.
+    /// Delivers one claim after the other, until none is at hand. A claim goes back if its destination went down while
+    /// it waited.
     private func work(_ first: Claim) async {
         var next: Claim? = first
         while let claim = next {
@@ -92,7 +92,7 @@ struct DeliveryLane: Sendable {
         }
     }
 
-    /// When there is something to do for which no signal is raised.
+    /// The time of work that no signal announces.
     private func nextLook(_ nextDue: WallTime?) -> ContinuousClock.Instant? {
         let uptime = shared.destinations.runningUptime(of: id.destination)
         let (expiry, nextOffer) = slots { ($0.nextExpiry(uptime), $0.nextOffer) }
@@ -105,11 +105,11 @@ struct DeliveryLane: Sendable {
 
     // MARK: - The exchange
 
-    /// Gives the journal what has ended, and takes as many claims as there are places for. Where nothing may be tried now, what
-    /// is at hand goes back, and what has waited for too long ends so.
+    /// Gives the journal the ended claims, and takes as many new ones as there are places. Where no delivery may start
+    /// now, claims at hand go back, and expired ones end.
     ///
-    /// - Returns: whether all places were taken, so that there may be more, and else when more is due; nil when the journal took
-    ///   nothing: what had ended is then kept for the next time.
+    /// - Returns: now if all places were filled and there may be more, else the time when more is due. nil when the
+    ///   journal refused everything: the ended claims are then kept.
     private func exchange(_ room: ClaimCapacity?) async -> (hasMore: Bool, nextDue: WallTime?)? {
         let limit = room?.limits[id.lane] ?? 0
         let uptime = shared.destinations.runningUptime(of: id.destination)
@@ -140,10 +140,10 @@ struct DeliveryLane: Sendable {
         return exchange.map { (places > 0 && $0.claims.count == places, $0.nextDue) }
     }
 
-    /// One end that the journal refuses must keep neither the others from their proofs nor the lane from its work.
+    /// One end that the journal refuses must not keep the others from their proofs, nor the lane from its work.
     private func exchangeSingly(_ ended: [Ended], _ request: ClaimRequest, _ error: JournalError) async -> Exchange? {
         let refused = await settleSingly(ended, error, hadClaims: request.most > 0)
-        // Where it is refused too, the first refusal is told below.
+        // If it refuses these too, the first refusal is reported below.
         let exchange = ended.isEmpty ? nil : try? await commit([], request)
         if exchange != nil || refused.count < ended.count {
             slots { $0.keep(refused, until: .now.advanced(by: Self.journalPause)) }
@@ -154,31 +154,31 @@ struct DeliveryLane: Sendable {
         return exchange
     }
 
-    /// Writes it down, and then tells those who have to do with it.
+    /// Commits the exchange, then informs the services concerned.
     private func commit(_ ended: [Ended], _ request: ClaimRequest) async throws(JournalError) -> Exchange {
         if !ended.isEmpty { Failpoint.settling.reached() }
         let exchange = try await shared.journal.exchange(
             ended.map { ($0.claim.delivery.id, $0.settlement) }, for: request, ending: Receipt.atOnce, at: .now)
-        // One that only looked has written nothing.
+        // A look alone writes nothing.
         if ended.count + exchange.claims.count > 0 { shared.health.journal.works() }
         let hasSurplus = slots { slots in
             slots.add(exchange.claims)
             return slots.hasSurplus
         }
-        // All in one write, also of deliveries that cannot be read and are therefore not sent.
+        // In one write, with deliveries that are unreadable and therefore not sent.
         let told = zip(ended, exchange.settled).flatMap { Self.events($0, $1) }
         shared.log.emit(told + exchange.damaged.map { .fileError(path: $0.path, reason: $0.reason) })
         for (one, settled) in zip(ended, exchange.settled) { pass(one.report, one.claim.file, settled) }
-        // Only now it is known to wait: whoever keeps the expiry clocks may have looked in vain.
+        // Only now it is known to wait: the expiry clocks may have looked in vain.
         if hasSurplus || ended.contains(where: \.isBack) { shared.signals.raise(.expirable) }
         await freeReturned(ended.filter { $0.report?.awaitsSource == true }.map(\.claim.file))
         return exchange
     }
 
     /// - Parameters:
-    ///   - error: what came of settling them together.
-    ///   - hadClaims: whether something was to be claimed with them, which may be what the journal refused.
-    /// - Returns: what the journal did not take.
+    ///   - error: the result of settling them together.
+    ///   - hadClaims: whether claims were to be taken with them, which the journal may have refused.
+    /// - Returns: the ends that the journal refused.
     private func settleSingly(_ ended: [Ended], _ error: JournalError, hadClaims: Bool) async -> [Ended] {
         var refused: [Ended] = []
         for var one in ended {
@@ -197,7 +197,7 @@ struct DeliveryLane: Sendable {
         return refused
     }
 
-    /// Offers again what the journal refused, when it is time; at once where the agent is stopping.
+    /// Offers refused ends again when it is time; at once when the agent is stopping.
     private func offerRefused() async {
         let isStopping = stage.isStopping.isSet
         let due = slots { $0.takeRefused(at: isStopping ? nil : .now) }
@@ -213,13 +213,13 @@ struct DeliveryLane: Sendable {
 
 /// Log lines and signals for deliveries that have ended, once their end is durable.
 extension DeliveryLane {
-    /// Says that the journal does not take the end of a delivery, once for each cause.
+    /// Logs that the journal refuses the end of a delivery, once per cause.
     /// - Returns: the cause.
     private func tellRefused(_ file: FileRow, _ error: JournalError, saidLast: String?) -> String {
         if error.isFull {
             shared.health.journal.fails(error)
         } else if error.description != saidLast {
-            let reason = "what became of it cannot be written down, which is tried again: \(error)"
+            let reason = "its result cannot be recorded; retrying: \(error)"
             shared.log.emit(.fileError(path: file.fullPath, reason: reason))
         }
         return error.description
@@ -238,7 +238,8 @@ extension DeliveryLane {
         return told + [finished] + (finish.endedBatch.map { [.batchEnded($0)] } ?? [])
     }
 
-    /// What came back while it was written down that it is away goes on at once: who took the volume up did not see it waiting.
+    /// The file came back while its absence was written: it continues at once, as its volume's return did not see it
+    /// waiting.
     private func freeReturned(_ files: [FileRow]) async {
         let roots = shared.roots
         let returned = Set(
@@ -251,19 +252,20 @@ extension DeliveryLane {
         if !returned.isEmpty { shared.signals.raiseDeliverable() }
     }
 
-    /// Wakes and tells whoever has to do with it now.
+    /// Wakes the services concerned.
     private func pass(_ report: DeliveryReport?, _ file: FileRow, _ settled: SettledFile) {
         if settled.isFinal { shared.room.left() }
         shared.destinations.deliveryEnded()
-        // What ended with it, a companion or the marker of a unit, is still to be finished.
+        // A companion or a unit's marker that ended with it still needs finishing.
         if settled.isFinal, settled.finish == nil || file.batchID != nil || settled.hasReleased {
             shared.signals.raise(.finishable)
         }
         if settled.finish?.endedBatch != nil { shared.signals.raise(.batch) }
-        // A delivery that its destination still works on leaves no checksum to compare with.
+        // A delivery that its destination still processes has no checksum to compare with.
         let isWorkedOn = if case .jobWaiting = report?.event { true } else { false }
         let isKept = !isWorkedOn && shared.transfers.takeTouched(file.id)
-        // One attempt found it gone while another still had it: a file that came back unchanged meanwhile counts as known.
+        // One attempt found the source gone while another still had it: a file that came back unchanged counts as
+        // known.
         let mayBeBack = settled.isFinal && settled.state == .gone
         switch report?.event {
         case .jobDelivered, .jobWaiting: break
@@ -273,22 +275,22 @@ extension DeliveryLane {
         }
         if let changed = report?.wantsLook ?? (isKept || mayBeBack ? file : nil) { shared.roots.look(again: changed) }
         shared.roots.ended(file)
-        // More may be tried than before, in any lane. This one looks anyway.
+        // More may be tried than before, in any lane. This lane looks anyway.
         if report?.destinationIsBack == true || settled.hasReleased { shared.signals.raiseDeliverable() }
     }
 }
 
-/// How long the journal is left alone that did not take what has ended: longer and longer while the agent runs. One that is
-/// asked to stop asks a few times more, and leaves the rest to the next start.
+/// The pauses before the journal is offered ended claims again: longer and longer while the agent runs. During a stop
+/// it gets a few more tries; the rest is left to the next start.
 struct JournalBackoff: Sendable {
     private var refusals = 0
     private var lastTries = 3
 
-    /// Short enough for the watchdog, which hears of each try.
+    /// Short enough for the watchdog, which sees each try.
     private static let longest = Duration.seconds(8)
     private static let last = Duration.seconds(1)
 
-    /// - Returns: nil when it has been asked often enough.
+    /// - Returns: nil after enough tries.
     mutating func pause(isStopping: Bool) -> Duration? {
         if isStopping {
             lastTries -= 1
@@ -300,7 +302,7 @@ struct JournalBackoff: Sendable {
 
     /// Waits until the journal may be asked again; at once when the agent is asked to stop meanwhile.
     ///
-    /// - Returns: false when it has been asked often enough, or the task is cancelled.
+    /// - Returns: false after enough tries, or when the task is cancelled.
     mutating func wait(_ isStopping: StopFlag) async -> Bool {
         if Task.isCancelled { return false }
         let isLast = isStopping.isSet

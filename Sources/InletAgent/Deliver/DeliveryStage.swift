@@ -5,22 +5,22 @@ internal import InletLinux
 internal import ServiceLifecycle
 internal import Synchronization
 
-/// Delivers what is due: each destination has two lanes, one of small files, which share its connections, and one of big ones,
-/// of which `workers` bounds how many run. Lanes come and go with their destinations; all of them run on the pool's few threads.
+/// Delivers due files. Each destination has two lanes: one of small files, which share its connections, and one of big
+/// files, whose number `workers` bounds. Lanes come and go with their destinations, and share the pool's few threads.
 final class DeliveryStage: Service {
     let shared: Shared
-    /// Of big transfers. The lanes that wait got fewer than they wanted.
+    /// Places of big transfers. The waiting lanes got fewer than they wanted.
     private let places: Mutex<(detector: StallDetector, waiting: Set<LaneID>)>
     /// Raised when a lane begins to wait for a place.
     private let isShortOfPlaces = WakeSignal()
-    /// A limit that is 0 for less than this ends nothing: a part that is begun anew costs its bytes.
+    /// A shorter limit of 0 ends nothing: a restarted part costs its bytes.
     private let holdPatience: Duration
-    /// Short blocking calls; long ones have their own threads. More of them than processors only wake each other, but one must
-    /// go on while another waits for a disk.
+    /// For short blocking calls; long ones have their own threads. More threads than processors only wake each other,
+    /// but one must run while another waits for a disk.
     let pool = BlockingPool(
         name: "worker", threads: min(4, max(2, ProcessInfo.processInfo.activeProcessorCount)))
     let isStopping = StopFlag()
-    /// Deliveries that an earlier process began: their first attempt in this one is told as resumed.
+    /// Deliveries that an earlier process began: their first attempt in this one is marked as resumed.
     let resumable: Mutex<Set<Int64>>
     let faults = Mutex(LocalFaults())
     let warmUp = MemoryTrimmer()
@@ -28,8 +28,8 @@ final class DeliveryStage: Service {
 
     /// - Parameters:
     ///   - begun: the deliveries that an earlier process began.
-    ///   - patience: how long a limit of 0 may keep the places of what it holds.
-    ///   - silence: after so long without a byte a big file's place is another's.
+    ///   - patience: how long deliveries under a limit of 0 may keep their places.
+    ///   - silence: a big file without a byte for so long frees its place.
     init(_ shared: Shared, begun: [Int64], patience: Duration, silence: Duration) {
         self.shared = shared
         resumable = Mutex(Set(begun))
@@ -66,7 +66,7 @@ final class DeliveryStage: Service {
         }
     }
 
-    /// Begins the lanes of each destination that comes. Returns when the agent is stopping and all lanes have ended.
+    /// Starts the lanes of each new destination. Returns when the agent is stopping and all lanes have ended.
     private func runLanes() async {
         await withDiscardingTaskGroup { group in
             while !isStopping.isSet, !Task.isCancelled {
@@ -90,8 +90,8 @@ final class DeliveryStage: Service {
         shared.signals.raise(.lanes)
     }
 
-    /// Ends deliveries that a limit of 0 holds: they go on later, and their places serve others. What only waits for an answer,
-    /// or reads back what it has sent, goes on to its end. Sleeps while no limit is 0.
+    /// Ends deliveries that a limit of 0 holds: they continue later, and others use their places. Deliveries that only
+    /// wait for an answer, or read back what they sent, run to their end. Sleeps while no limit is 0.
     private func endHeld() async {
         var clock = ZeroLimitClock(patience: holdPatience)
         await shared.signals[.limit].loop {
@@ -140,7 +140,7 @@ extension DeliveryStage {
         wakeWaiting()
     }
 
-    /// Lets those look again who wait for a place.
+    /// Wakes the lanes that wait for a place.
     private func wakeWaiting() {
         let waiting = places.withLock { places in
             defer { places.waiting = [] }
@@ -149,7 +149,7 @@ extension DeliveryStage {
         for lane in waiting { shared.signals.raise(.deliverable(lane)) }
     }
 
-    /// Frees the places of transfers that hang, until the task is cancelled. Sleeps while no lane waits for one.
+    /// Frees the places of stalled transfers, until the task is cancelled. Sleeps while no lane waits for one.
     func freeStalled() async {
         while !Task.isCancelled {
             let sent = shared.transfers.sent

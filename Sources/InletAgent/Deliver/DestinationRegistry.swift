@@ -12,13 +12,14 @@ package final class DestinationRegistry: Sendable {
     private let workers: Int
     let clock: AgentClock
     let pace: ProbePace
-    /// Raised when something may wait for a destination that is gone.
+    /// Raised when a delivery may wait for a removed destination.
     let strays = WakeSignal()
     let mayHaveStrays = Atomic<Bool>(false)
 
     /// - Parameters:
-    ///   - unproved: those that are probed before their first delivery: work has waited for them since before this start.
-    ///   - uptimes: the expiry clocks as they were written last, in milliseconds.
+    ///   - unproved: destinations to probe before their first delivery: work has waited for them since before this
+    ///     start.
+    ///   - uptimes: the expiry clocks as last written, in milliseconds.
     init(
         _ destinations: [Destination], paused: Set<String>, uptimes: [String: Int64], workers: Int, log: EventLog,
         unproved: Set<String> = [], pace: ProbePace = ProbePace(), clock: AgentClock = AgentClock()
@@ -32,7 +33,7 @@ package final class DestinationRegistry: Sendable {
     static let mostSmall = 256
     static let leastSmall = 8
 
-    /// Gives each destination its part of `mostSmall`: who wants less than an equal part leaves the rest to the others.
+    /// Gives each destination its part of `mostSmall`. A destination that wants less leaves the rest to the others.
     static func share(_ entries: inout [String: DestinationState]) {
         var (left, count) = (mostSmall, entries.count)
         for (name, entry) in entries.sorted(by: { $0.value.destination.connections < $1.value.destination.connections })
@@ -43,9 +44,9 @@ package final class DestinationRegistry: Sendable {
         }
     }
 
-    /// The room for the deliveries of a destination; nil while it is down or paused, or gone; of one without credits, for what it
-    /// has begun. On trial it gets one in each lane: a film that takes an hour must not keep a picture from proving that it is
-    /// back.
+    /// The room for deliveries to a destination; nil while it is down, paused or gone. A destination without credits
+    /// has room for begun deliveries only. On trial it gets one delivery in each lane: an hour's film must not keep a
+    /// picture from proving that the destination is back.
     package func room(of name: String) -> ClaimCapacity? {
         let now = clock.instant()
         return entries.withLock { entries in
@@ -66,11 +67,11 @@ package final class DestinationRegistry: Sendable {
     package var names: [String] { entries.withLock { $0.keys.sorted() } }
     var count: Int { entries.withLock { $0.count } }
 
-    /// How a destination stands now.
+    /// A destination's present state.
     func state(of name: String) -> DestinationState? { entries.withLock { $0[name] } }
 
-    /// Puts a destination made with changed credentials in the place of the old one, unless another configuration has done so
-    /// meanwhile; running deliveries keep theirs.
+    /// Replaces a destination by one with renewed credentials, unless another configuration was applied meanwhile.
+    /// Running deliveries keep the old one.
     func replace(_ destination: Destination, of generation: Int?) {
         entries.withLock { entries in
             guard entries[destination.name]?.generation == generation else { return }
@@ -103,23 +104,22 @@ package final class DestinationRegistry: Sendable {
             uniqueKeysWithValues: needs.filter { $0.1.isNeeded(path, fields) }.map { ($0.0, $0.1.destination) })
     }
 
-    /// The destinations that are told when all of a unit has been sent.
+    /// The destinations to inform when all of a unit has been sent.
     var closers: [String] {
         entries.withLock { entries in entries.filter { $0.value.destination.closesBatches }.keys.sorted() }
     }
 
-    /// The destinations whose credentials end when they are not used.
+    /// The destinations whose credentials expire when they are not used.
     func perishable() -> [Destination] {
         entries.withLock { entries in entries.values.map(\.destination).filter { $0.keepAlive != nil } }
             .sorted { $0.name < $1.name }
     }
 
-    /// Tells the breaker what came of a delivery or a probe.
+    /// Reports the outcome of a delivery or a probe to the breaker.
     ///
-    /// - Parameter code: what the event was about. Of `outOfCredits` a probe alone can tell that it is over: jobs that were paid
-    ///   for end meanwhile.
-    /// - Returns: what the breaker wants done, among it whether a failure was the file's own fault; and whether more may be
-    ///   claimed for the destination than before.
+    /// - Parameter code: the cause. Only a probe can end `outOfCredits`: jobs that were paid for still end meanwhile.
+    /// - Returns: the breaker's action, which may blame the file; and whether more may be claimed for the destination
+    ///   than before.
     @discardableResult
     package func report(
         _ name: String, _ event: CircuitBreaker.Event, reason: String? = nil, code: ErrorCode? = nil
@@ -135,7 +135,7 @@ package final class DestinationRegistry: Sendable {
         case .pause(let until):
             log.emit(.destinationDown(destination: name, reason: reason ?? "not reachable", probe: until))
         case .slow(let until):
-            log.emit(.destinationThrottled(destination: name, reason: reason ?? "asks for time", until: until))
+            log.emit(.destinationThrottled(destination: name, reason: reason ?? "asks for a pause", until: until))
         case .resume: log.emit(.destinationUp(destination: name))
         }
         return result
@@ -150,8 +150,8 @@ package final class DestinationRegistry: Sendable {
         }
     }
 
-    /// Begins nothing while the limit is 0 at a destination over the network, or at all of them together (nil): it would only
-    /// hang, and its time would run out.
+    /// Starts no delivery at a network destination whose limit, or the common limit (nil), is 0: it would only hang
+    /// until its timeout.
     func setShut(_ names: Set<String?>) {
         entries.withLock { entries in
             for (name, entry) in entries where entry.destination.folder == nil {
@@ -161,10 +161,10 @@ package final class DestinationRegistry: Sendable {
         }
     }
 
-    /// Those at which nothing begins because a limit is 0.
+    /// The destinations that a limit of 0 closes.
     var shut: Set<String> { entries.withLock { Set($0.filter(\.value.isShut).keys) } }
 
-    /// Makes the probe of a destination that is down due now; nil = of all.
+    /// Makes the probes of destinations that are down due now; nil is all of them.
     func probeNow(_ name: String?) {
         let now = clock.now()
         entries.withLock { entries in
@@ -178,10 +178,10 @@ package final class DestinationRegistry: Sendable {
         return entries.withLock { $0.values.filter { $0.breaker.probeIsDue(at: now) }.map(\.destination) }
     }
 
-    /// Opens those again whose time is over for which they asked. - Returns: whether there were any.
+    /// Reopens destinations whose requested pause is over. - Returns: whether there were any.
     func reopen() -> Bool { names.reduce(false) { report($1, .timePassed).opens || $0 } }
 
-    /// When a probe is due, or the time is over for which a destination asked; nil while everything is up.
+    /// The next probe, or the end of a requested pause; nil while everything is up.
     package func nextLook() -> WallTime? {
         entries.withLock { entries in entries.values.compactMap(\.breaker.nextLook).min() }
     }
@@ -204,7 +204,8 @@ package final class DestinationRegistry: Sendable {
         }
     }
 
-    /// The clock of one destination; nil while it stands. Lanes ask at every exchange: the others are not touched.
+    /// The clock of one destination; nil while it is stopped. Lanes ask at every exchange, so other clocks are not
+    /// touched.
     func runningUptime(of name: String) -> Int64? {
         entries.withLock { entries in
             entries[name]?.updateClock(at: clock.instant())
@@ -212,28 +213,28 @@ package final class DestinationRegistry: Sendable {
         }
     }
 
-    /// The clocks that run now: those of destinations that are up and not paused.
+    /// The running clocks: those of destinations that are up and not paused.
     func runningUptimes() -> [String: Int64] { uptimes { $0.runningSince != nil } }
 
-    /// How all of them stand, by name.
+    /// The state of all destinations, by name.
     package func statuses() -> [DestinationState] {
         entries.withLock { Array($0.values) }.sorted { $0.name < $1.name }
     }
 
     // MARK: - Destinations that come, change and go while the agent runs
 
-    /// Puts those of a new configuration in the place of the old ones. What runs keeps the destination that it began with.
+    /// Replaces destinations by those of a new configuration. Running deliveries keep the old ones.
     ///
     /// - Parameters:
-    ///   - changed: takes the place of the one of its name, or is new.
-    ///   - paused: those of the journal.
-    ///   - uptimes: the expiry clocks as they were written last, in milliseconds.
-    ///   - unproved: the new ones that are probed first: work waits for them.
+    ///   - changed: new destinations, and replacements by name.
+    ///   - paused: the journal's paused destinations.
+    ///   - uptimes: the expiry clocks as last written, in milliseconds.
+    ///   - unproved: new destinations to probe first, because work waits for them.
     func take(
         _ changed: [Destination], paused: Set<String>, uptimes: [String: Int64], unproved: Set<String>
     ) {
         let now = clock.instant()
-        // The last to use a connection ends it, which is not to hold up the others.
+        // The last user of a connection closes it, which must not delay the others.
         let former = entries.withLock { entries in
             var former: [Destination] = []
             for destination in changed {
@@ -256,7 +257,7 @@ package final class DestinationRegistry: Sendable {
         withExtendedLifetime(former) {}
     }
 
-    /// Lets go of all but these. - Returns: the others, with their expiry clocks in milliseconds.
+    /// Removes all but these. - Returns: the expiry clocks of the removed ones, in milliseconds.
     func keep(only names: Set<String>) -> [String: Int64] {
         let now = clock.instant()
         // Ends after the lock, as in `take`.
@@ -270,12 +271,12 @@ package final class DestinationRegistry: Sendable {
         return former.mapValues { $0.uptime(at: now) }
     }
 
-    /// After each delivery's end: what has come back to the queue of one that is gone is to be parked.
+    /// After the end of a delivery: one to a removed destination that returned to the queue must be parked.
     func deliveryEnded() {
         if mayHaveStrays.load(ordering: .acquiring) { strays.raise() }
     }
 
-    /// After an admission: it may have been decided by the routes that held before.
+    /// After an admission, which the former routes may have decided.
     func admitted(for destinations: [String]) {
         let isStray = entries.withLock { entries in destinations.contains { entries[$0] == nil } }
         guard isStray else { return }
@@ -283,29 +284,29 @@ package final class DestinationRegistry: Sendable {
         strays.raise()
     }
 
-    /// Something of those that are gone may still come back to the queue.
+    /// Deliveries to removed destinations may still return to the queue.
     func hasStrays() { mayHaveStrays.store(true, ordering: .releasing) }
 
-    /// Nothing is open any more of those that are gone. What has come of them since that was found has raised the signal.
+    /// No delivery to a removed destination is open. Later returns have raised the signal.
     func straysAreParked() { mayHaveStrays.store(false, ordering: .releasing) }
 }
 
 /// One destination: its breaker, its pause and its expiry clock.
 package struct DestinationState: Sendable {
     var destination: Destination
-    /// Counts the configurations that it was taken from, for `replace`.
+    /// The generation of its configuration, for `replace`.
     var generation = 0
-    /// Small files at once that are its part of what all destinations together may have.
+    /// Its part of the small files that may run at once.
     var smallShare = 0
     private(set) var breaker: CircuitBreaker
     package internal(set) var isPaused: Bool
-    /// Its limit, or that of all together, is 0: what would begin now could send nothing.
+    /// Its limit or the common one is 0: a new delivery could send nothing.
     package internal(set) var isShut = false
     package private(set) var lastError: String?
     /// Milliseconds on the expiry clock when `runningSince` was set, or now if that is nil.
     private(set) var uptime: Int64
     private(set) var runningSince: SuspendingClock.Instant?
-    /// It is down because the account there has no credits left, and for nothing else.
+    /// It is down for lack of credits, and for nothing else.
     private(set) var lacksCredits = false
 
     package var name: String { destination.name }
@@ -314,7 +315,7 @@ package struct DestinationState: Sendable {
     var refusesCredentials: Bool { if case .credentialsRefused = state { true } else { false } }
     var isOpen: Bool { breaker.isOpen && !isHeld }
     private var isHeld: Bool { isPaused || isShut }
-    /// Whether what it has begun goes on: that costs nothing any more, and may end, though nothing new may begin.
+    /// Whether begun deliveries continue: they cost nothing more, though no new one may start.
     var goesOn: Bool { isOpen || lacksCredits && !isHeld }
 
     /// How much may be claimed, to compare before with after.
@@ -323,7 +324,7 @@ package struct DestinationState: Sendable {
         return goesOn ? 1 : 0
     }
 
-    /// - Returns: what is to be said of it.
+    /// - Returns: the change to report.
     mutating func take(
         _ event: CircuitBreaker.Event, _ reason: String?, _ code: ErrorCode?, _ clock: AgentClock
     ) -> CircuitBreaker.Action {
@@ -331,9 +332,9 @@ package struct DestinationState: Sendable {
         if lacksCredits {
             switch event {
             case .delivered, .answered: return .none
-            // Said already; and the probe comes no later for each delivery that finds nothing either.
+            // Reported already; deliveries that find no credits either must not postpone the probe.
             case .outage where code == .outOfCredits: return .none
-            // Now it is away as well: a probe shall tell soon when what has begun can go on.
+            // It is unreachable as well: an early probe shows when begun deliveries can continue.
             case .outage, .brokenOff, .stranger: breaker.forgetOutage()
             default: break
             }
@@ -346,13 +347,13 @@ package struct DestinationState: Sendable {
         default: if !breaker.isDown { lacksCredits = false }
         }
         updateClock(at: clock.instant())
-        // A probe that fails again only moves the next probe: said once, not every minute.
+        // A further failed probe only moves the next one: logged once, not every minute.
         if case .pause = action, wasDown { return .none }
         if action == .resume { lastError = nil }
         return action
     }
 
-    /// A person wants to know now whether it is back.
+    /// A person asks whether it is back.
     mutating func probeNow(at now: WallTime) { _ = breaker.probeNow(at: now) }
 
     func uptime(at now: SuspendingClock.Instant) -> Int64 {

@@ -8,20 +8,21 @@ struct LaneID: Hashable, Sendable {
     var lane: Lane
 }
 
-/// The claims of one lane: what waits at hand, how many run, what has ended, and what the journal refuses. The journal calls all
-/// of them claimed; only this knows which have not been begun. Every claim that comes in by `add` goes out by `takeEnded`.
+/// The claims of one lane: those at hand, how many run, which ended, and which ends the journal refuses. The journal
+/// records all of them as claimed; only this knows which have not started. Every claim that enters by `add` leaves by
+/// `takeEnded`.
 struct LaneSlots: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     struct Ended: Sendable {
         let claim: Claim
         let settlement: ClaimOutcome
-        /// nil for what was never begun.
+        /// nil for a claim that never started.
         let report: DeliveryReport?
-        /// Why the journal refuses it, as it was said last.
+        /// Why the journal refused it last.
         var refusal: String?
 
-        /// Whether it waits in the queue again.
+        /// Whether it is in the queue again.
         var isBack: Bool {
             switch settlement {
             case .again, .waiting: true
@@ -36,37 +37,37 @@ struct LaneSlots: Sendable {
         }
     }
 
-    /// With no more than this under way, each end is written at once.
+    /// With at most this many running, each end is written at once.
     static let crowd = 8
-    /// With as many ended, the next exchange comes at once.
+    /// With so many ended, the next exchange comes at once.
     static let batch = 128
-    /// With fewer claims at hand it comes soon: the connections would idle while it is written.
+    /// With fewer claims at hand it comes soon: connections would idle during the write.
     static let reserve = 64
 
-    /// How many claims a lane of small files may hold: where many run, each connection has successors at hand, enough for the time
-    /// that an exchange takes; where few run, the next ones wait in the journal.
+    /// The most claims of a lane of small files. With many running, each connection has enough claims in reserve for
+    /// the time of an exchange; with few, the next ones wait in the journal.
     static func most(_ connections: Int) -> Int { connections < crowd ? connections : 8 * connections }
 
-    /// Not begun, in the order in which they begin.
+    /// Not started, in the order in which they start.
     private(set) var atHand: [Claim] = []
     private(set) var running = 0
-    /// How many may run at once; 0 before that is known.
+    /// The most that may run at once; 0 before that is known.
     private(set) var limit = 0
     private(set) var ended: [Ended] = []
-    /// What the journal refuses while it takes others, offered again now and then.
+    /// Ends that the journal refuses while it accepts others; offered again now and then.
     private(set) var refused: [Ended] = []
     private var refusedUntil: Instant?
 
     /// At hand and running.
     var held: Int { atHand.count + running }
-    /// Claims that the journal does not know the end of.
+    /// Claims whose end is not in the journal.
     var open: Int { held + ended.count + refused.count }
-    /// Whether any at hand must wait for another to end.
+    /// Whether a claim at hand must wait for another to end.
     var hasSurplus: Bool { !atHand.isEmpty && held > limit }
 
     // MARK: - From claim to end
 
-    /// Puts each behind those that are as urgent.
+    /// Puts each behind the equally urgent ones.
     mutating func add(_ new: [Claim]) {
         for claim in new {
             let rank = claim.delivery.priority.rank
@@ -82,28 +83,28 @@ struct LaneSlots: Sendable {
         return atHand.removeFirst()
     }
 
-    /// One that was begun has ended.
+    /// A started claim has ended.
     mutating func end(_ one: Ended) {
         running -= 1
         ended.append(one)
     }
 
-    /// Takes note of how many may run. Where none may, what is at hand goes back.
+    /// Sets how many may run. With none, the claims at hand go back.
     mutating func setLimit(_ limit: Int) {
         self.limit = limit
         if limit == 0 { endAtHand(Ended.back) { _ in true } }
     }
 
-    /// Ends what has waited at hand for longer than it may.
+    /// Ends claims that waited at hand past their expiry.
     ///
-    /// - Parameter uptime: the destination's expiry clock in milliseconds; nil while it stands.
+    /// - Parameter uptime: the destination's expiry clock in milliseconds; nil while it is stopped.
     mutating func endExpired(_ uptime: Int64?) {
         guard let uptime else { return }
         let isOver = { (claim: Claim) in Self.timeLeft(claim.delivery, uptime).map { $0 <= .zero } ?? false }
         endAtHand({ Ended(claim: $0, settlement: .expired, report: nil) }, isOver)
     }
 
-    /// How long until the first at hand has waited for too long; nil when none can.
+    /// How long until the first claim at hand expires; nil when none can.
     func nextExpiry(_ uptime: Int64?) -> Duration? {
         uptime.flatMap { uptime in atHand.compactMap { Self.timeLeft($0.delivery, uptime) }.min() }
     }
@@ -113,7 +114,7 @@ struct LaneSlots: Sendable {
         return .milliseconds(expiry - uptime)
     }
 
-    /// Lets go of a delivery that a person cancelled. - Returns: false when it does not wait here.
+    /// Drops a delivery that a person cancelled. - Returns: false when it is not at hand here.
     mutating func letGo(of delivery: Int64) -> Bool {
         endAtHand(Ended.back) { $0.delivery.id == delivery }
     }
@@ -128,22 +129,22 @@ struct LaneSlots: Sendable {
 
     // MARK: - From end to journal
 
-    /// What the journal is to be told; whoever takes it tells, or puts it back.
+    /// The ended claims for the journal; the caller commits them, or puts them back.
     mutating func takeEnded() -> [Ended] {
         defer { ended = [] }
         return ended
     }
 
-    /// The journal took nothing at all: the next exchange offers these first.
+    /// The journal accepted nothing: the next exchange offers these first.
     mutating func putBack(_ untold: [Ended]) { ended.insert(contentsOf: untold, at: 0) }
 
-    /// The journal takes others, and not these.
+    /// The journal accepts others, but not these.
     mutating func keep(_ refused: [Ended], until time: Instant) {
         self.refused += refused
         refusedUntil = time
     }
 
-    /// What was refused, once it is time to offer it again; nil = in any case.
+    /// Refused ends, once it is time to offer them again; nil is at any time.
     mutating func takeRefused(at now: Instant?) -> [Ended] {
         guard let next = nextOffer, now.map({ next <= $0 }) ?? true else { return [] }
         defer { refused = [] }
@@ -155,11 +156,11 @@ struct LaneSlots: Sendable {
 
     // MARK: - When to exchange
 
-    /// Whether the exchange that waits for ends should look now.
+    /// Whether the exchange that waits for ends should run now.
     var isAwaited: Bool { ended.count == 1 || ended.count == Self.batch || atHand.count == enough - 1 }
 
-    /// How long the next exchange may wait for more ends: each is a sync of the disk, and writes the pages that it touches.
-    /// nil while little is under way, and when enough has ended; longer while there are claims at hand.
+    /// How long the next exchange may wait for more ends: each costs a sync of the disk, and writes the pages that it
+    /// touches. nil while few run, and when enough have ended. Longer while there are claims at hand.
     var pause: Duration? {
         guard open > Self.crowd, ended.count < Self.batch else { return nil }
         if atHand.count >= enough { return .milliseconds(10) }
@@ -170,7 +171,7 @@ struct LaneSlots: Sendable {
     private var enough: Int { running == 0 ? Self.reserve : min(Self.reserve, 2 * running) }
 }
 
-/// The claims of all lanes, for those who show or cancel what waits at hand.
+/// The claims at hand of all lanes, to show or cancel them.
 final class Lanes: Sendable {
     private let slots = Mutex<[LaneID: LaneSlots]>([:])
 
@@ -178,10 +179,10 @@ final class Lanes: Sendable {
         slots.withLock { body(&$0[lane, default: LaneSlots()]) }
     }
 
-    /// Forgets a lane that has nothing.
+    /// Forgets a lane without claims.
     func remove(_ lane: LaneID) { slots.withLock { slots in if slots[lane]?.open == 0 { slots[lane] = nil } } }
 
-    /// What was claimed and has not been begun, by destination.
+    /// Claims that have not started, by destination.
     var waiting: [String: Int] {
         slots.withLock { slots in
             slots.reduce(into: [:]) { waiting, lane in
@@ -195,7 +196,7 @@ final class Lanes: Sendable {
         slots.withLock { $0.values.contains { $0.atHand.contains { $0.delivery.id == delivery } } }
     }
 
-    /// Lets go of a delivery that a person cancelled. - Returns: false when it waits in no lane.
+    /// Drops a delivery that a person cancelled. - Returns: false when it is at hand in no lane.
     func letGo(of delivery: Int64) -> Bool {
         slots.withLock { slots in slots.keys.contains { slots[$0]?.letGo(of: delivery) ?? false } }
     }

@@ -3,11 +3,11 @@ internal import InletLinux
 internal import InletPipelines
 internal import ServiceLifecycle
 
-/// Asks destinations that are down, or that nobody has asked yet, whether they are there, when their breaker says that it is
-/// time: side by side, so that one that hangs delays no other.
+/// Probes destinations that are down or unproved when their breaker asks for it, side by side, so that one that hangs
+/// delays no other.
 struct Probes: Service {
     let shared: Shared
-    /// Makes a destination anew, with the values that its `${env:}` and `${file:}` have now.
+    /// Makes a destination anew, with the present values of its `${env:}` and `${file:}`.
     let renew: @Sendable (String) -> Destination?
     /// It reads files for that.
     private let pool = BlockingPool(name: "renew", threads: 1)
@@ -42,7 +42,7 @@ struct Probes: Service {
         shared.signals.raise(.destination)
     }
 
-    /// - Returns: nil when the destination answers and takes our credentials.
+    /// - Returns: nil when the destination answers and accepts the credentials.
     private static func failure(of pipeline: any Pipeline) async -> DeliveryError? {
         await withTaskGroup(of: DeliveryError?.self) { group in
             group.addTask {
@@ -54,16 +54,16 @@ struct Probes: Service {
                 }
             }
             group.addTask {
-                // Cancelled when the probe has answered, which is read first.
+                // Cancelled when the probe has answered; the answer is read first.
                 await Task.rest(for: limit)
-                return DeliveryError(.outage(after: nil), .timedOut, "no answer to a probe within \(limit)")
+                return DeliveryError(.outage(after: nil), .timedOut, "no answer to a check within \(limit)")
             }
             defer { group.cancelAll() }
             return await group.next() ?? nil
         }
     }
 
-    /// A destination that refused our credentials is probed with those that the configuration gives now.
+    /// A destination that refused the credentials is probed with the configuration's present ones.
     private func renewed(_ destination: Destination) async -> Destination {
         guard let state = shared.destinations.state(of: destination.name), state.refusesCredentials,
             let fresh = await pool.run({ renew(destination.name) })

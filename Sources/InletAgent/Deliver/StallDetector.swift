@@ -2,25 +2,25 @@ internal import InletCore
 internal import InletLinux
 internal import Synchronization
 
-/// Who may begin big transfers. Each lane has room for one of its own; more come from a pool that all lanes share, so that memory
-/// stays bounded however many destinations there are. A transfer that has not moved a byte for a while holds no place of the
-/// pool: a destination that never answers keeps nobody from it.
+/// Which big transfers may start. Each lane has one place of its own; more come from a pool that all lanes share, so
+/// that memory stays bounded for any number of destinations. A transfer that has not moved a byte for a while holds no
+/// place of the pool: a destination that never answers delays no other.
 ///
-/// No destination gets more than its own limit by it.
+/// It raises no destination's own limit.
 struct StallDetector: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// Places beyond one for each worker: slow destinations leave as many to the others.
+    /// Places beyond one per worker: slow destinations leave as many to the others.
     static let spare = 32
 
     private let places: Int
     private let patience: Duration
-    /// How much each has sent, and when that was so for the first time.
+    /// How much each has sent, and since when.
     private var running: [Int64: (lane: LaneID, sent: Int64, since: Instant)] = [:]
-    /// Places that were taken and are not yet those of a transfer.
+    /// Places that were taken for transfers that have not started.
     private var reserved: [LaneID: Int] = [:]
 
-    /// - Parameter patience: after so long without a byte a transfer is taken for one that hangs.
+    /// - Parameter patience: a transfer without a byte for so long counts as stalled.
     init(workers: Int, patience: Duration) {
         places = workers + Self.spare
         self.patience = patience
@@ -36,7 +36,7 @@ struct StallDetector: Sendable {
         return count
     }
 
-    /// What moves, or is about to, in each lane that has any.
+    /// The moving and starting transfers of each lane that has any.
     private func moving(at now: Instant) -> [LaneID: Int] {
         var moving = reserved.filter { $0.value > 0 }
         for one in running.values where !hangs(since: one.since, at: now) { moving[one.lane, default: 0] += 1 }
@@ -54,7 +54,7 @@ struct StallDetector: Sendable {
 
     mutating func end(_ delivery: Int64) { running[delivery] = nil }
 
-    /// Takes note of how much of each has been sent.
+    /// Records how much each has sent.
     mutating func note(_ sent: [Int64: Int64], at now: Instant) {
         for (delivery, bytes) in sent where running[delivery].map({ $0.sent != bytes }) ?? false {
             running[delivery]?.sent = bytes
@@ -62,7 +62,7 @@ struct StallDetector: Sendable {
         }
     }
 
-    /// When the next may be found to hang, or whether those that do go on.
+    /// When the next transfer may count as stalled, or a stalled one may have moved.
     func nextLook(at now: Instant) -> Instant {
         let later = now.advanced(by: patience)
         return running.values.map { $0.since.advanced(by: patience) }.filter { $0 > now }.min().map { min($0, later) }
@@ -70,22 +70,22 @@ struct StallDetector: Sendable {
     }
 }
 
-/// Since when the limits of destinations are 0. Decides when to look at what runs there.
+/// Since when the limits of destinations are 0. Decides when to check their running deliveries.
 struct ZeroLimitClock: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     let patience: Duration
     private(set) var since: [String: Instant] = [:]
 
-    /// Takes note of those whose limit is 0 now. - Returns: where nothing may be held any longer.
+    /// Records the limits that are 0 now. - Returns: where deliveries are held too long.
     mutating func due(_ shut: Set<String>, at now: Instant) -> [String] {
         since = Dictionary(uniqueKeysWithValues: shut.map { ($0, since[$0] ?? now) })
         return since.filter { $0.value.duration(to: now) >= patience }.keys.sorted()
     }
 
-    /// When to look again; nil = only when another limit becomes 0.
+    /// When to check again; nil is not before another limit becomes 0.
     ///
-    /// - Parameter busy: where something still runs, which may yet want to send.
+    /// - Parameter busy: destinations with running deliveries, which may still want to send.
     func nextLook(_ busy: [String], at now: Instant) -> Instant? {
         let waiting = since.values.filter { $0.duration(to: now) < patience }.map { $0.advanced(by: patience) }
         return (waiting + (busy.isEmpty ? [] : [now.advanced(by: max(patience, .milliseconds(10)))])).min()

@@ -3,39 +3,39 @@ internal import InletLinux
 internal import InletPipelines
 internal import Synchronization
 
-/// The deliveries that run now: their progress for whoever looks, and a way to end one.
+/// The running deliveries: their progress, and a way to end one.
 package final class Transfers: Sendable {
-    /// One that runs; what it tells is as it is when it is asked.
+    /// A running delivery; its values are those of the moment.
     package struct RunningTransfer: Sendable {
         package let ref: AgentEvent.JobRef
         package let size: Int64
         package let since: WallTime
         fileprivate let attempt: Attempt
         fileprivate let cancel = WakeSignal()
-        /// Ended because its limit is 0, and not by a person.
+        /// Ended by a limit of 0, not by a person.
         fileprivate var isSentBack = false
 
         package var sent: Int64 { attempt.bytesSent }
-        /// How far it is, where bytes do not tell.
+        /// Its progress, where bytes do not show it.
         package var step: StepProgress? { attempt.progress }
     }
 
     private struct State {
         var entries: [Int64: RunningTransfer] = [:]
-        /// Cancelled while they were not listed: claimed a moment ago, or ended. Of those that have ended nobody asks again,
-        /// so that only the newest are kept, and those before them.
+        /// Deliveries cancelled while they were not listed: just claimed, or ended. Nobody asks about ended ones again,
+        /// so only the newest are kept.
         var missed: Set<Int64> = []
         var missedBefore: Set<Int64> = []
-        /// How far destinations are that work on deliveries, and what was said of it.
+        /// The progress of deliveries that their destinations process, and what was logged about it.
         var steps: [Int64: (progress: StepProgress, pace: ProgressPace)] = [:]
-        /// Files that were touched while they were on their way, and of which nothing tells whether they are still what is being
-        /// sent: they are looked at again when a delivery of theirs ends, which may leave a checksum to compare with.
+        /// Files that were touched during their delivery, and may have changed. They are checked again when one of
+        /// their deliveries ends, which may leave a checksum to compare with.
         var touched: Set<Int64> = []
     }
 
-    /// More deliveries than this that wait at once have their steps forgotten; the next look at the destination tells them anew.
+    /// Beyond this many processing deliveries, their steps are forgotten; the next check brings them back.
     private static let mostSteps = 10_000
-    /// Far more than can be claimed and not yet started at one moment.
+    /// Far more than are ever claimed and not yet started.
     static let mostMissed = 10_000
     /// Many times what is on its way at one moment.
     private static let mostTouched = 100_000
@@ -43,7 +43,7 @@ package final class Transfers: Sendable {
     private let state = Mutex(State())
 
     /// Lists a delivery until `remove`.
-    /// - Returns: what is raised when somebody cancels it, and whether somebody may have done so before it was listed.
+    /// - Returns: a signal for its cancellation, and whether that may have come before it was listed.
     func add(
         _ ref: AgentEvent.JobRef, size: Int64, since: WallTime, attempt: Attempt
     ) -> (cancel: WakeSignal, mayBeCancelled: Bool) {
@@ -58,7 +58,8 @@ package final class Transfers: Sendable {
 
     func remove(_ delivery: Int64) { state.withLock { $0.entries[delivery] = nil } }
 
-    /// Ends those to `destination` that wait for bytes under a limit: they go on later. - Returns: whether any runs there.
+    /// Ends deliveries to `destination` that wait for bytes under a limit; they continue later. - Returns: whether any
+    /// runs there.
     func sendBack(heldAt destination: String) -> Bool {
         let (runs, signals) = state.withLock { state -> (Bool, [WakeSignal]) in
             let there = state.entries.filter { $0.value.ref.destination == destination }
@@ -94,7 +95,7 @@ package final class Transfers: Sendable {
 
     // MARK: - Files that were touched
 
-    /// Notes that the file is to be looked at when a delivery of its ends.
+    /// Has the file checked again when one of its deliveries ends.
     func keepTouched(_ file: Int64) {
         state.withLock { if $0.touched.count < Self.mostTouched { $0.touched.insert(file) } }
     }
@@ -105,10 +106,10 @@ package final class Transfers: Sendable {
 
     // MARK: - Steps of deliveries that come back
 
-    /// What a delivery reported last, also between two attempts.
+    /// The progress that a delivery reported last, also between two attempts.
     package func step(_ delivery: Int64) -> StepProgress? { state.withLock { $0.steps[delivery]?.progress } }
 
-    /// Remembers how far a delivery is that waits now. - Returns: whether that is worth a line.
+    /// Records the progress of a waiting delivery. - Returns: whether to log it.
     func note(_ step: StepProgress, of delivery: Int64, at now: ContinuousClock.Instant) -> Bool {
         state.withLock { state in
             if state.steps.count >= Self.mostSteps { state.steps = [:] }
@@ -121,7 +122,7 @@ package final class Transfers: Sendable {
     func forgetStep(of delivery: Int64) { state.withLock { $0.steps[delivery] = nil } }
 }
 
-/// When the progress of one delivery is worth a line: every 5 % or 5 s, whichever is later.
+/// When to log the progress of one delivery: every 5 % or 5 s, whichever is later.
 struct ProgressPace: Sendable, Equatable {
     private var told = 0.0
     private var toldAt: ContinuousClock.Instant?
@@ -131,7 +132,7 @@ struct ProgressPace: Sendable, Equatable {
 
     init() {}
 
-    /// Whether `percent` is worth a line now; then it counts as told. Progress may also fall: a step was begun anew.
+    /// Whether to log `percent` now; it then counts as logged. Progress may fall when a step restarts.
     mutating func isDue(_ percent: Double, at now: ContinuousClock.Instant) -> Bool {
         told = min(told, percent)
         guard percent - told >= Self.stride else { return false }
@@ -143,11 +144,11 @@ struct ProgressPace: Sendable, Equatable {
 }
 
 extension Attempt {
-    /// Of smaller files there are no lines: they have left at once, and only their answers can take long.
+    /// Smaller files have no progress lines: they are sent at once, and only their answers can take long.
     static let smallestShown: Int64 = 1 << 20
 
-    /// Says that a delivery is under way, and how far it is, until the task is cancelled: every 5 % or 5 s, whichever is later.
-    /// Files that are done sooner, and small ones, have no such line.
+    /// Logs the progress of a delivery until the task is cancelled: every 5 % or 5 s, whichever is later. Deliveries
+    /// that end sooner, and small files, have no such line.
     func sayProgress(
         of ref: AgentEvent.JobRef, size: Int64, to log: EventLog, _ heartbeat: Heartbeat,
         every interval: Duration = .seconds(5)
@@ -156,8 +157,8 @@ extension Attempt {
         var pace = ProgressPace()
         // Cancelled when the attempt has ended.
         while await Task.rest(for: interval) {
-            // A worker whose request waits lives, also where no byte moves for longer than the watchdog's time: a server may
-            // take minutes to answer, and every request ends by its own time-outs. What is shown is that its threads run.
+            // A worker that waits for an answer is alive, even if no byte moves for longer than the watchdog's time. A
+            // server may take minutes, and every request ends by its own timeout. This reports that its threads run.
             heartbeat.beat(.workers)
             let sent = bytesSent
             if let step = progress {

@@ -4,17 +4,17 @@ internal import InletLinux
 internal import InletPipelines
 internal import ServiceLifecycle
 
-/// Removes what given-up uploads left at their destinations, at start and whenever one is given up; jobs of theirs that run
-/// there are cancelled. Only what is in our journal: others share the bucket. A pause holds up new work, not this; and a
-/// destination that is down is asked all the same, because a job that nobody wants costs money until it is cancelled.
-/// Runs outside the scope that was cancelled.
+/// Removes the remains of abandoned uploads at their destinations, at the start and after each abandoned upload, and
+/// cancels their jobs there. Only uploads in the agent's own journal: others share the bucket. A pause does not stop
+/// this, and a destination that is down is asked too, because an unwanted job costs money until it is cancelled. Runs
+/// outside the scope that was cancelled.
 struct UploadCleaner: Service {
     let shared: Shared
 
-    /// Before a journal that could not be read is asked again.
+    /// The pause before an unreadable journal is asked again.
     private static let journalPause = Duration.seconds(10)
     private static let atOnce = 16
-    /// How long one is left alone whose destination is not configured: disks sleep meanwhile.
+    /// The pause for an upload whose destination is not configured: disks sleep meanwhile.
     private static let unknownPause = Duration.seconds(86_400)
 
     private var journal: Journal { shared.journal }
@@ -28,7 +28,7 @@ struct UploadCleaner: Service {
         }
     }
 
-    /// - Parameter tries: how often each leftover could not be removed.
+    /// - Parameter tries: failed tries per leftover.
     /// - Returns: whether there may be more.
     private func sweep(_ tries: inout [Int64: Int]) async throws(JournalError) -> Bool {
         let leftovers = try await journal.leftovers(at: .now, limit: Self.atOnce)
@@ -39,7 +39,7 @@ struct UploadCleaner: Service {
             do throws(JournalError) {
                 if try await remove(file, delivery, checkpoint, &away, &tries) { removed += 1 }
             } catch {
-                // It is still in the journal; the others have their turn first.
+                // It stays in the journal; the others come first.
                 failure = error
             }
         }
@@ -47,14 +47,14 @@ struct UploadCleaner: Service {
         return removed == Self.atOnce
     }
 
-    /// - Parameter away: the destinations that cannot be asked now. One that hangs is asked once, so that the others have their turn.
-    /// - Returns: whether nothing is left over any more.
+    /// - Parameter away: unreachable destinations. One that hangs is asked once, so that the others have their turn.
+    /// - Returns: whether nothing is left over.
     private func remove(
         _ file: FileRow, _ delivery: DeliveryRow, _ checkpoint: [String: [UInt8]], _ away: inout Set<String>,
         _ tries: inout [Int64: Int]
     ) async throws(JournalError) -> Bool {
         guard let destination = shared.destinations[delivery.destination] else {
-            // Left to the store's own expiry at last, unless it comes back into the configuration.
+            // After that the store's own expiry removes it, unless its destination returns to the configuration.
             try await journal.leftoverRemains(delivery.id, until: .now + Self.unknownPause)
             return false
         }
@@ -71,7 +71,7 @@ struct UploadCleaner: Service {
             return false
         }
         tries[delivery.id] = nil
-        // What a retry can go on with; one that was superseded is never retried.
+        // The notes that a retry can continue; a superseded file is never retried.
         Failpoint.abandoned.reached()
         let kept = delivery.state == .superseded ? [:] : destination.pipeline.reusable(notes)
         try await journal.leftoverRemoved(delivery.id, keeping: journal.seal.closed(kept))
@@ -80,12 +80,12 @@ struct UploadCleaner: Service {
         return true
     }
 
-    /// A try that found nobody there is none, and neither is one that found a server in trouble, however it says so: what
-    /// it still has may cost money. The others have their turn there, because the trouble may be with this one.
+    /// A try that found no server, or one in trouble, does not count: the remains may cost money. The others have their
+    /// turn, because the trouble may be with this upload.
     private func keep(
         _ delivery: DeliveryRow, _ error: DeliveryError, _ away: inout Set<String>, _ tries: inout [Int64: Int]
     ) async throws(JournalError) {
-        // The agent is stopping: at the next start it is tried at once.
+        // The agent is stopping: the next start tries it at once.
         if Task.isCancelled { return }
         let next = WallTime.now + Self.pause(&tries, of: delivery.id)
         switch error.verdict {
@@ -97,7 +97,7 @@ struct UploadCleaner: Service {
         }
     }
 
-    /// How long a leftover is left alone after one more try that did not remove it: soon at first, then ever longer.
+    /// The pause for a leftover after a failed try: short at first, then longer and longer.
     static func pause(_ tries: inout [Int64: Int], of delivery: Int64) -> Duration {
         // More leftovers than this begin anew.
         if tries.count >= 10_000 { tries = [:] }

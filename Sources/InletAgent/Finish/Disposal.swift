@@ -3,11 +3,12 @@ internal import InletJournal
 internal import InletLinux
 internal import SystemPackage
 
-/// Decides how one file goes: intent journaled, renamed to a private name, looked at once more, and only then removed or moved.
-/// A file that is busy or another one gets its own name back untouched. After a crash the intent says what may have been done.
+/// Decides the disposal of one file: the intent is journaled, the file is renamed to a private name and checked once
+/// more, and only then removed or moved. A file that is busy or another one gets its own name back untouched. After a
+/// crash the intent shows what may have been done.
 ///
-/// Before the intent it is judged, then asked for writers, and renamed only while it is what was judged. Under its private name
-/// it is asked for writers first and judged then: whoever could still change it was seen, and nobody new finds it.
+/// Before the intent it is judged, then probed for writers, and renamed only while it is the judged file. Under its
+/// private name it is probed first and judged then: every earlier writer was seen, and no new one can find it.
 struct Disposal: Sendable {
     private enum State {
         case begins, startsOver, clearsCopy
@@ -29,11 +30,11 @@ struct Disposal: Sendable {
         case lends(isSame: Bool)
         case givesBack(any Error)
         case putsBack(DisposalStep)
-        /// What is left to do in any case.
+        /// The remaining steps in any case.
         case takes([DisposalStep])
     }
 
-    /// What is concluded of a file that is not where it was, once it is sure that its disk is there.
+    /// The conclusion about a file that is not at its place, once its disk is known to be there.
     private enum MissingSource { case gone, done, unreadable }
 
     private static let awayPause = Duration.seconds(60)
@@ -42,21 +43,21 @@ struct Disposal: Sendable {
 
     private let places: FinishFolders
     private let action: FinishAction
-    /// Whether nothing of its own was sent, so that its deletion takes a proof of its own content.
+    /// Whether no byte of its own was sent, so that its deletion needs a proof of its own content.
     private let isLinked: Bool
     private var file: FileRow
     private var state = State.begins
     private var intent: FinishIntent?
-    /// What it was when it was looked at last.
+    /// The file at its last check.
     private var identity: FileIdentity
-    /// Whether it has begun with what another process left.
+    /// Whether it continues the work of another process.
     private var isResumed = false
-    /// The last name that was noted first, and whether a move to it may have been made.
+    /// The last name that was recorded first, and whether a move to it may have been made.
     private var wanted: FilePath?
-    /// Of the last name that is tried: 1 is that without one.
+    /// The number of the last name in this try: 1 is the name without a number.
     private var number = 1
     private var wasMoving = false
-    /// Why an unfinished copy is still there: its name is in the intent alone, which therefore stays.
+    /// Why an unfinished copy is still there: only the intent has its name, so the intent stays.
     private var copyFailure: (any Error)?
 
     init(_ job: Job, _ places: FinishFolders) {
@@ -65,7 +66,7 @@ struct Disposal: Sendable {
         isLinked = job.deliveries.contains { $0.proof?.isOfAnother == true }
     }
 
-    /// - Parameter seen: what came of the step that was returned last; `begun` at first.
+    /// - Parameter seen: the result of the last returned step; `begun` at first.
     mutating func next(_ seen: DisposalStepResult, at now: WallTime) -> DisposalStep {
         let before = state
         guard let step = step(seen, now) else {
@@ -75,7 +76,7 @@ struct Disposal: Sendable {
         return step
     }
 
-    /// nil where the state knows nothing to do with such an answer.
+    /// nil where the state expects no such result.
     private mutating func step(_ seen: DisposalStepResult, _ now: WallTime) -> DisposalStep? {
         if case .failed(let error) = seen { return afterFailure(error, now) }
         switch state {
@@ -106,7 +107,7 @@ struct Disposal: Sendable {
     private mutating func begin(_ now: WallTime) -> DisposalStep? {
         if let note = file.intent {
             file.intent = nil
-            // What cannot be read is taken for none: the file gets its own name back, and all begins anew.
+            // An unreadable intent counts as none: the file gets its own name back, and all starts again.
             guard let known = try? FinishIntent(note), known.isWhole else { return search(places.privateNames(file)) }
             (intent, wanted, wasMoving, isResumed) = (known, known.targetFile, known.isMoving == true, true)
             if let copy = known.copyFile { return go(.clearsCopy, .removeCopy(copy)) }
@@ -126,7 +127,7 @@ struct Disposal: Sendable {
             case .same: return proveLinks()
             case .unread: return go(.comparesOwn, .compare(.own, found))
             case .changed: return Self.superseded
-            // To move it away hides nothing from anybody.
+            // Moving it away hides no file from anybody.
             case .doubtful where action == .quarantine: return proveLinks()
             case .doubtful: return doubtful
             }
@@ -139,7 +140,7 @@ struct Disposal: Sendable {
             file.identity = identity
             return proveLinks()
         case (.provesLinks, .answer(true)): return askWriter()
-        // Nothing but its length was proved: it stays.
+        // Only its length was proved: it stays.
         case (.provesLinks, .answer(false)): return .end(Disposition.kept, state: nil, place: file.fullPath)
         case (.asksWriter, .writer(.busy)): return busy(now)
         case (.asksWriter, .writer(.unknown)) where action != .quarantine: return hold(below: places.root, now)
@@ -157,11 +158,11 @@ struct Disposal: Sendable {
     private mutating func prepare() -> DisposalStep? {
         let target = places.target(file, action)
         intent = FinishIntent(action: action, privateFile: places.privateFile(file), target: target)
-        // Found out now, while the file still has its own name.
+        // Checked now, while the file still has its own name.
         return target.map { go(.prepares, .makeWritable($0)) } ?? intend()
     }
 
-    /// Where writers cannot be known, the file is taken out of their way and looked at again after `hold`.
+    /// Where writers are unknown, the file is moved out of their way and checked again after `hold`.
     private mutating func hold(below folder: FilePath, _ now: WallTime) -> DisposalStep? {
         let held = places.heldFile(file, below: folder)
         intent = FinishIntent(
@@ -190,7 +191,7 @@ struct Disposal: Sendable {
             guard let until = begun.heldUntil else { return lookAtHidden() }
             return take([.note(intent), Self.held(until)])
         case (.hides, .missing): return lookAtHidden()
-        // The rename may have been made although it failed: then the intent must say where the file is.
+        // The rename may have happened although it failed: then the intent must have the file's place.
         case (.looksWhetherHidden(let error), .found): return .fail(error)
         case (.looksWhetherHidden(let error), .missing):
             let beside = file.fullPath.removingLastComponent()
@@ -220,7 +221,7 @@ struct Disposal: Sendable {
     private mutating func underPrivateName(_ seen: DisposalStepResult, _ now: WallTime) -> DisposalStep? {
         switch (state, seen) {
         case (.clearsCopy, .done): return lookAtHidden()
-        // It was not renamed, or all was done; or its disk is not there.
+        // It was not renamed, or everything was done; or its disk is away.
         case (.looksAtHidden, .missing), (.looksAgain, .missing):
             return go(.looksAtOwnInstead, .look(.own, file.fullPath))
         case (.looksAtHidden, .found(let found)):
@@ -266,7 +267,7 @@ struct Disposal: Sendable {
         intent?.action == .delete ? go(.removes, .remove(identity)) : choose(1)
     }
 
-    /// Never overwrites: a name that is taken gets a number.
+    /// Never overwrites: a taken name gets a number.
     private mutating func choose(_ number: Int) -> DisposalStep? {
         if let copyFailure { return go(.givesBack(copyFailure), .giveBack(identity)) }
         self.number = number
@@ -295,7 +296,7 @@ struct Disposal: Sendable {
 
     private var deleted: DisposalStep { .end(Disposition.deleted, state: nil, place: nil) }
 
-    /// Under the last name that the intent has.
+    /// Under the last name in the intent.
     private mutating func moved() -> DisposalStep? {
         guard let target = intent?.targetFile else { return nil }
         guard intent?.action == .quarantine else {
@@ -312,7 +313,7 @@ struct Disposal: Sendable {
         case (.searches, .found): return putBack(anew(now))
         case (.searches(let rest), .missing): return search(rest)
         case (.looksForOwn, .found): return take([.synchronize, .note(nil), anew(now)])
-        // Only a person can find out what became of it.
+        // Only a person can find the file.
         case (.looksForOwn, .missing): return go(.asksRoot(.unreadable), .askRoot)
         case (.looksAtOwnInstead, .found(let found)): return ownInstead(found)
         case (.looksAtOwnInstead, .missing): return withoutFile(isChanged: false)
@@ -344,7 +345,7 @@ struct Disposal: Sendable {
         return go(.searches(Array(names.dropFirst())), .look(.hidden, name))
     }
 
-    /// Whether what has its own name, and not the private one, is the file, and was never hidden or got its name back.
+    /// Whether the file under its own name is the file, and was never hidden or got its name back.
     private mutating func ownInstead(_ found: FileIdentity) -> DisposalStep? {
         identity = found
         let status = SourceStatus(found, since: file.identity, ignoringChangeTime: true)
@@ -358,7 +359,7 @@ struct Disposal: Sendable {
         return wanted.map { go(.looksForTarget(isChanged: isChanged), .look(.target, $0)) }
     }
 
-    /// Edited before it was hidden or after it got its name back, or another file: either way it is to be looked at.
+    /// Edited before it was hidden or after it got its name back, or another file: either way it is checked again.
     private mutating func changedInstead() -> DisposalStep? { take([.synchronize, Self.superseded]) }
 
     private mutating func conclude(_ absence: MissingSource) -> DisposalStep? {
@@ -366,7 +367,7 @@ struct Disposal: Sendable {
         case .gone:
             let gone = DisposalStep.end(Disposition.untouched("it is no longer there"), state: nil, place: nil)
             return intent == nil ? gone : take([.synchronize, gone])
-        // Whoever did it may have died before it was durable.
+        // The process that did it may have died before it was durable.
         case .done: return go(.synchronizes, .synchronize)
         case .unreadable:
             return .fail(DisposalError.unreadableIntent(file, places))
@@ -385,7 +386,7 @@ struct Disposal: Sendable {
 
     private mutating func back(_ seen: DisposalStepResult, _ now: WallTime) -> DisposalStep? {
         switch (state, seen) {
-        // What may have been edited keeps the numbers of what was delivered, and is judged by them.
+        // A file that may have been edited keeps the numbers of the delivered one, and is judged by them.
         case (.lends(isSame: true), .found(let found)):
             return take([.remember(found), .synchronize] + withdrawal + [busy(now)])
         case (.lends, .found), (.lends, .done): return take([.synchronize] + withdrawal + [busy(now)])
@@ -393,21 +394,21 @@ struct Disposal: Sendable {
         case (.givesBack(let error), .done): return .fail(error)
         case (.putsBack(let ending), .put(let path)):
             if path == file.fullPath { return take([.synchronize, .note(nil), ending]) }
-            // Somebody put a new file there meanwhile: both are kept, under a name that says so.
+            // A new file has the name meanwhile: both are kept, this one under a name that says so.
             let kept = Disposition.untouched("kept as \(path.display)")
             return take([.synchronize, .note(nil), .end(kept, state: .superseded, place: nil)])
         default: return nil
         }
     }
 
-    /// A file that has its own name has no intent. What is known of a copy that was begun stays known: another copy would be a
-    /// second file in the archive.
+    /// A file under its own name has no intent. A copy that was begun stays known: another copy would be a second file
+    /// in the archive.
     private var withdrawal: [DisposalStep] { intent?.isMoving == true ? [] : [.note(nil)] }
 
     // MARK: - Errors
 
-    /// Nothing is concluded from one. A person must not find the file hidden for as long as the archive cannot be used; where
-    /// it stays hidden all the same, the intent says so, and what went wrong first is what a person must mend.
+    /// An error proves nothing. A person must not find the file hidden for as long as the archive fails. If it stays
+    /// hidden, the intent says so, and the first error is the one to fix.
     private mutating func afterFailure(_ error: any Error, _ now: WallTime) -> DisposalStep? {
         let isTaken = (error as? SystemError)?.isTaken == true
         switch state {
@@ -416,7 +417,7 @@ struct Disposal: Sendable {
             return lookAtHidden()
         case .hides: return look(.looksWhetherHidden(error))
         case .looksWhetherHidden(let first), .givesBack(let first): return .fail(first)
-        // Another file has its name by now: it waits where it is.
+        // Another file has its name by now: it stays where it is.
         case .lends: return isTaken ? busy(now) : .fail(error)
         case .moves where isTaken, .copies where isTaken: return choose(number + 1)
         case .moves where (error as? SystemError)?.isCrossDevice == true: return go(.copies, .copy(identity))
@@ -438,8 +439,8 @@ struct Disposal: Sendable {
     private var doubtful: DisposalStep {
         .end(
             Disposition.untouched(
-                "it was touched after it was delivered, and no checksum tells whether its content changed; "
-                    + "compare it with what was delivered, and remove it yourself"),
+                "it was touched after the delivery, and no checksum shows whether its content changed; "
+                    + "compare it with the delivered file, and remove it yourself"),
             state: nil, place: file.fullPath)
     }
 
@@ -447,19 +448,19 @@ struct Disposal: Sendable {
         .wait(until: now + pause, note: note)
     }
 
-    /// Opened for writing is not written to: whether the content changes shows when the writer has let go.
+    /// An open file is not yet changed: a change shows after the writer has closed it.
     private func busy(_ now: WallTime) -> DisposalStep {
         Self.wait(now, Self.busyPause, "waiting: open for writing by another program")
     }
 
-    /// Looked at while somebody was at it: a moment later it stands still.
+    /// Checked during a change: it is quiet a moment later.
     private func moving(_ now: WallTime) -> DisposalStep {
-        Self.wait(now, Self.soon, "waiting: it changes while it is looked at")
+        Self.wait(now, Self.soon, "waiting: it changes while it is checked")
     }
 
-    private func anew(_ now: WallTime) -> DisposalStep { Self.wait(now, Self.soon, "waiting: to be looked at anew") }
+    private func anew(_ now: WallTime) -> DisposalStep { Self.wait(now, Self.soon, "waiting: to be checked again") }
 
     private static func held(_ until: WallTime) -> DisposalStep {
-        .wait(until: until, note: "held until \(until.rfc3339): writers cannot be known here")
+        .wait(until: until, note: "held until \(until.rfc3339): writers are unknown here")
     }
 }

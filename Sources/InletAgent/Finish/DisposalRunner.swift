@@ -4,60 +4,61 @@ internal import InletLinux
 internal import InletPipelines
 internal import SystemPackage
 
-/// What is done next about one source whose deliveries have ended. What was found and done comes back as a `DisposalStepResult`, an
-/// error too: it never stands for "nothing is there" or "nothing to do".
+/// The next step for one source whose deliveries have ended. Results and errors come back as a `DisposalStepResult`; an
+/// error never means "nothing is there" or "nothing to do".
 enum DisposalStep: Sendable {
-    /// Opens the folder and looks at the name in it; what is done with that name later is done in this folder.
+    /// Opens the folder and checks the name in it; later steps on that name use this folder.
     case look(DisposalName, FilePath)
-    /// Reads the file and holds it against the checksum that is known; it must be this one before and after.
+    /// Reads the file and compares its known checksum; it must be this file before and after.
     case compare(DisposalName, FileIdentity)
-    /// Reads a file of which nothing was sent, and holds it against what was proved of the first one of its content.
+    /// Reads an unsent file, and compares it with the proof of the first file of its content.
     case proveLinks
     case askWriter(DisposalName)
-    /// Whether the watched folder is there, and is the one in which was looked.
+    /// Whether the watched folder is there, and is the one of the check.
     case askRoot
-    /// Makes the folder of a name, and sees that it takes files.
+    /// Creates the folder of a name, and checks that files can be created in it.
     case makeWritable(FilePath)
     /// Writes the first intent, unless a younger job needs the file.
     case begin(FinishIntent)
     case note(FinishIntent?)
-    /// Journals the numbers that the file has now.
+    /// Journals the file's present numbers.
     case remember(FileIdentity)
     /// Renames the file, which must still be this one, to its private name.
     case hide(FileIdentity, as: FilePath)
-    /// The last name, or its numbered one, and what a copy is called until it is whole.
+    /// The last name, or its numbered one, and the name of an incomplete copy.
     case chooseTarget(FilePath, number: Int)
-    /// Whether the last name has a whole copy, on another file system, of what has this name.
+    /// Whether the last name has a complete copy, on another file system, of the file with this name.
     case compareCopy(DisposalName)
     case move(FileIdentity)
     case copy(FileIdentity)
     /// It is durable: its name is forgotten with the next copy.
     case removeCopy(FilePath)
-    /// Removes what has the private name, which must be this file.
+    /// Removes the file under the private name, which must be this file.
     case remove(FileIdentity)
-    /// Makes durable what was renamed or removed in the folders that are open: until then a power cut may undo it, and the
-    /// intent must not be forgotten.
+    /// Makes renames and removals in the open folders durable: until then a power cut may undo them, and the intent
+    /// must not be forgotten.
     case synchronize
-    /// Writes why it is in quarantine beside it.
+    /// Writes the reason for the quarantine beside the file.
     case writeReason(String)
-    /// Gives the file its own name again, where that is free: `found` with its numbers now, where until then it was this one.
+    /// Gives the file its own name again, where that is free: as `found` with its present numbers, until then as this
+    /// one.
     case giveBack(FileIdentity)
     /// The same, or the first free one of its numbered names.
     case putBack
     case wait(until: WallTime, note: String)
-    /// `state` is set when the file turned out to be superseded; `place` is where the source is now, nil where it is gone or
-    /// another one.
+    /// `state` is set when the file turned out to be superseded; `place` is the source's present place, nil where it is
+    /// gone or replaced.
     case end(String, state: FileState?, place: FilePath?)
     case fail(any Error)
 }
 
-/// The names by which a file is known on its way out.
+/// The names of a file during its disposal.
 enum DisposalName: Sendable { case own, hidden, target }
 
-/// What came of a step.
+/// The result of a step.
 enum DisposalStepResult: Sendable {
     enum Content: Sendable { case same, another, moving }
-    /// `unknown` is told in a moment: nobody has looked yet, or it came back since it was looked for.
+    /// `unknown` passes in a moment: nobody has checked yet, or it came back since the check.
     enum Root: Sendable { case here, away, unknown }
 
     case begun
@@ -71,10 +72,10 @@ enum DisposalStepResult: Sendable {
     case root(Root)
     /// Another job, which has yet to send or finish the file.
     case needed(by: Int64)
-    /// What the last name and its copy are to be.
+    /// The last name and the name of its copy.
     case free(target: FilePath, copy: FilePath)
     case taken
-    /// Where the file has been put back.
+    /// The file's place after it was put back.
     case put(FilePath)
     case failed(any Error)
 }
@@ -91,26 +92,26 @@ extension DisposalStep {
 
 /// Why the disposal of a file cannot go on.
 enum DisposalError: Error, CustomStringConvertible {
-    /// A step was answered by a fact that is none of its own, or is none that can be done.
+    /// A result that does not belong to its step, or an impossible one.
     case misstep(state: String, seen: String)
-    /// What the journal has of an intent cannot be read, and the file is under none of the names that it can have by one.
+    /// The journal's intent is unreadable, and the file has none of the names that it can have by one.
     case unreadableIntent(FileRow, FinishFolders)
 
     var description: String {
         switch self {
         case .misstep(let state, let seen):
-            "the disposal cannot go on from \(state) with \(seen): this is a mistake in Inlet"
+            "the disposal cannot go on from \(state) with \(seen): this is a bug in Inlet"
         case .unreadableIntent(let file, let places):
-            "\(file.fullPath.display): what the journal notes of its disposal is damaged, and it is not there; "
+            "\(file.fullPath.display): the journal's record of its disposal is damaged, and the file is gone; "
                 + "look in \(places.archive.display) and \(places.quarantine.display): "
                 + "'inlet queue forget \(file.id)' once it is found"
         }
     }
 }
 
-/// Takes the steps that `Disposal` decides on. It holds the watched folder from the first look to the last step, and the
-/// folders of the file's names from the look at them to what is done with them: a decision is valid for what was looked at,
-/// whatever is put in the place of the folders above it meanwhile.
+/// Takes the steps that `Disposal` decides on. It holds the watched folder from the first check to the last step, and
+/// the folders of the file's names from their check to their steps. A decision applies to the checked file, even if
+/// folders above it are replaced meanwhile.
 struct DisposalRunner: Sendable {
     let journal: Journal
     let places: FinishFolders
@@ -120,7 +121,7 @@ struct DisposalRunner: Sendable {
     private var disposal: Disposal
     private var root: Folder?
     private var names: [DisposalName: OpenName] = [:]
-    /// The last name before it got a number, and what its copy is called until it is whole.
+    /// The last name before it got a number, and the name of an incomplete copy.
     private var wanted: (name: OpenName, copy: OpenName)?
 
     init(journal: Journal, places: FinishFolders, job: Job, hashing: BlockingPool, roots: RootRegistry) {
@@ -130,9 +131,9 @@ struct DisposalRunner: Sendable {
 
     private var file: FileRow { job.file }
 
-    /// Until the file is done with, or must wait: the last step, which is `end` or `wait`.
+    /// Until the file is finished or must wait: the last step, which is `end` or `wait`.
     ///
-    /// - Throws: why neither can be said; it is tried again later.
+    /// - Throws: an error that prevents both; retried later.
     mutating func run() async throws -> DisposalStep {
         var seen = DisposalStepResult.begun
         while true {
@@ -145,7 +146,7 @@ struct DisposalRunner: Sendable {
         }
     }
 
-    /// What came of a step. Blocks.
+    /// The result of a step. Blocks.
     mutating func take(_ step: DisposalStep) async -> DisposalStepResult {
         do {
             return switch step {
@@ -191,7 +192,7 @@ struct DisposalRunner: Sendable {
     // MARK: - Looking
 
     private mutating func look(_ name: DisposalName, _ path: FilePath) throws(SystemError) -> DisposalStepResult {
-        // What was hidden in an open folder is looked at in that.
+        // A file hidden in an open folder is checked in that folder.
         if name != .hidden || names[name]?.path != path { names[name] = try find(path) }
         return try names[name]?.look().identity.map { .found($0) } ?? .missing
     }
@@ -205,25 +206,25 @@ struct DisposalRunner: Sendable {
     }
 
     private mutating func openRoot(for path: FilePath) -> Folder? {
-        // Where it cannot be opened, `OpenName` tries again, and has the reason.
+        // If it cannot be opened, `OpenName` tries again, and has the reason.
         if root == nil, !places.root.isEmpty, path.isWithin(places.root) { root = try? Folder(places.root) }
         return root
     }
 
-    /// What was looked at, or made, before.
+    /// Earlier checks and files.
     private func open(_ name: DisposalName) throws(DisposalError) -> OpenName {
         guard let open = names[name] else { throw DisposalError.misstep(state: "\(name)", seen: "no look at it") }
         return open
     }
 
-    /// Read while somebody is at it, it says nothing.
+    /// A read during a change proves nothing.
     private func compare(_ name: OpenName, _ identity: FileIdentity) async throws -> DisposalStepResult.Content {
         guard try await file.hasContent(try name.source(), Hashing(pool: hashing)) else { return .another }
         return try name.look().identity == identity ? .same : .moving
     }
 
-    /// A file of which nothing was sent is deleted only on the proof of its own content: read once more, it has the checksum
-    /// that was proved of the first one.
+    /// An unsent file is deleted only on the proof of its own content: read once more, it has the proved checksum of
+    /// the first one.
     private func areLinksProved() async throws -> Bool {
         for link in job.deliveries.compactMap(\.proof) where link.isOfAnother {
             guard let content = link.content,
@@ -233,7 +234,7 @@ struct DisposalRunner: Sendable {
         return true
     }
 
-    /// A folder that was not there is not one without files, also where it has come back since.
+    /// A folder that was away is not an empty one, also where it has come back since.
     private func askRoot() throws(SystemError) -> DisposalStepResult.Root {
         if roots.isAway(file) { return roots.isUnknown(file.root) ? .unknown : .away }
         guard !places.root.isEmpty else { return .here }
@@ -270,11 +271,11 @@ struct DisposalRunner: Sendable {
 
     private mutating func hide(_ identity: FileIdentity, as path: FilePath) throws -> DisposalStepResult {
         let own = try open(.own)
-        // In the folder that is open, where it is to stay in that.
+        // In the open folder, if it stays there.
         let isBeside = path.removingLastComponent() == own.folder.path
         let hidden = try path.lastComponent.flatMap { isBeside ? own.beside($0) : nil } ?? open(path)
         names[.hidden] = hidden
-        // The last moment at which its ctime is not ours.
+        // The last moment before the agent's own rename changes its ctime.
         guard try own.look().identity == identity else { return .content(.moving) }
         try own.rename(to: hidden)
         let now = try hidden.look().identity
@@ -295,7 +296,7 @@ struct DisposalRunner: Sendable {
         let hidden = try open(.hidden)
         let own = try own()
         names[.own] = own
-        // What had not changed until then has the ctime of our rename.
+        // A file that had not changed until then has the ctime of the agent's rename.
         let isIt = try hidden.look().identity == identity
         try hidden.rename(to: own)
         guard isIt, let now = try own.look().identity, now.isUntouched(since: identity, ignoringChangeTime: true) else {
@@ -321,9 +322,9 @@ struct DisposalRunner: Sendable {
     private func move(_ identity: FileIdentity) throws {
         let (hidden, target) = (try open(.hidden), try open(.target))
         try hidden.rename(to: target)
-        // Who may write in the watched folder may have put another file under the private name since it was looked at.
+        // A writer to the watched folder may have put another file under the private name since the check.
         guard let now = try target.look().identity, now.isFile(identity) else {
-            // Where that fails it keeps the name in the archive, which the journal has: what is thrown names it.
+            // If that fails it keeps the name in the archive, which the journal has: the error names it.
             try? target.rename(to: hidden)
             throw SystemError(call: "rename", path: hidden.path, target: target.path, code: .staleNFSFileHandle)
         }
@@ -348,7 +349,7 @@ struct DisposalRunner: Sendable {
     private mutating func removeCopy(_ path: FilePath) throws(SystemError) {
         guard let copy = try find(path) else { return }
         try copy.removeIfThere()
-        // Also where it is not there: who removed it may have died.
+        // Also if it is missing: the process that removed it may have died.
         try copy.folder.synchronize()
     }
 
@@ -367,6 +368,6 @@ struct DisposalRunner: Sendable {
 }
 
 extension Proof {
-    /// Of a file of which nothing was sent, because another one has its content.
+    /// Of an unsent file, because another one has its content.
     var isOfAnother: Bool { sameAs != nil && method != .registered }
 }

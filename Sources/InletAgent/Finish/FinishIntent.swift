@@ -3,14 +3,14 @@ internal import InletJournal
 internal import InletLinux
 internal import SystemPackage
 
-/// What is to be done with a source whose deliveries have ended: decided here, done by the finisher.
+/// The disposal of a source whose deliveries have ended: decided here, done by the finisher.
 enum FinishAction: String, Sendable, Equatable, Codable {
     case keep
     case archive
     case delete
     case quarantine
 
-    /// The route's wish for this end. What expired, was cancelled, changed or vanished is left alone.
+    /// The route's choice for this end. Expired, cancelled, changed and vanished files stay untouched.
     init(_ file: FileRow) {
         switch file.state {
         case .delivered, .duplicate:
@@ -26,16 +26,16 @@ enum FinishAction: String, Sendable, Equatable, Codable {
     }
 }
 
-/// How a source stands to what was delivered, as far as its numbers tell.
+/// How a source compares with the delivered file, by its numbers.
 enum SourceStatus: Sendable, Equatable {
     case same
     /// Its size or mtime is another one, and so is its content.
     case changed
-    /// Size and mtime can be put back (`touch -r`, `exiftool -P`), while ctime, inode and device change for less than
-    /// another content (a chmod, a remount): only a checksum tells.
+    /// Size and mtime can be restored (`touch -r`, `exiftool -P`), while ctime, inode and device change without a
+    /// change of content (a chmod, a remount): only a checksum decides.
     case unclear
 
-    /// - Parameter ignoringChangeTime: after a rename of ours, which changes it too.
+    /// - Parameter ignoringChangeTime: after the agent's own rename, which changes it too.
     init(_ now: FileIdentity, since proved: FileIdentity, ignoringChangeTime: Bool) {
         self =
             if now.isUntouched(since: proved, ignoringChangeTime: ignoringChangeTime) {
@@ -47,49 +47,49 @@ enum SourceStatus: Sendable, Equatable {
 }
 
 extension FileIdentity {
-    /// Whether it is another name of the same file, or was one when that was looked at.
+    /// Whether it is another name of the same file, or was one at that check.
     func isFile(_ other: FileIdentity) -> Bool { inode == other.inode && device == other.device }
 }
 
-/// Whether a source is what was delivered. Where only ctime, device or inode differ, content decides.
+/// Whether a source is the delivered file. Where only ctime, device or inode differ, the content decides.
 enum SourceMatch: Sendable, Equatable {
     case same, changed
-    /// Touched, and nothing tells whether its content is another one.
+    /// Touched, and its content is unknown.
     case doubtful
-    /// Touched, and its checksum tells.
+    /// Touched, with a checksum to compare.
     case unread
 
-    /// - Parameter ours: after a rename of ours the ctime of that; where it is not known, ctime is left out.
+    /// - Parameter ours: the ctime after the agent's own rename; ctime is ignored where that is unknown.
     init(_ now: FileIdentity, of file: FileRow, isRenamed: Bool = false, ours: Int64? = nil) {
         var proved = file.identity
         if let ours { proved.changed = ours }
         let isUnknown = isRenamed && ours == nil
         switch SourceStatus(now, since: proved, ignoringChangeTime: isUnknown) {
-        // After a crash nothing tells whether it was edited since it has its private name.
+        // After a crash an edit under its private name cannot be excluded.
         case .same: self = isUnknown && file.hasChecksum ? .unread : .same
         case .changed: self = .changed
         case .unclear where file.hasChecksum: self = .unread
         case .unclear:
-            // Without a checksum only its numbers tell, and a remount or a server gives others to the same file.
+            // Without a checksum only its numbers tell, and a remount or a server renumbers the same file.
             self = now.isFile(proved) || now.changed == proved.changed || file.volume != nil ? .doubtful : .changed
         }
     }
 }
 
-/// What the finisher journals before it touches a file, so that after a crash it knows what it was doing.
+/// The finisher's journal entry before it touches a file, so that after a crash it can continue.
 struct FinishIntent: Sendable, Equatable, Codable {
     var action: FinishAction
-    /// Where the file was moved to, in its own directory or in `.inlet/held`, before it is looked at for the last time.
+    /// The file's place before its last check, in its own directory or in `.inlet/held`.
     var privatePath: [UInt8]
     /// For `archive` and `quarantine`: its last name.
     var target: [UInt8]?
-    /// Set with the last name, right before the move: what is found under it may be our own work.
+    /// Set with the last name, right before the move: a file under that name may be the agent's own work.
     var isMoving: Bool?
-    /// What a copy to another file system is called until it is whole. A new name for each try.
+    /// The name of an incomplete copy to another file system. A new name for each try.
     var copy: [UInt8]?
-    /// Its ctime once it had its private name: what is noted with it has not been touched since.
+    /// Its ctime under its private name: equal while it is untouched since.
     var changed: Int64?
-    /// It waits in `.inlet/held` until then, because writers cannot be known here.
+    /// It waits in `.inlet/held` until then, because writers are unknown here.
     var heldUntil: WallTime?
 
     var privateFile: FilePath { FilePath(bytes: privatePath) }
@@ -103,7 +103,7 @@ struct FinishIntent: Sendable, Equatable, Codable {
         self.heldUntil = heldUntil
     }
 
-    /// Whether it says all that its action needs.
+    /// Whether it has everything that its action needs.
     var isWhole: Bool {
         switch action {
         case .delete: true
@@ -117,13 +117,13 @@ struct FinishIntent: Sendable, Equatable, Codable {
     var note: [UInt8] { get throws { try JSON.encode(self) } }
 }
 
-/// Where the finisher puts things for one root.
+/// The finisher's folders for one root.
 struct FinishFolders: Sendable {
     let root: FilePath
     var archive: FilePath
     var quarantine: FilePath
     var hold: Duration
-    /// Whether anything may be moved, deleted or written here: a card is left as it is.
+    /// Whether the agent may move, delete or write here: a card is left untouched.
     let mayWrite: Bool
 
     /// For a root that left the configuration: the defaults below it.
@@ -135,7 +135,7 @@ struct FinishFolders: Sendable {
         mayWrite = settings.map { $0.pattern == nil || $0.volumeWrites } ?? !isVolume
     }
 
-    /// A name beside the file that every watcher ignores and that no other file of ours has.
+    /// A unique name beside the file, which every watcher ignores.
     func privateFile(_ file: FileRow) -> FilePath {
         file.fullPath.removingLastComponent().appending(".inlet-finishing-\(file.id).tmp")
     }
@@ -145,7 +145,7 @@ struct FinishFolders: Sendable {
             FilePath(root: nil, file.path.lastComponent.map { [$0] } ?? []))
     }
 
-    /// Where a file may be that has neither its own name nor a last one.
+    /// The possible places of a file that has neither its own name nor a last one.
     func privateNames(_ file: FileRow) -> [FilePath] {
         [privateFile(file), heldFile(file, below: root), heldFile(file, below: file.fullPath.removingLastComponent())]
     }
@@ -159,7 +159,7 @@ struct FinishFolders: Sendable {
         }
     }
 
-    /// `name_2.ext`, `name_3.ext`… for a name that is taken, shortened where it would be longer than `limit` bytes.
+    /// `name_2.ext`, `name_3.ext`… for a taken name, shortened to at most `limit` bytes.
     static func numbered(
         _ name: FilePath.Component, _ number: Int, limit: Int = FilePath.Component.longest
     ) -> FilePath.Component {

@@ -8,22 +8,23 @@ internal import SystemPackage
 
 /// Disposes of sources whose deliveries have ended, and writes their receipts: durable point 3.
 ///
-/// A file is deleted or moved only when its deliveries are proved (or its route asks for quarantine), it is still the file
-/// that was admitted, and no writer holds it. Each step is journaled before it is taken.
+/// A file is deleted or moved only when its deliveries are proved (or its route asks for quarantine), it is still the
+/// admitted file, and no writer holds it. Each step is journaled before it is taken.
 final class FinishingStage: Service {
     let shared: Shared
     let version: String
     private let pool: BlockingPool
-    /// The roots of which it was said that their receipts are elsewhere, and apart those whose sources were gone.
+    /// The roots whose receipts were logged as elsewhere, and separately those whose sources were gone.
     let toldOfReceipts = Mutex<[Bool: Set<FilePath>]>([:])
 
     private static let shortestPause = Duration.seconds(60)
     private static let longestPause = Duration.seconds(3600)
-    /// Before a journal that could not be read is asked again.
+    /// Before an unreadable journal is asked again.
     private static let journalPause = Duration.seconds(5)
     private static let batch = 64
 
-    /// - Parameter pool: an archive on another file system takes as long as the copy, and must not hold up the hashing.
+    /// - Parameter pool: moving to an archive on another file system takes as long as the copy, and must not delay
+    ///   hashing.
     init(_ shared: Shared, _ pool: BlockingPool, version: String) {
         (self.shared, self.pool, self.version) = (shared, pool, version)
     }
@@ -40,7 +41,7 @@ final class FinishingStage: Service {
         }
     }
 
-    /// Finishes what is due. - Returns: whether anything was, and otherwise when to look next.
+    /// Finishes due files. - Returns: now after some, else the time of the next.
     private func finishBatch() async throws(JournalError) -> (hasMore: Bool, next: WallTime?) {
         let jobs = try await journal.unfinished(at: .now, limit: Self.batch)
         var progress = false
@@ -48,7 +49,7 @@ final class FinishingStage: Service {
             for job in jobs { group.addTask { await self.finish(job) } }
             for await isFinished in group where isFinished { progress = true }
         }
-        // What could not be finished was put off; where even that failed, the journal needs a pause.
+        // Unfinished files were postponed; if even that failed, the journal needs a pause.
         return progress ? (true, nil) : (false, try await journal.nextFinish())
     }
 
@@ -56,7 +57,7 @@ final class FinishingStage: Service {
     private func finish(_ job: Job) async -> Bool {
         let file = job.file
         if let damage = job.damage {
-            await postpone(file, "its row in the journal is damaged: \(damage)", by: Self.longestPause)
+            await postpone(file, "its journal row is damaged: \(damage)", by: Self.longestPause)
             return false
         }
         let places = FinishFolders(
@@ -75,14 +76,14 @@ final class FinishingStage: Service {
             case let step: throw DisposalError.misstep(state: "\(step)", seen: "no end")
             }
         } catch {
-            // Stopping is no trouble; the next start goes on from the intent.
+            // Stopping is not an error; the next start continues from the intent.
             if Task.isCancelled { return false }
             await postpone(file, "\(error)", by: Self.pause(file, at: .now))
             return false
         }
     }
 
-    /// Says why once, not at every try.
+    /// Logs the reason once, not at every try.
     private func postpone(_ file: FileRow, _ reason: String, by pause: Duration) async {
         let note = Disposition.stuck(reason)
         if file.disposition != note {
@@ -95,7 +96,7 @@ final class FinishingStage: Service {
         }
     }
 
-    /// As long as it has been tried already: each try may copy the whole file to another file system.
+    /// As long as the tries so far: each may copy the whole file to another file system.
     static func pause(_ file: FileRow, at now: WallTime) -> Duration {
         min(max(now - (file.endedAt ?? now), shortestPause), longestPause)
     }

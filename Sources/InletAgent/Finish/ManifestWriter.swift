@@ -5,10 +5,10 @@ internal import InletPipelines
 internal import ServiceLifecycle
 internal import SystemPackage
 
-/// Writes the checksum lists that ended units are owed: into the state directory, into folders that were delivered to, and
-/// as an object beside the others where a destination takes any file. Never into a watched folder.
+/// Writes the checksum lists of ended units: into the state directory, into folders that received files, and as an
+/// object where a destination accepts any file. Never into a watched folder.
 ///
-/// Each step can be done again, and the journal owes a list until all of them are done: a crash costs nothing.
+/// Each step can be repeated, and the journal owes a list until all of them are done: a crash costs nothing.
 struct ManifestWriter: Service {
     let shared: Shared
     let pool: BlockingPool
@@ -30,19 +30,19 @@ struct ManifestWriter: Service {
                     }
                     return try await journal.manifestDue().map { .now.advanced(by: max($0 - .now, .seconds(1))) }
                 } catch {
-                    // The journal cannot be used now; who admits says so.
+                    // The journal fails now; admission reports that.
                     return .now.advanced(by: Self.firstPause)
                 }
             }
         }
     }
 
-    /// Writes a list, or puts it off: it keeps no other waiting.
+    /// Writes a list, or postpones it: it delays no other.
     private func serve(_ order: ManifestOrder) async throws(JournalError) {
         do {
             try await write(order)
         } catch {
-            // With a disk that fails no order can be changed either.
+            // With a failing disk the order cannot be changed either.
             if error.isOfDisk { throw error }
             try await putOff(order, "\(error)")
         }
@@ -57,11 +57,11 @@ struct ManifestWriter: Service {
         guard let batch = try await journal.batch(order.batch), batch.endedAt != nil,
             batch.generation == order.generation
         else {
-            // Files of it go on: the next end brings the next list.
+            // Files of it continue: the next end brings the next list.
             return try await journal.manifestDone(order)
         }
         guard let rule = order.rule else {
-            return try await fail(order, batch, "what the journal knows of the list cannot be read")
+            return try await fail(order, batch, "the journal's record of the list cannot be read")
         }
         let manifest = UnitManifest(
             batch, rule, try await journal.jobs(ofBatch: batch.id), host: ProcessSetup.hostName,
@@ -84,7 +84,7 @@ struct ManifestWriter: Service {
     }
 
     private func fail(_ order: ManifestOrder, _ batch: Batch, _ reason: String) async throws(JournalError) {
-        // Said once, not at every try.
+        // Logged once, not at every try.
         if reason != order.reason { shared.log.emit(.manifestFailed(batch, reason: reason)) }
         try await putOff(order, reason)
     }
@@ -101,7 +101,7 @@ struct ManifestWriter: Service {
         say(try await writeList(manifest, manifest.source, in: folder(manifest), stem: manifest.stem()), manifest, nil)
     }
 
-    /// In a folder of our own.
+    /// In the agent's own folder.
     private func writeList(
         _ manifest: UnitManifest, _ content: ManifestContent, in folder: FilePath, stem: String
     ) async throws -> ManifestFolder.Written? {
@@ -117,7 +117,7 @@ struct ManifestWriter: Service {
         if let folder = destination.folder {
             let target = delivered.folder.isEmpty ? folder : folder.pushing(FilePath(delivered.folder))
             if let root = shared.settings.sendRoots.lazy.compactMap({ $0.root(of: target) }).first {
-                let reason = "it would be taken for a new file of the watched folder \(root.display)"
+                let reason = "it would be admitted as a new file of the watched folder \(root.display)"
                 if isFirst {
                     shared.log.emit(.manifestSkipped(manifest.batch, destination: destination.name, reason: reason))
                 }
@@ -134,7 +134,7 @@ struct ManifestWriter: Service {
     private func write(
         _ manifest: UnitManifest, _ delivered: UnitManifest.DeliveredList, into target: FilePath, _ destination: String
     ) async throws {
-        // A history speaks for its whole folder: that must be this unit's own.
+        // An MHL history covers its whole folder: that must belong to this unit alone.
         var isAlone = manifest.rule.format == .ascmhl && !delivered.folder.isEmpty
         if isAlone {
             isAlone = try await !journal.hasOthers(
@@ -144,7 +144,7 @@ struct ManifestWriter: Service {
         let (content, format, mayAppend) = (delivered.content, manifest.rule.format, manifest.batch.generation > 1)
         let (name, stem) = (manifest.name(for: delivered.folder), manifest.stem(for: delivered.folder))
         let written = try await pool.run { () throws(SystemError) -> ManifestFolder.Written? in
-            // The dot follows a link. A folder that is gone is an unmounted disk, and not made.
+            // The dot follows a link. A missing folder is an unmounted disk, and is not created.
             _ = try DirectoryStream(target.appending("."))
             let place = ManifestFolder(target)
             if hasHistory, let written = try place.writeGeneration(content, name: name, mayAppend: mayAppend) {
@@ -162,7 +162,7 @@ struct ManifestWriter: Service {
 
     // MARK: - Objects
 
-    /// Puts the list in the queue as a file of its own, as `inlet send` does: it is delivered with all that this promises.
+    /// Queues the list as a file of its own, as `inlet send` does, with all promises of a delivery.
     private func send(_ manifest: UnitManifest, _ delivered: UnitManifest.DeliveredList, to destination: String)
         async throws
     {
@@ -181,7 +181,7 @@ struct ManifestWriter: Service {
         var list = admission.planned(FoundFile(root: "", path: path, identity: identity), plan, .asked)
         list.newerThan = last?.file.id ?? 0
         if await admission.commit([list], .asked).contains(where: \.outcome.comesBack) {
-            throw Refusal("the journal cannot be written now")
+            throw Refusal("cannot write the journal now")
         }
     }
 

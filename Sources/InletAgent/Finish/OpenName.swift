@@ -2,8 +2,8 @@ internal import InletCore
 internal import InletLinux
 internal import SystemPackage
 
-/// A name in an open folder. What is looked at there is what is then moved or removed, whatever is put in the place of the
-/// folders above it meanwhile.
+/// A name in an open folder. Its checked file is the one that is moved or removed, even if folders above it are
+/// replaced meanwhile.
 struct OpenName: Sendable {
     let folder: Folder
     let name: FilePath.Component
@@ -13,10 +13,10 @@ struct OpenName: Sendable {
     /// Blocks.
     ///
     /// - Parameters:
-    ///   - root: the watched folder: below it no symlink is followed. Elsewhere root's and our own are, which administrators
-    ///     have made. Empty for a file that a person named with all of its path.
-    ///   - open: the same, where it is open already.
-    ///   - mode: missing folders are made with it; nil = none is.
+    ///   - root: the watched folder: no symlink below it is followed. Elsewhere root's and the agent's own are
+    ///     followed, which administrators have made. Empty for a file that a person named by its full path.
+    ///   - open: the root, if it is open already.
+    ///   - mode: missing folders are created with it; nil creates none.
     init(
         _ path: FilePath, below root: FilePath, in open: Folder? = nil, making mode: UInt32? = nil
     ) throws(SystemError) {
@@ -52,8 +52,8 @@ struct OpenName: Sendable {
 
     func look() throws(SystemError) -> FileLook { try folder.look(name) }
     func source() throws(SystemError) -> SourceFile { try SourceFile(opening: name, in: folder) }
-    /// Who may write to it. What cannot be opened just now (no descriptor, a disk that does not answer) throws: it says nothing
-    /// of writers, and a file whose writers are unknown is held for long. Who may not read it never learns more.
+    /// Its present writers. If it cannot be opened just now (no descriptor, a silent disk) this throws: a file with
+    /// unknown writers would be held for long. A file that the agent may not read has unknown writers.
     func writer() throws(SystemError) -> LeaseProbe {
         let probe = WriterProbe.look(at: name, in: folder).writer
         guard case .unknown = probe else { return probe }
@@ -74,7 +74,7 @@ struct OpenName: Sendable {
         do throws(SystemError) { try remove() } catch  where error.isMissing {}
     }
 
-    /// Renames to `wanted`, or to the first of its numbered names that is free. - Returns: the name it got.
+    /// Renames to `wanted`, or to its first free numbered name. - Returns: the new name.
     func renameNumbered(to wanted: OpenName) throws(SystemError) -> OpenName {
         var number = 1
         while true {
@@ -93,20 +93,20 @@ struct OpenName: Sendable {
         number > 1 ? beside(FinishFolders.numbered(name, number, limit: folder.longestName)) : self
     }
 
-    /// The name, or a shorter one where the folder's file system cannot have it.
+    /// The name, or a shorter one if the folder's file system cannot have it.
     func shortened() throws(SystemError) -> OpenName {
         try folder.canHold(name) ? self : beside(name.fitting(limit: folder.longestName))
     }
 }
 
 extension OpenName {
-    /// Copies a source to another file system: the copy is compared with what was read, and only then does the source go.
+    /// Copies a source to another file system: the source is removed only after the copy was compared with it.
     ///
     /// - Parameters:
-    ///   - identity: what it was when it was judged; nothing has changed its ctime since.
-    ///   - copy: the name that its copy has until it is whole, in the folder of `target`. The caller has journaled it: to look
-    ///     for what a process left that died would take longer with every file in an archive.
-    /// - Throws: also where `target` was taken meanwhile; the source is where it was.
+    ///   - identity: the file as it was judged; its ctime has not changed since.
+    ///   - copy: the name of the incomplete copy, in the folder of `target`. The caller has journaled it: searching for
+    ///     the remains of a process that died would take longer with every file in an archive.
+    /// - Throws: also if `target` was taken meanwhile; the source is at its place.
     func copy(_ identity: FileIdentity, to target: OpenName, by copy: OpenName) throws {
         let source = try source()
         _ = try FileCopy.copy(
@@ -120,15 +120,15 @@ extension OpenName {
             }
             try copy.rename(to: target)
         } catch {
-            // What is left of it has its name in the intent, and goes at the next try.
+            // The intent has the name of its remains, which the next try removes.
             try? copy.remove()
             throw error
         }
         try target.folder.synchronize()
     }
 
-    /// Whether it is a whole copy of `file`, made before the process died, or a second name of it, where a rename is a link and an
-    /// unlink.
+    /// Whether it is a complete copy of `file`, made before the process died, or a second name of it, where a rename is
+    /// a link and an unlink.
     func isFinishedCopy(of file: OpenName) throws -> Bool {
         guard let copy = try look().identity, let source = try file.look().identity else { return false }
         if copy.isFile(source) { return true }
@@ -136,7 +136,7 @@ extension OpenName {
         return try holds(try file.source())
     }
 
-    /// Compares the source with the copy as the disk holds it. A source that cannot be read is not another content.
+    /// Compares the source with the copy on the disk. An unreadable source does not count as different.
     private func holds(_ source: SourceFile) throws -> Bool {
         var reader = try UncachedReader.open(name, in: folder)
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
@@ -154,7 +154,7 @@ extension OpenName {
 }
 
 extension SourceFile {
-    /// Whether these bytes stand at `offset`, which are read into `buffer`.
+    /// Whether these bytes are at `offset`, read into `buffer`.
     fileprivate func holds(
         _ chunk: UnsafeRawBufferPointer, at offset: Int64, _ buffer: UnsafeMutableRawBufferPointer
     ) throws(SystemError) -> Bool {

@@ -3,12 +3,12 @@ internal import InletJournal
 internal import InletLinux
 internal import SystemPackage
 
-/// Why a file is in quarantine, in a file beside it: `NAME.reason.json`.
+/// The reason for a file's quarantine, in a file beside it: `NAME.reason.json`.
 extension OpenName {
-    /// Replaces an earlier reason for a file of that name, and nothing else: what has the name already, such as the reason
-    /// of another file whose long name was shortened to the same, has it written under `NAME.reason_2.json`.
+    /// Replaces only an earlier reason for the same file. If another file has that name, such as the reason of a file
+    /// whose long name was shortened to the same, it becomes `NAME.reason_2.json`.
     ///
-    /// - Parameter disposition: says which file it is about.
+    /// - Parameter disposition: names the file that it is about.
     func writeReason(_ receipt: Receipt, disposition: String) throws(SystemError) {
         var number = 1
         while true {
@@ -33,7 +33,7 @@ extension OpenName {
                 number += 1
             }
         } catch {
-            // What cannot be looked at or removed stays: it says what was, and a newer one for that name replaces it.
+            // A reason that cannot be read or removed stays; a newer one for that name replaces it.
         }
     }
 
@@ -43,7 +43,7 @@ extension OpenName {
     }
 
     private func isReason(_ disposition: String) -> Bool {
-        // What cannot be read is nobody's to replace. A reason is a few hundred bytes for each delivery.
+        // An unreadable reason is not replaced. A reason has a few hundred bytes per delivery.
         guard let content = try? folder.read(name, limit: 4 << 20) else { return false }
         var own = JSONLine()
         own.add("disposition", disposition)
@@ -56,11 +56,10 @@ extension OpenName {
 extension FileRow {
     private var shown: String { Disposition.quarantine(disposition) ?? "" }
 
-    /// Brings a file that is to be sent again back from its quarantine, under the name by which it is sent, unless that has
-    /// been done. Blocks.
+    /// Returns a file from quarantine for another delivery, under its own name, unless that was done. Blocks.
     ///
-    /// - Returns: what it is now, under its own name.
-    /// - Throws: why it stays where it is: the end of a sentence that begins with the file.
+    /// - Returns: its present identity, under its own name.
+    /// - Throws: why it stays in quarantine: the end of a sentence that begins with the file.
     func returnedFromQuarantine() throws(Refusal) -> FileIdentity {
         do {
             if let lying = try lying() { return try move(lying.name, lying.identity) }
@@ -72,21 +71,21 @@ extension FileRow {
         } catch let refusal as Refusal {
             throw refusal
         } catch {
-            throw Refusal("lies in quarantine as \(shown), and cannot be moved back: \(error)")
+            throw Refusal("lies in quarantine as \(shown); it cannot be moved back: \(error)")
         }
         throw Refusal(
-            "was quarantined as \(shown), and is not there: is its disk mounted? "
-                + "Put it back under \(root.display), and it is taken as a new file")
+            "was quarantined as \(shown), and is gone: mount its disk, or put the file back under \(root.display) "
+                + "to have it admitted as a new file")
     }
 
-    /// The file where its disposition says; the name in that is written as people read it.
+    /// The file at the place in its disposition, whose name is written as people read it.
     private func lying() throws -> (name: OpenName, identity: FileIdentity)? {
         for path in Set([FilePath(shown), FilePath(bytes: DisplayText.unescape(shown))]) {
             guard let open = try OpenName.find(path, below: root), let identity = try open.look().identity else {
                 continue
             }
             guard identity.isKnown(as: self.identity) else {
-                throw Refusal("was quarantined as \(shown), where another file is now")
+                throw Refusal("was quarantined as \(shown); another file has that name now")
             }
             return (open, identity)
         }

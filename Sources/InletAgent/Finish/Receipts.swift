@@ -4,17 +4,17 @@ internal import InletLinux
 internal import Synchronization
 internal import SystemPackage
 
-/// What a person or a program can keep as evidence of what became of a file.
+/// The evidence of a file's fate, for people and programs.
 struct Receipt: Sendable {
     /// One JSON object on one line.
     let json: [UInt8]
-    /// As a file holds it.
+    /// The receipt in a file.
     var line: [UInt8] { json + [UInt8(ascii: "\n")] }
 
     /// - Parameters:
-    ///   - version: Inlet's, for one that leaves the journal, and maybe this machine.
-    ///   - written: where the receipt is as a file; nil = only in the journal.
-    ///   - note: why it is there and not where the route asks for it.
+    ///   - version: Inlet's version, for a receipt that leaves the journal, and maybe this machine.
+    ///   - written: the place of the receipt as a file; nil is the journal only.
+    ///   - note: why it is there and not at the route's place.
     init(
         _ job: Job, state: FileState, disposition: String, finishedAt: WallTime, version: String? = nil,
         written: FilePath? = nil, note: String? = nil
@@ -46,14 +46,14 @@ struct Receipt: Sendable {
         json = object.finished
     }
 
-    /// For the journal: a file whose source stays as it is, and whose receipt is in the journal alone, needs no finisher.
+    /// For the journal: a file whose source stays, and whose receipt is in the journal alone, needs no finisher.
     static let atOnce: EndingRule = { job in
         guard FinishAction(job.file) == .keep, job.file.policy.receipts == .none else { return nil }
         let receipt = Receipt(job, state: job.file.state, disposition: Disposition.kept, finishedAt: .now)
         return (Disposition.kept, receipt.json)
     }
 
-    /// What not every file has.
+    /// Fields of some files only.
     private static func add(whatIsKnownOf file: FileRow, to object: inout JSONLine) {
         if let category = file.category { object.add("category", category) }
         if let role = file.role { object.add("role", role) }
@@ -98,19 +98,19 @@ struct Receipt: Sendable {
     }
 }
 
-/// Receipts are written as files, for routes that ask for them, before the journal says that the file is finished, so that a
-/// crash in between writes the same one again, under the same name.
+/// Routes may ask for receipts as files. They are written before the journal finishes the file, so that a crash in
+/// between writes the same one again, under the same name.
 extension FinishingStage {
-    /// Where those are that are not beside their files.
+    /// The place of receipts that are not beside their files.
     private var receiptFolder: FilePath { shared.settings.settings.stateDirectory.appending("receipts") }
 
-    /// The receipt of a file whose source is done with, written where its route wants it. Where it cannot be beside the
-    /// file, it is below the state directory and says why. Blocks.
+    /// Writes the receipt of a finished source where its route wants it. If it cannot be beside the file, it goes below
+    /// the state directory, with the reason. Blocks.
     ///
     /// - Parameters:
-    ///   - place: where the source is; nil where it is gone, or another file.
-    ///   - mayWrite: whether anything may be written there.
-    /// - Throws: a `SystemError` when not even that folder takes it.
+    ///   - place: the source's present place; nil where it is gone or replaced.
+    ///   - mayWrite: whether the agent may write there.
+    /// - Throws: a `SystemError` when even that folder fails.
     func writeReceipt(
         _ job: Job, state: FileState, disposition: String, place: FilePath?, mayWrite: Bool, at now: WallTime
     ) throws -> Receipt {
@@ -125,7 +125,7 @@ extension FinishingStage {
         case .folder: return try writeInFolder(file) { receipt($0, nil) }
         case .sidecar: break
         }
-        var note = "the source is not there any more, or another file is"
+        var note = "the source is gone, or was replaced"
         do {
             let isGone = state == .superseded || state == .gone
             if let place, !isGone, let written = try writeBeside(file, place, mayWrite, { receipt($0, nil) }) {
@@ -148,7 +148,7 @@ extension FinishingStage {
         return receipt
     }
 
-    /// Once for each watched folder, and once more where its sources go by themselves.
+    /// Once per watched folder, and once more where its sources go away by themselves.
     private func tell(_ file: FileRow, _ reason: String, isGone: Bool) {
         guard toldOfReceipts.withLock({ $0[isGone, default: []].insert(file.root).inserted }) else { return }
         shared.log.emit(.receiptElsewhere(root: file.root, folder: receiptFolder, reason: reason))
@@ -156,11 +156,11 @@ extension FinishingStage {
 
     // MARK: - Beside the file
 
-    /// - Returns: nil where the source is not there any more, or another file is.
+    /// - Returns: nil where the source is gone, or was replaced.
     private func writeBeside(
         _ file: FileRow, _ place: FilePath, _ mayWrite: Bool, _ receipt: (FilePath) -> Receipt
     ) throws -> Receipt? {
-        guard mayWrite else { throw Refusal("nothing is written to removable volumes (volume_writes)") }
+        guard mayWrite else { throw Refusal("Inlet does not write to removable volumes (volume_writes)") }
         guard let name = Receipt.path(beside: place)?.lastComponent else {
             throw Refusal("the file's name is too long")
         }
@@ -170,7 +170,7 @@ extension FinishingStage {
         let beside = source.beside(name)
         switch try beside.look() {
         case .missing, .regular: break
-        default: throw Refusal("\(beside.path.display) is there, and is not a regular file")
+        default: throw Refusal("\(beside.path.display) exists and is not a regular file")
         }
         let receipt = receipt(beside.path)
         try beside.folder.write(receipt.line, to: name, mode: 0o640, asFolderOwner: true)
@@ -178,8 +178,8 @@ extension FinishingStage {
         return receipt
     }
 
-    /// No folder between the watched one and the receipt may be a symlink: whoever may write there would decide what the
-    /// agent, which may do more, replaces. What a person has named to 'send' may be anywhere.
+    /// No folder between the watched one and the receipt may be a symlink: a writer there could choose which file the
+    /// agent, with more rights, replaces. A file that a person named to 'send' may be anywhere.
     private func find(_ place: FilePath, of file: FileRow) throws(SystemError) -> OpenName? {
         do throws(SystemError) {
             return try OpenName(place, below: file.root)
@@ -189,7 +189,7 @@ extension FinishingStage {
         }
     }
 
-    /// A file that was kept after it had failed, and was sent again, has left its first receipt at its old place.
+    /// A file that was kept after a failure, and sent again, has its first receipt at its old place.
     private func removeEarlier(_ file: FileRow) {
         guard let path = Receipt.path(beside: file.fullPath) else { return }
         do throws(SystemError) {
@@ -197,14 +197,14 @@ extension FinishingStage {
             let text = try receipt.folder.read(receipt.name, limit: 4 << 20)
             if text.starts(with: "{\"job\":\(file.id),".utf8) { try receipt.remove() }
         } catch {
-            // What is left of it is a true receipt of the first end; the second one says its own place.
+            // Its remains are a true receipt of the first end; the second one names its own place.
         }
     }
 }
 
-/// What receipts are called.
+/// The names of receipts.
 extension Receipt {
-    /// The end of the name of every receipt beside a file; on the list of names that are never taken in.
+    /// The suffix of every receipt beside a file; such names are never admitted.
     static let suffix = IgnoreList.receiptSuffix
     private static let longestName = 255
 
@@ -215,15 +215,15 @@ extension Receipt {
         return bytes.count > longestName ? nil : path.removingLastComponent().pushing(FilePath(bytes: bytes))
     }
 
-    /// `2026/11/22/17-clip.mp4.json`. By the day of admission (UTC), which no retry and no crash changes: there is one for
-    /// each job.
+    /// `2026/11/22/17-clip.mp4.json`. By the day of admission (UTC), which no retry and no crash changes: there is one
+    /// per job.
     static func pathInFolder(_ file: FileRow) -> FilePath {
         let day = file.admittedAt.rfc3339.prefix(10).replacing("-", with: "/")
         let name = safe(file.path.lastComponent.map { FilePath(root: nil, [$0]).bytes } ?? [])
         return FilePath("\(day)/\(file.id)-\(name).json")
     }
 
-    /// A name that any system and any shell takes: ASCII letters, digits, `.`, `-` and `_`.
+    /// A name for any system and any shell: ASCII letters, digits, `.`, `-` and `_`.
     static func safe(_ name: [UInt8]) -> String {
         let bytes = name.prefix(100).map { byte -> UInt8 in
             switch byte {

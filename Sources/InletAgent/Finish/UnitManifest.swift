@@ -3,7 +3,7 @@ internal import InletJournal
 internal import InletPipelines
 internal import SystemPackage
 
-/// What the checksum lists of an ended unit say: one for the folder that it came from, one for each destination.
+/// The content of an ended unit's checksum lists: one for its source folder, one for each destination.
 struct UnitManifest: Sendable {
     let batch: Batch
     let rule: ManifestRule
@@ -11,10 +11,11 @@ struct UnitManifest: Sendable {
     let host: String
     let version: String
 
-    /// What a destination has of the unit: the folder that all its keys share, empty for the destination's top, and its list.
+    /// A destination's part of the unit: the folder that all its keys share, empty for the destination's top, and its
+    /// list.
     typealias DeliveredList = (folder: String, content: ManifestContent)
 
-    /// The files that were delivered, by their paths below the unit's folder.
+    /// The delivered files, by their paths below the unit's folder.
     var source: ManifestContent {
         var content = content()
         for file in jobs.map(\.file) where file.state != .superseded {
@@ -57,8 +58,8 @@ struct UnitManifest: Sendable {
         return (String(decoding: Array(shared.joined(separator: [slash])), as: UTF8.self), content)
     }
 
-    /// The folder that is the unit's at a destination: where the keys keep the way below the unit, what is before that;
-    /// else all that they share. A unit whose files are all in one folder of it has that folder there too.
+    /// The unit's folder at a destination: where keys keep the path below the unit, the part before that; else all that
+    /// they share. A unit whose files are all in one folder of it has that folder there too.
     private func folder(of files: [(file: FileRow, names: [ArraySlice<UInt8>])]) -> ArraySlice<ArraySlice<UInt8>>? {
         guard let first = files.first else { return nil }
         let shared = files.dropFirst().reduce(first.names.dropLast()) { shared, next in
@@ -78,15 +79,15 @@ struct UnitManifest: Sendable {
         return shared.prefix(top)
     }
 
-    /// Why the list of a destination does not have a file that arrived there.
+    /// Why a destination's list lacks a file that arrived there.
     private func absence(of file: FileRow, _ delivery: DeliveryRow) -> String? {
         guard delivery.state == .delivered, delivery.closes == nil else { return nil }
         let name = below(file.path).display
-        guard let proof = delivery.proof else { return "\(name) (the journal's proof of it cannot be read)" }
+        guard let proof = delivery.proof else { return "\(name) (its proof in the journal cannot be read)" }
         return proof.sameAs == nil ? nil : "\(name) (same content as \(DisplayText.escape(proof.key)))"
     }
 
-    /// A file that is there: in the list where it has a checksum, else named.
+    /// A file that is there: in the list if it has a checksum, else named.
     private func add(_ file: FileRow, _ path: FilePath, to content: inout ManifestContent) {
         if let digest = digest(file) {
             content.entries.append(
@@ -100,22 +101,22 @@ struct UnitManifest: Sendable {
     }
 
     private func whyUnlisted(_ file: FileRow) -> String {
-        file.isDamaged ? "what the journal knows of it cannot be read" : "no \(rule.algorithm.rawValue) was computed"
+        file.isDamaged ? "its journal row cannot be read" : "no \(rule.algorithm.rawValue) was computed"
     }
 
-    /// What the lists for a folder are called after: its last name, or the unit's.
+    /// The lists' name for a folder: the folder's, or the unit's.
     func name(for folder: String = "") -> String {
         let last = FilePath(folder).lastComponent ?? batch.unit?.lastComponent ?? batch.root.lastComponent
         return Self.plain(last.map { FilePath(root: nil, [$0]).display } ?? batch.name)
     }
 
-    /// The name of a list that stands alone, without its ending.
+    /// The name of a separate list, without its suffix.
     func stem(for folder: String = "") -> String {
         let end = content().stamp
         return "\(name(for: folder))_\(end)" + (batch.generation > 1 ? "_gen\(batch.generation)" : "")
     }
 
-    /// A text that is a name on every file system.
+    /// A text that is a valid name on every file system.
     static func plain(_ text: String) -> String {
         var name = String(
             text.map { $0.isLetter || $0.isNumber || "-.".contains($0) ? $0 : "_" }.prefix(60))
@@ -127,7 +128,7 @@ struct UnitManifest: Sendable {
 
     init(_ batch: Batch, _ rule: ManifestRule, _ jobs: [Job], host: String, version: String) {
         (self.batch, self.rule, self.host, self.version) = (batch, rule, host, version)
-        // What is made of them is none of what was offloaded.
+        // Derived files were not offloaded.
         self.jobs = jobs.filter { $0.file.role != Companion.Kind.derived.rawValue }
     }
 

@@ -3,7 +3,7 @@ internal import InletJournal
 package import InletLinux
 package import InletPipelines
 
-/// A receiver of notifications, and how they are sent to it.
+/// A receiver of notifications, and how Inlet sends to it.
 package struct NotificationReceiver: Sendable {
     package let settings: NotifySettings
     private let webhook: Webhook?
@@ -11,17 +11,17 @@ package struct NotificationReceiver: Sendable {
 
     /// sysexits.h: EX_TEMPFAIL.
     private static let tryAgainLater: Int32 = 75
-    /// A program that fails is wrong rather than busy.
+    /// A program that fails is more often wrong than busy.
     private static let programTries = 5
 
-    /// Those of a configuration. Programs have a thread each, so that one that hangs holds nobody else up.
+    /// The receivers of a configuration. Each program has a thread of its own, so that one that hangs delays no other.
     static func all(_ settings: [NotifySettings], _ notificationClients: NotificationClients) -> [NotificationReceiver]
     {
         let pool = BlockingPool(name: "hook", threads: settings.count)
         return settings.map { NotificationReceiver($0, webhook: notificationClients.webhooks[$0.name], pool: pool) }
     }
 
-    /// - Parameter pool: where programs are waited for, each on a thread of its own.
+    /// - Parameter pool: where Inlet waits for programs, each on a thread of its own.
     package init(_ settings: NotifySettings, webhook: Webhook?, pool: BlockingPool) {
         (self.settings, self.webhook, self.pool) = (settings, webhook, pool)
     }
@@ -39,7 +39,7 @@ package struct NotificationReceiver: Sendable {
             guard let webhook else { return .unanswered(after: nil, reason: "no address") }
             return await webhook.post(text.body, id: text.id, at: now)
         case .exec(let words):
-            // With an end: programs that read lines ignore one without.
+            // With a line break: programs that read lines ignore a line without one.
             let child = ChildProcess(
                 words, environment: details.environment(text.event), input: text.body + [UInt8(ascii: "\n")],
                 timeout: settings.timeout)
@@ -53,44 +53,44 @@ package struct NotificationReceiver: Sendable {
 
     static func outcome(_ ended: ChildProcess.Outcome) -> NotificationOutcome {
         switch ended.end {
-        case .exited(tryAgainLater): .unanswered(after: nil, reason: "the program asks for another try\(ended.tail)")
+        case .exited(tryAgainLater): .unanswered(after: nil, reason: "the program asked for a retry\(ended.tail)")
         case .cancelled: .cancelled
         default: ended.failure.map { .refused(reason: $0, tries: programTries) } ?? .taken
         }
     }
 }
 
-/// When a notification that failed is sent again. Decides only.
+/// When a failed notification is sent again. Decides only.
 ///
-/// A receiver that does not answer holds up its line, so that everything comes in order once it is back. A notification that is
-/// refused steps aside: those behind it may be accepted. A receiver that refuses one after the other is left alone for a while.
+/// A receiver that does not answer holds up its queue, so that notifications arrive in order once it is back. A refused
+/// notification steps aside: the next ones may be accepted. After several refusals in a row Inlet pauses the receiver.
 struct NotificationSchedule: Sendable {
     enum Action: Sendable, Equatable {
         case remove
         case again(at: WallTime, holdsLine: Bool)
         case giveUp
-        /// It stays as it is, for the next start.
+        /// Stays unchanged for the next start.
         case leave
     }
 
     static let firstDelay = Duration.seconds(5)
     static let longestDelay = Duration.seconds(3600)
-    /// Counted from the event. One that is already that old at its first try still has `leastTries`.
+    /// Counted from the event. A notification that is older at its first try still gets `leastTries`.
     static let patience = Duration.seconds(3 * 86_400)
     static let leastTries = 8
     private static let mostRefused = 12
 
-    /// Tries in a row that nobody answered, of whatever notice.
+    /// Consecutive tries without an answer, of any notification.
     private(set) var failures = 0
-    /// Notices that were refused since one was taken, as many as lengthen the pause.
+    /// Notifications refused since the last accepted one, as many as lengthen the pause.
     private var refused: Set<Int64> = []
-    /// Nothing is tried before.
+    /// No try before then.
     private(set) var pausedUntil: WallTime?
 
-    /// Whether something was not taken since something was.
+    /// Whether a notification failed since the last accepted one.
     var isFailing: Bool { failures > 0 || !refused.isEmpty }
 
-    /// Takes what came of telling `notice`.
+    /// Takes the outcome of a try.
     mutating func event(_ outcome: NotificationOutcome, of notice: QueuedNotification, at now: WallTime) -> Action {
         let tries = notice.attempts + 1
         switch outcome {
@@ -105,7 +105,7 @@ struct NotificationSchedule: Sendable {
             pausedUntil = now + wait
             return isTooOld(notice, tries, now) ? .giveUp : .again(at: now + wait, holdsLine: true)
         case .refused(_, let most):
-            // It answers, and what is wrong with one notification need not be wrong with the next.
+            // The receiver answers: the next notification may be accepted.
             failures = 0
             if refused.count < Self.mostRefused { refused.insert(notice.id) }
             pausedUntil = refused.count > 1 ? now + Self.delay(refused.count - 1) : nil

@@ -5,8 +5,8 @@ internal import InletPipelines
 internal import ServiceLifecycle
 internal import Synchronization
 
-/// Sends notifications. A reload replaces the receivers: sending to the old ones is cancelled, and what is not sent yet waits in
-/// the journal for the new ones.
+/// Sends notifications. A reload replaces the receivers: sending to the old ones is cancelled, and unsent notifications
+/// wait in the journal for the new ones.
 final class NotificationStage: Service {
     private let notifier: Replaceable<NotificationSender>
     private let restarts: ServiceSupervisor
@@ -15,7 +15,7 @@ final class NotificationStage: Service {
         (self.notifier, self.restarts) = (Replaceable(notifier), restarts)
     }
 
-    /// By one at a time.
+    /// For one caller at a time.
     func replace(by next: NotificationSender) {
         notifier.current.close()
         next.listen()
@@ -31,33 +31,41 @@ final class NotificationStage: Service {
     }
 }
 
-/// Sends the receivers of `notify:` what the outbox holds for each: in order, one at a time, none held up by another. What could not
-/// be sent stays in the journal; without receivers there is nothing to do.
+/// Sends each receiver of `notify:` its notifications from the outbox, in order, one at a time, independently of other
+/// receivers. Unsent ones stay in the journal. Without receivers it does nothing.
 ///
-/// It puts there what it hears of the agent's events; whoever emits one never waits for it.
+/// Fills the outbox from the agent's events; emitting an event never waits for that.
 final class NotificationSender: Service {
-    /// `word` is there where the same is not told twice.
-    private typealias Post = (event: NotificationEvent, payload: [UInt8], time: WallTime, word: LastWord?)
+    /// A pending change of the journal; changes are made in order.
+    private enum Post: Sendable {
+        /// Puts a notification in the outbox, unless `word` was the last word about its thing. A reply also needs an
+        /// earlier word.
+        case notify(NotificationEvent, payload: [UInt8], time: WallTime, word: LastWord, isReply: Bool = false)
+        /// The thing is well again: the next word about it is news.
+        case forget(thing: String)
+    }
 
     private let journal: Journal
-    /// Each with what is raised when something was put in the outbox.
+    /// Each receiver, with the signal that its outbox has something.
     private let receivers: [(receiver: NotificationReceiver, signal: WakeSignal)]
     private let identity: String
     private let log: EventLog
-    /// Rows of the outbox.
+    /// The most rows of the outbox.
     private let limit: Int
-    /// What is to be put in the outbox; `signal` says that there is something.
+    /// Changes that the journal has not taken yet; `signal` announces them.
     private let posts = Mutex<[Post]>([])
+    /// The destinations whose state this process has reported or proved.
+    private let reported = Mutex<Set<String>>([])
     private let signal = WakeSignal()
     private let endListening = Mutex<(@Sendable () -> Void)?>(nil)
 
     private static let journalPause = Duration.seconds(10)
-    /// While the journal takes nothing, the oldest are forgotten beyond this.
+    /// While the journal accepts no changes, the oldest beyond this number are dropped.
     private static let mostKept = 1000
 
-    /// Registers the receivers in the journal, which keeps notices for them from then on.
+    /// Registers the receivers in the journal, which queues notifications for them from then on.
     ///
-    /// - Parameter listens: whether it hears at once what happens; otherwise from `listen` on.
+    /// - Parameter listens: whether it listens at once; otherwise `listen` starts that.
     init(
         _ receivers: [NotificationReceiver], journal: Journal, log: EventLog, limit: Int = 100_000, listens: Bool = true
     ) async throws(JournalError) {
@@ -66,21 +74,23 @@ final class NotificationSender: Service {
         }
         let change = try await journal.setSinks(sinks, at: .now)
         for (name, count) in change.dropped.sorted(by: { $0.key < $1.key }) {
-            log.emit(.notificationDropped(sink: name, count: count, reason: "it is no longer in the configuration"))
+            log.emit(
+                .notificationDropped(sink: name, count: count, reason: "the receiver is no longer in the configuration")
+            )
         }
         self.receivers = receivers.map { ($0, WakeSignal()) }
         (self.journal, self.log, self.limit, identity) = (journal, log, limit, change.identity)
         if listens { listen() }
     }
 
-    /// Hears what happens from now on. Once.
+    /// Starts listening to events. Call it once.
     func listen() {
         if receivers.isEmpty { return }
         let end = log.listen { [weak self] in self?.hear($0) }
         endListening.withLock { $0 = end }
     }
 
-    /// Stops listening; what was heard before is still put in the outbox.
+    /// Stops listening; earlier events still reach the outbox.
     func close() { endListening.withLock(\.self)?() }
 
     func run() async throws {
@@ -95,7 +105,7 @@ final class NotificationSender: Service {
                 }
             }
         }
-        // What went down or came up meanwhile is told after the next start.
+        // Changes of destinations during the stop are sent after the next start.
         _ = await flush()
     }
 
@@ -105,38 +115,56 @@ final class NotificationSender: Service {
         switch event {
         case .jobFinished, .batchEnded: wake()
         case .destinationDown(let name, let reason, let probe):
-            add(.destinationDown, NotificationText.destination(name, state: "down", reason: reason, nextProbe: probe))
-        case .destinationUp(let name):
-            add(.destinationUp, NotificationText.destination(name, state: "up", reason: nil, nextProbe: nil))
+            reported.withLock { _ = $0.insert(name) }
+            let payload = NotificationText.destination(name, state: "down", reason: reason, nextProbe: probe)
+            add(
+                .notify(
+                    .destinationDown, payload: payload, time: .now, word: (Journal.thing(destination: name), "down")))
+        case .destinationUp(let name): isUp(name, isReply: false)
+        case .jobDelivered(let ref, _, _):
+            // An earlier process may have reported it as down.
+            if reported.withLock({ $0.insert(ref.destination).inserted }) { isUp(ref.destination, isReply: true) }
         case .volumeDone(let end) where end.isDone:
-            add(.volumeDone, NotificationText.volume(end), word: end.word)
+            add(.notify(.volumeDone, payload: NotificationText.volume(end), time: .now, word: end.word))
         case .watchPaused(let root, let reason):
-            add(.rootPaused, NotificationText.pausedRoot(root, reason: reason))
+            let payload = NotificationText.pausedRoot(root, reason: reason)
+            add(.notify(.rootPaused, payload: payload, time: .now, word: (Journal.thing(folder: root), reason)))
+        case .watchAdded(let root, _, _): add(.forget(thing: Journal.thing(folder: root)))
         default: break
         }
     }
 
     private func wake() { for (_, signal) in receivers { signal.raise() } }
 
-    private func add(_ event: NotificationEvent, _ payload: [UInt8], word: LastWord? = nil) {
+    private func isUp(_ destination: String, isReply: Bool) {
+        let payload = NotificationText.destination(destination, state: "up", reason: nil, nextProbe: nil)
+        let word = (Journal.thing(destination: destination), "up")
+        add(.notify(.destinationUp, payload: payload, time: .now, word: word, isReply: isReply))
+    }
+
+    private func add(_ post: Post) {
         posts.withLock { posts in
             if posts.count >= Self.mostKept { posts.removeFirst() }
-            posts.append((event, payload, .now, word))
+            posts.append(post)
         }
         signal.raise()
     }
 
-    /// Puts what is kept in the outbox. - Returns: false when the journal takes nothing now.
+    /// Writes the pending changes. - Returns: false when the journal accepts none now.
     func flush() async -> Bool {
         while let post = posts.withLock({ $0.first }) {
-            Failpoint.posting.reached()
             do throws(JournalError) {
-                try await journal.post(post.event, post.payload, at: post.time, once: post.word)
+                switch post {
+                case .notify(let event, let payload, let time, let word, let isReply):
+                    Failpoint.posting.reached()
+                    try await journal.post(event, payload, at: time, once: word, isReply: isReply)
+                    Failpoint.posted.reached()
+                case .forget(let thing): try await journal.forgetLastWord(of: thing)
+                }
             } catch {
-                // It stays, and is posted with the next one or at the next look.
+                // It stays pending until the next event or the next try.
                 return false
             }
-            Failpoint.posted.reached()
             posts.withLock { if !$0.isEmpty { $0.removeFirst() } }
             wake()
         }
@@ -148,7 +176,7 @@ final class NotificationSender: Service {
     private func serve(_ receiver: NotificationReceiver, _ signal: WakeSignal) async {
         var schedule = NotificationSchedule()
         await signal.loop {
-            // Nothing shortens the pauses of a receiver: whatever comes meanwhile waits.
+            // A receiver's pause is never shortened: new notifications wait.
             if let pause = schedule.pausedUntil, pause > .now {
                 await Task.rest(for: pause - .now)
                 return .now
@@ -165,7 +193,7 @@ final class NotificationSender: Service {
                 case .none: return nil
                 }
             } catch {
-                // That the journal fails is said by those who work with it all the time; notices wait in it.
+                // Other services report a failing journal; notifications wait in it.
                 await Task.rest(for: Self.journalPause)
                 return .now
             }
@@ -177,9 +205,9 @@ final class NotificationSender: Service {
     )
         async throws
     {
-        // A journal that does not answer now is asked at the next notice.
+        // If the journal does not answer now, the next notification asks again.
         if let dropped = try? await journal.boundOutbox(to: limit), dropped > 0 {
-            log.emit(.notificationDropped(sink: "", count: dropped, reason: "more than \(limit) notices wait"))
+            log.emit(.notificationDropped(sink: "", count: dropped, reason: "more than \(limit) notifications wait"))
         }
         guard let (notice, details) = try await complete(notice) else {
             return try await journal.removeNotice(notice.id)
@@ -198,7 +226,7 @@ final class NotificationSender: Service {
             try await journal.removeNotice(notice.id)
             Failpoint.noticeRemoved.reached()
         case .again(let time, let holdsLine):
-            // Said once, until the receiver has taken something again.
+            // Logged once until the receiver accepts a notification.
             if !wasFailing {
                 log.emit(.notificationFailed(sink: notice.sink, notice: text.id, reason: reason, next: time))
             }
@@ -209,7 +237,7 @@ final class NotificationSender: Service {
         }
     }
 
-    /// The notification with its whole content; nil when it is no longer true.
+    /// The notification with its whole content; nil when it is out of date.
     private func complete(_ notice: QueuedNotification) async throws(JournalError) -> (
         QueuedNotification, NotificationEnvironment
     )? {
@@ -234,7 +262,7 @@ final class NotificationSender: Service {
 }
 
 extension NotificationOutcome {
-    /// Why it was not taken.
+    /// Why it failed.
     fileprivate var reason: String {
         switch self {
         case .taken, .cancelled: ""

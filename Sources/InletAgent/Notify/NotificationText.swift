@@ -3,19 +3,19 @@ internal import InletJournal
 internal import InletLinux
 internal import SystemPackage
 
-/// What receivers read: one JSON object, the same at every try.
+/// The JSON object that receivers read, the same at every try.
 struct NotificationText: Sendable {
-    /// Tells a notice from every other, of this journal and of all others.
+    /// Unique among the notifications of all journals.
     let id: String
     let event: String
     let body: [UInt8]
 
-    /// Files of a batch that are named one by one.
+    /// The most files of a batch that are listed by name.
     static let mostFiles = 1000
 
     /// - Parameters:
     ///   - identity: the journal's.
-    ///   - payload: what `notice` says, where it does not hold it itself.
+    ///   - payload: the content that `notice` does not hold itself.
     init(_ notice: QueuedNotification, identity: String, host: String) {
         let key =
             switch notice.event {
@@ -40,7 +40,7 @@ struct NotificationText: Sendable {
         (self.id, self.event, body) = (id, event, object.finished)
     }
 
-    /// A notice of nothing, by which somebody sees whether a receiver gets any.
+    /// A test notification, which shows whether it reaches a receiver.
     static func test(_ receiver: String, host: String, at now: WallTime) -> NotificationText {
         var object = JSONLine()
         object.add("receiver", receiver)
@@ -80,28 +80,28 @@ struct NotificationText: Sendable {
         return object.finished
     }
 
-    /// Only what holds: what was delivered, when, and what else is there. Whether the volume may go is for a person to say.
+    /// Facts only: what was delivered, when, and what else is there. A person decides whether to erase the volume.
     private static func text(_ end: VolumeReport) -> String {
         let name = "'\(DisplayText.escape(end.volume))'"
-        var text = "no file of \(name) is one that routes take"
+        var text = "no file of \(name) matches a route"
         if end.files > 0 {
             text = end.files == 1 ? "the one file" : "all \(end.files) files"
-            text += " of \(name) that routes take \(end.files == 1 ? "was" : "were") delivered"
+            text += " of \(name) that \(end.files == 1 ? "matches a route was" : "match a route were") delivered"
             if let number = end.destinations { text += " to \(number) of their destinations, or to all" }
             if let time = end.deliveredAt { text += ", the last on \(time.rfc3339Seconds)" }
-            if end.adopted > 0 { text += "; \(end.adopted) of them count so because they were there before" }
+            if end.adopted > 0 { text += "; \(end.adopted) of them count as delivered because they existed before" }
             if end.unasked > 0 {
-                text += "; of \(end.unasked) their destinations cannot tell whether they still have them"
+                text += "; the destinations of \(end.unasked) cannot confirm that they still have them"
             } else if end.wasAsked {
-                text += "; their destinations were asked, and still have them"
+                text += "; their destinations confirmed that they still have them"
             }
         }
         let others = end.others == 1 ? "1 other file is" : "\(end.others == 0 ? "no" : "\(end.others)") other files are"
         text += "; \(others) on it"
-        return end.hasMore ? text + ", as far as it was looked at" : text
+        return end.hasMore ? text + "; the scan of the volume is not complete" : text
     }
 
-    /// - Parameter jobs: the batch's files, those that were not delivered first; of a large batch not all.
+    /// - Parameter jobs: the batch's files, undelivered ones first; of a large batch not all.
     static func batch(_ batch: Batch, _ jobs: [Job]) -> [UInt8] {
         var object = JSONLine()
         object.add("batch", batch.id)
@@ -144,7 +144,7 @@ extension Batch {
     /// How it ended, in one word.
     var outcome: String { Self.outcome(counts) }
 
-    /// A file that changed counts as what came after it.
+    /// A changed file counts as its successor.
     static func outcome(_ counts: [FileState: Int]) -> String {
         let counts = counts.filter { $0.key != .superseded && $0.value > 0 }
         let good = counts.filter { $0.key.isWhereItBelongs }.count
@@ -153,11 +153,11 @@ extension Batch {
 }
 
 extension FileState {
-    /// Whether its destinations have it, by this file or by an equal one.
+    /// Whether its destinations have it, from this file or an equal one.
     var isWhereItBelongs: Bool { self == .delivered || self == .duplicate }
 }
 
-/// What a program finds in its environment, without reading JSON. Paths are bytes, as they are on the disk.
+/// The environment of a program, for use without JSON. Paths are bytes, as on the disk.
 struct NotificationEnvironment: Sendable, Equatable {
     var path: [UInt8]?
     var state: String?
@@ -170,7 +170,7 @@ struct NotificationEnvironment: Sendable, Equatable {
 
     init() {}
 
-    /// Of several deliveries the first that has its bytes there.
+    /// Of several deliveries the first with a proof.
     init(_ job: Job) {
         path = Array(job.file.fullPath.bytes)
         state = job.file.state.rawValue
@@ -187,10 +187,10 @@ struct NotificationEnvironment: Sendable, Equatable {
         route = batch.route
     }
 
-    /// - Parameter payload: what the notice says of a destination, a removable volume or a watched folder: it is kept nowhere
-    ///   else.
+    /// - Parameter payload: the notification about a destination, a removable volume or a watched folder; it is stored
+    ///   nowhere else.
     init(_ event: NotificationEvent, _ payload: [UInt8]) {
-        // Without it the program is told less, and what it reads says all.
+        // Without it the program gets fewer variables; its input is complete.
         guard let said = JSON.object(payload) else { return }
         path = (said["path"]?.string).map { Array($0.utf8) }
         state = event == .volumeDone ? "done" : said["state"]?.string
@@ -201,7 +201,7 @@ struct NotificationEnvironment: Sendable, Equatable {
         }
     }
 
-    /// Nothing of our own environment but where programs and the home are, and the language: it may hold credentials.
+    /// Of the agent's environment only PATH, HOME and the language: others may hold credentials.
     func environment(_ event: String) -> [(name: String, value: [UInt8])] {
         let places: [(String, String?)] = [("PATH", ProgramFinder.path), ("HOME", ProcessSetup.homeDirectory?.string)]
         let own: [(ChildVariable, String?)] = [

@@ -4,18 +4,18 @@ internal import InletPipelines
 internal import ServiceLifecycle
 internal import Synchronization
 
-/// Sets the rates at which may be sent: those that hold at the start, others at each edge of the timetable, and what a person
-/// says meanwhile. Without a timetable it sleeps until somebody says something.
+/// Sets the bandwidth limits: the configured ones at the start, others at each edge of the timetable, and a person's in
+/// between. Without a timetable it sleeps until a person changes something.
 final class BandwidthControl: Service {
     private let policy: Mutex<BandwidthPolicy>
     private let valve: BandwidthValve
     private let shared: Shared
     private let signal = WakeSignal()
 
-    /// The clock on the wall may be set, and the machine may sleep: with a timetable it is looked at as often as this.
+    /// The wall clock may be set, and the machine may sleep: with a timetable it checks this often.
     private static let longest = Duration.seconds(60)
 
-    /// The rates hold when it returns. Folders have no limits.
+    /// The limits apply when it returns. Folders have no limits.
     init(_ shared: Shared, _ valve: @escaping BandwidthValve = { _, _ in }) {
         let names = shared.destinations.names.filter { shared.destinations[$0]?.folder == nil }
         policy = Mutex(BandwidthPolicy(shared.settings.settings.bandwidth, destinations: names))
@@ -29,10 +29,10 @@ final class BandwidthControl: Service {
         }
     }
 
-    /// Looks now: for tests that turn the clock.
+    /// Checks now, for tests that turn the clock.
     func lookNow() { signal.raise() }
 
-    /// - Returns: when to look again; nil: only when somebody asks for it.
+    /// - Returns: the time of the next check; nil waits for a request.
     @discardableResult
     private func look(cause: LimitCause) -> ContinuousClock.Instant? {
         let now = shared.clock.now()
@@ -43,10 +43,10 @@ final class BandwidthControl: Service {
         return .now.advanced(by: min(wait, Self.longest))
     }
 
-    /// Changes the policy, then sets and says the rates that are others by that or by the time. Under the lock, so that of two
-    /// that do so at once the later one has the last word.
+    /// Changes the policy, then sets and logs the limits that changed. Under the lock: of two simultaneous changes the
+    /// later one wins.
     ///
-    /// - Parameter change: returns nil where there is nothing to change.
+    /// - Parameter change: returns nil if there is nothing to change.
     private func update<Result>(
         _ cause: LimitCause, at now: WallTime, _ change: (inout BandwidthPolicy) -> Result?
     ) -> Result? {
@@ -54,9 +54,9 @@ final class BandwidthControl: Service {
             guard let result = change(&policy) else { return (nil, []) }
             let changes = policy.changes(at: now)
             for change in changes { valve(change.rate, change.destination) }
-            // Those that a reload brings have not been told.
+            // Limits of a reload have not been logged.
             if !changes.isEmpty || cause == .reload {
-                // Nothing begins where the limit is 0.
+                // Nothing starts while the limit is 0.
                 let shut = policy.statuses(at: now).filter { $0.rate == 0 }
                 shared.destinations.setShut(Set(shut.map(\.destination)))
                 shared.signals.raiseDeliverable()
@@ -71,7 +71,8 @@ final class BandwidthControl: Service {
         return result
     }
 
-    /// Takes a person's word, for one destination or all together. - Returns: what holds there now; nil for an unknown one.
+    /// Applies a person's limit, for one destination or all together. - Returns: the limit in effect; nil for an
+    /// unknown destination.
     func take(_ order: BandwidthPolicy.Order, for destination: String?) -> BandwidthPolicy.Status? {
         let taken = update(.command, at: shared.clock.now()) { $0.take(order, for: destination) ? true : nil }
         guard taken != nil else { return nil }
@@ -79,24 +80,24 @@ final class BandwidthControl: Service {
         return statuses().first { $0.destination == destination }
     }
 
-    /// Takes the limits of another configuration, for these destinations. What a person has said goes on holding.
+    /// Applies the limits of another configuration, for these destinations. A person's limits stay.
     func replace(_ limits: BandwidthLimits, destinations: [String]) {
         _ = update(.reload, at: shared.clock.now()) { policy in
-            // Who goes has its limit lifted: it would hold whoever comes back under its name, unseen.
+            // A removed destination's limit is lifted: it would silently apply to a new one of the same name.
             for name in policy.replace(limits, destinations: destinations) { valve(nil, name) }
             return true
         }
         signal.raise()
     }
 
-    /// What holds, all together first.
+    /// The limits in effect, the common one first.
     func statuses() -> [BandwidthPolicy.Status] {
         let now = shared.clock.now()
         return policy.withLock { $0.statuses(at: now) }
     }
 }
 
-/// Why a limit is another than before, in log lines.
+/// Why a limit changed, for log lines.
 package enum LimitCause: String, Sendable {
     case start
     case schedule

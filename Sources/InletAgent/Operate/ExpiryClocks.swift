@@ -3,7 +3,7 @@ internal import InletJournal
 internal import InletLinux
 internal import ServiceLifecycle
 
-/// Keeps the expiry clocks and warns of long queues. Writes nothing while nothing waits.
+/// Keeps the expiry clocks and warns of long queues. Writes nothing while no delivery waits.
 struct ExpiryClocks: Service {
     let shared: Shared
 
@@ -11,25 +11,26 @@ struct ExpiryClocks: Service {
     /// Between two looks, however much happens.
     private static let shortest = Duration.milliseconds(200)
 
-    /// How many deliveries wait, in the journal or at hand, as far as it matters here; the destinations whose clocks run, and end
-    /// something: not those that are down or paused, nor those of which all waits for its window; and when to look again.
+    /// How many deliveries wait, in the journal or at hand, as far as it matters here. The destinations whose clocks
+    /// run and can end something, without those that are down or paused or wait for their window. The time of the next
+    /// look.
     typealias Waiting = (total: Int, clocks: Set<String>, pause: Duration)
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
             var (wasOver, pause) = (false, Self.shortest)
             await shared.signals[.expirable].loop {
-                // However much happens.
+                // At any rate.
                 guard await Task.rest(for: pause) else { return nil }
                 do throws(JournalError) {
                     let waiting = try await self.waiting()
                     wasOver = await pass(waiting, wasOver)
-                    // Where no clock runs that ends anything there is none to keep, and no reason to wake up.
+                    // Without a running clock that can end something, there is none to keep, and no reason to wake up.
                     let rests = waiting.clocks.isEmpty
                     pause = rests ? Self.shortest : waiting.pause
                     return rests ? nil : .now
                 } catch {
-                    // Asked at the next pass; the workers, who ask the journal all the time, say that it fails.
+                    // Asked again at the next pass; the lanes, which ask the journal all the time, report its failure.
                     pause = Self.interval
                     return .now
                 }
@@ -49,7 +50,7 @@ struct ExpiryClocks: Service {
         return (total, clocks, min(Self.interval, max(left, Self.shortest)))
     }
 
-    /// Expires what is over its time, and says whether the queue is long. - Returns: whether more wait than the warning allows.
+    /// Expires deliveries, and warns of a long queue. - Returns: whether more wait than the warning allows.
     func pass(_ waiting: Waiting, _ wasOver: Bool) async -> Bool {
         let uptimes = shared.destinations.runningUptimes()
         for name in waiting.clocks {
@@ -59,7 +60,7 @@ struct ExpiryClocks: Service {
         let limit = shared.settings.settings.queueWarning
         let isOver = waiting.total > limit
         if isOver, !wasOver {
-            // How many wait indeed, as the journal knows without counting a million rows.
+            // How many wait, as the journal knows without counting a million rows.
             let pending = await shared.journal.pendingIfKnown()?.files ?? 0
             shared.log.emit(.queueWarning(waiting: max(waiting.total, pending), limit: limit))
         }
@@ -73,25 +74,25 @@ struct ExpiryClocks: Service {
         do throws(JournalError) {
             expired = try await shared.journal.setUptime(name, uptime, at: .now)
         } catch {
-            // What cannot expire now expires at a later pass.
+            // Deliveries that cannot expire now expire at a later pass.
             return false
         }
         if expired.isEmpty { return false }
         for id in expired {
-            // It has expired, and status says so; only this line of the log may be missing.
+            // It has expired, and the status shows it; only this log line may be missing.
             if let file = await shared.journal.fileIfKnown(id) { shared.log.emit(.expired(file, name)) }
         }
         shared.signals.raise(.finishable, .leftover)
-        // What expired may have been the last that others waited for.
+        // The expired file may have been the last that others waited for.
         shared.signals.raiseDeliverable()
         return expired.count == Journal.expiredAtOnce
     }
 }
 
 extension Journal {
-    /// Writes down a destination's expiry clock at its end.
+    /// Stores a destination's expiry clock at its end.
     func keepUptime(_ destination: String, _ uptime: Int64) async {
-        // Without it the clock goes on from what was written last: files expire later, none too soon.
+        // Without this the clock continues from its last stored value: files expire later, never too soon.
         _ = try? await setUptime(destination, uptime, at: .now)
     }
 }

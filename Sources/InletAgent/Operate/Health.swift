@@ -6,10 +6,10 @@ package import ServiceLifecycle
 internal import Synchronization
 internal import SystemPackage
 
-/// Says once that the journal cannot be written, and once that it can again.
+/// Logs once that the journal fails, and once that it recovered.
 package final class JournalHealth: Sendable {
-    /// Who uses the journal: `queue` stands for all that write what is admitted and delivered. Each reports for itself: that one
-    /// can use it tells nothing about what another needs.
+    /// The users of the journal: `queue` stands for all that write admissions and deliveries. Each reports for itself:
+    /// one success proves nothing about another user's needs.
     package enum JournalUser: Sendable { case queue, finisher, sweeper, watch }
 
     /// Why each of them cannot use it.
@@ -20,13 +20,13 @@ package final class JournalHealth: Sendable {
 
     package var isFailing: Bool { failing.withLock { !$0.isEmpty } }
 
-    /// Why it fails, as the log has it; nil when it does not. That it was displaced comes first: all else may follow of it.
+    /// The reason, as logged; nil when it works. Displacement comes first: all other failures may follow from it.
     package var reason: String? { failing.withLock { $0[.watch] ?? $0.values.min() } }
 
     package func fails(_ error: JournalError, for asker: JournalUser = .queue) {
         let isNew = failing.withLock { failing in
             defer { failing[asker] = error.description }
-            // That it was displaced is said also where others have failed before.
+            // Displacement is logged also after other failures.
             return failing.isEmpty || asker == .watch && failing[asker] == nil
         }
         guard isNew else { return }
@@ -48,14 +48,14 @@ extension Journal {
                 _ = try await totals()
                 return true
             } catch {
-                // Why it fails is said by those who work with it.
+                // The services that use it report its failure.
                 return false
             }
         }
     }
 }
 
-/// Which loops have passed lately: the watchdog's evidence that the agent works.
+/// The latest passes of the loops: the watchdog's evidence that the agent works.
 final class Heartbeat: Sendable {
     /// The loops that must live.
     enum Part: Hashable, Sendable {
@@ -64,21 +64,21 @@ final class Heartbeat: Sendable {
         case workers
     }
 
-    /// When each part passed last, as one count for all of them: it never goes back, so that a part that is forgotten and
-    /// expected again is not behind what was seen of it.
+    /// The last pass of each part, as one count for all of them. It never goes back, so a part that is removed and
+    /// added again is not behind its former count.
     private let state: Mutex<(passes: [Part: Int], total: Int)>
 
-    /// - Parameter roots: the watched folders that do not come and go, each with a loop of its own. A card that does not answer
-    ///   for minutes is no reason to end what goes on elsewhere.
+    /// - Parameter roots: the watched folders that do not come and go, each with a loop of its own. A card without an
+    ///   answer for minutes must not end the rest.
     init(roots: [FilePath]) {
         let parts = roots.map(Part.intake) + [.journal, .workers]
         state = Mutex((Dictionary(parts.map { ($0, 0) }, uniquingKeysWith: { first, _ in first }), 0))
     }
 
-    /// One that must live from now on.
+    /// Adds a part that must live.
     func expect(_ part: Part) { state.withLock { $0.passes[part] = $0.passes[part] ?? $0.total } }
 
-    /// One that has ended in order.
+    /// Removes a part that has ended in order.
     func forget(_ part: Part) { state.withLock { $0.passes[part] = nil } }
 
     /// Ignores parts that need not live.
@@ -90,7 +90,7 @@ final class Heartbeat: Sendable {
         }
     }
 
-    /// Whether every part has passed since `last`, which is brought up to date if so.
+    /// Whether every part has passed since `last`, which is then updated.
     func haveAllPassed(since last: inout [Part: Int]) -> Bool {
         let now = state.withLock { $0.passes }
         guard now.allSatisfy({ $0.value > last[$0.key] ?? 0 }) else { return false }
@@ -106,22 +106,22 @@ extension Duration {
     }
 }
 
-/// Runs parts of the agent that have no end of their own. One that ends unasked is an incident: it is said, shown until the
-/// part has run for a while again, and the part begins anew after a pause.
+/// Runs endless parts of the agent. A part that ends is a failure: it is logged, shown until the part has run for a
+/// while again, and the part restarts after a pause.
 final class ServiceSupervisor: Sendable {
-    /// Why each has ended, and when it began anew; nil while that is waited for.
+    /// Why each has failed, and when it restarted; nil during the pause.
     private let entries = Mutex<[String: (reason: String, since: ContinuousClock.Instant?)]>([:])
     private let log: EventLog
     private let first: Duration
 
     private static let longest = Duration.seconds(60)
-    /// What has run for so long is well.
+    /// A part that has run for so long is well.
     private static let calm = Duration.seconds(60)
 
-    /// - Parameter first: how long is waited before it begins anew; twice as long each time, up to a minute.
+    /// - Parameter first: the pause before a restart; twice as long each time, up to a minute.
     init(log: EventLog, first: Duration = .seconds(1)) { (self.log, self.first) = (log, first) }
 
-    /// The parts that have ended unasked, by what they do, and why.
+    /// The failed parts, by what they do, with the reasons.
     func incidents(at now: ContinuousClock.Instant = .now) -> [(service: String, reason: String)] {
         entries.withLock { entries in
             entries.filter { entry in entry.value.since.map { $0.duration(to: now) < Self.calm } ?? true }
@@ -130,7 +130,7 @@ final class ServiceSupervisor: Sendable {
 
     /// Runs `work` until the task is cancelled or the agent stops.
     ///
-    /// - Parameter service: what it does, as a person is told.
+    /// - Parameter service: what it does, for people.
     func keep(_ service: String, _ work: () async throws -> Void) async {
         var failures = 0
         while !Self.isAsked {
@@ -156,12 +156,12 @@ final class ServiceSupervisor: Sendable {
     private static var isAsked: Bool { Task.isCancelled || Task.isShuttingDownGracefully }
 }
 
-/// Tells systemd that the agent is ready, stopping, and alive: `WATCHDOG=1` goes out only when intake, journal and
+/// Tells systemd that the agent is ready, stopping, and alive. `WATCHDOG=1` goes out only when intake, journal and
 /// workers have each passed their loop since the last one (sd_notify(3), sd_watchdog_enabled(3)).
 struct Watchdog: Service {
     let shared: Shared
     let manager: SystemdNotifier
-    /// Raised when the agent can be asked; nil where nobody asks it.
+    /// Raised when the agent is ready for questions; nil where nobody asks.
     let door: WakeSignal?
 
     func run() async throws {
@@ -178,7 +178,7 @@ struct Watchdog: Service {
         } else {
             await Task.waitForStop()
         }
-        // Stopping runs what has not been run before.
+        // Stopping runs work that has not run before.
         ProcessMemory.releaseColdPages()
         shared.log.emit(.agentStopping)
         manager.stopping()
@@ -190,7 +190,7 @@ struct Watchdog: Service {
         _ = heartbeat.haveAllPassed(since: &last)
         while !Task.isShuttingDownGracefully, !Task.isCancelled {
             shared.nudge()
-            // A journal that does not answer gives no sign of life, which is what the watchdog is for.
+            // A silent journal gives no sign of life: the watchdog is for that.
             if await shared.journal.answers { heartbeat.beat(.journal) }
             await Task.restUntilStop(for: interval)
             if heartbeat.haveAllPassed(since: &last) { _ = notify.send("WATCHDOG=1") }
@@ -198,9 +198,9 @@ struct Watchdog: Service {
     }
 }
 
-/// Notifies the service manager (sd_notify(3)) in order: ready first, stopping last. A reload is reported only in between,
-/// because `READY=1` ends it: one before the start is over is not reported, and one that ends after the stop has begun does not
-/// take the stop back.
+/// Notifies the service manager (sd_notify(3)) in order: ready first, stopping last. A reload is reported only in
+/// between, because `READY=1` ends it. A reload before the end of the start is not reported, and one that ends during
+/// the stop does not cancel the stop.
 final class SystemdNotifier: Sendable {
     private enum Phase {
         case starting
@@ -220,7 +220,8 @@ final class SystemdNotifier: Sendable {
     func reloaded() { change(from: [.reloading], to: .ready) { $0.send("READY=1") } }
     func stopping() { change(from: [.starting, .ready, .reloading], to: .stopping) { $0.send("STOPPING=1") } }
 
-    /// Sent while the phase is held, so that what two say at a time comes in the order of the phases; sending does not block.
+    /// Sent while the phase is held, so that simultaneous messages keep the order of the phases; sending does not
+    /// block.
     private func change(from: Set<Phase>, to next: Phase, _ tell: (SystemdSocket) -> Void) {
         phase.withLock { phase in
             guard from.contains(phase) else { return }
@@ -231,9 +232,9 @@ final class SystemdNotifier: Sendable {
 }
 
 extension ServiceGroup {
-    /// A group that says nothing in anybody's log.
+    /// A service group without a log.
     ///
-    /// Services are named by their types: left to itself a group makes a dump of all that each one holds, and keeps it.
+    /// Services are named by their types: by default a group dumps everything that each one holds, and keeps the dump.
     package init(quietly services: [any Service]) {
         let logger = Logger(label: "lifecycle") { _ in SwiftLogNoOpLogHandler() }
         let configured = services.map { service in

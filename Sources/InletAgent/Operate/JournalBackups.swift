@@ -4,7 +4,7 @@ internal import InletLinux
 internal import ServiceLifecycle
 package import SystemPackage
 
-/// The backups of a journal: each one file, whole, readable by its owner only.
+/// The backups of a journal: each one complete file, readable by its owner only.
 package struct JournalBackups: Sendable {
     private let journal: Journal
     private let directory: FilePath
@@ -15,10 +15,11 @@ package struct JournalBackups: Sendable {
         directory = journal.path.removingLastComponent().appending("backups")
     }
 
-    /// Makes a backup, over an earlier one at `target`; without a target in `backups` beside the journal, under the time.
+    /// Makes a backup, over an earlier one at `target`; without a target in `backups` beside the journal, named by the
+    /// time.
     ///
-    /// What was committed before the call is in it. At every moment there is the old file at `target` or the whole new one.
-    /// - Throws: `JournalError`, `SystemError`, or `Refusal` where `target` is something else than a backup.
+    /// It contains all earlier commits. At every moment `target` is the old file or the complete new one.
+    /// - Throws: `JournalError`, `SystemError`, or `Refusal` where `target` is not a backup.
     package func make(at target: FilePath? = nil, now: WallTime) async throws -> FilePath {
         let path = target ?? directory.appending("journal-\(now.rfc3339.filter(\.isNumber)).sqlite")
         let draft = try Self.draft(of: path)
@@ -28,13 +29,13 @@ package struct JournalBackups: Sendable {
                 try FileOwner.requireOwn(directory, in: directory.removingLastComponent())
             }
             try Self.requireBackup(path, of: journal.path)
-            // SQLite would not say why it cannot.
+            // SQLite would not say why it fails.
             try DurableFile.write([], to: draft, mode: 0o600)
             // Of a process that died.
             Self.discard(draft)
         }
         do {
-            // What opens, syncs and closes files in it is blocking.
+            // Opening, syncing and closing files in it blocks.
             try await withTaskExecutorPreference(pool) { try await journal.copy(to: draft) }
             try await pool.run { () throws(SystemError) in try DurableFile.place(draft, at: path) }
         } catch {
@@ -45,24 +46,24 @@ package struct JournalBackups: Sendable {
     }
 
     package static func name(of path: FilePath) throws(Refusal) -> FilePath.Component {
-        guard let name = path.lastComponent else { throw Refusal("\(path.display) is no file's name") }
+        guard let name = path.lastComponent else { throw Refusal("\(path.display) is not a file name") }
         return name
     }
 
-    /// What a backup is called until it is whole.
+    /// The name of an incomplete backup.
     private static func draft(of path: FilePath) throws(Refusal) -> FilePath {
         path.removingLastComponent().appending(".\(try name(of: path).string).inlet-backup.tmp")
     }
 
-    /// Removes a backup that is not whole, and what SQLite keeps beside it.
+    /// Removes an incomplete backup, and SQLite's files beside it.
     private static func discard(_ draft: FilePath) {
         for suffix in ["", "-journal", "-wal", "-shm"] {
-            // What stays is removed by the next backup.
+            // The next backup removes what stays.
             try? DurableFile.remove(FilePath(bytes: draft.bytes + suffix.utf8))
         }
     }
 
-    /// Nothing else than an earlier backup is written over. Throws `SystemError` or `Refusal`.
+    /// Overwrites nothing but an earlier backup. Throws `SystemError` or `Refusal`.
     package static func requireBackup(_ path: FilePath, of journal: FilePath) throws {
         switch try FileLook.look(at: path) {
         case .missing: return
@@ -73,21 +74,21 @@ package struct JournalBackups: Sendable {
             }
             let source = try SourceFile(opening: path)
             guard try source.content(of: header.count) == header else {
-                throw Refusal("\(path.display) is there and is no backup of a journal; name another file")
+                throw Refusal("\(path.display) exists and is not a backup of a journal; name another file")
             }
         case .directory: throw Refusal("\(path.display) is a folder; name a file in it")
-        case .symlink, .other: throw Refusal("\(path.display) is no file")
+        case .symlink, .other: throw Refusal("\(path.display) is not a regular file")
         }
     }
 
-    /// What a database begins with (sqlite.org/fileformat.html).
+    /// The first bytes of a database (sqlite.org/fileformat.html).
     private static let header = Array("SQLite format 3\0".utf8)
 
     // MARK: - Those that are made by themselves
 
-    /// Makes one in `backups`, and says so.
+    /// Makes one in `backups`, and logs it.
     ///
-    /// - Parameter keep: so many of the newest stay; nil = all.
+    /// - Parameter keep: how many of the newest stay; nil is all.
     /// - Returns: false when that failed.
     func make(keep: Int? = nil, log: EventLog) async -> Bool {
         do {
@@ -95,7 +96,7 @@ package struct JournalBackups: Sendable {
             if let keep { try await prune(keep: keep) }
             return true
         } catch {
-            // A backup without `keep` is the last that a journal in trouble gets: its failure is always logged.
+            // A backup without `keep` is the last one of a failing journal: its failure is always logged.
             if keep == nil || !Task.isCancelled { log.emit(.journalBackupFailed(reason: "\(error)")) }
             return false
         }
@@ -108,8 +109,8 @@ package struct JournalBackups: Sendable {
         }
     }
 
-    /// When the newest of those in `backups` was made; nil when there is none, or none can be seen: one more is made then,
-    /// which says what is wrong.
+    /// The time of the newest in `backups`; nil without one, and when none is readable: then another is made, which
+    /// reports the fault.
     func newest() async -> WallTime? {
         await pool.run {
             do throws(SystemError) {
@@ -118,13 +119,13 @@ package struct JournalBackups: Sendable {
                     WallTime(milliseconds: $0.modified / 1_000_000)
                 }
             } catch {
-                // One more is made then, which says what is wrong.
+                // Then another is made, which reports the fault.
                 return nil
             }
         }
     }
 
-    /// When the journal was last written to, as its log is at every commit; nil where that cannot be seen.
+    /// The time of the journal's last write, as its log is written at every commit; nil where that is unknown.
     func lastChange() -> WallTime? {
         let log = FilePath(bytes: journal.path.bytes + "-wal".utf8)
         do {
@@ -136,7 +137,7 @@ package struct JournalBackups: Sendable {
         }
     }
 
-    /// Oldest first. Only names that `make` gives.
+    /// Oldest first. Only names of the agent's own form.
     private func names() throws(SystemError) -> [FilePath.Component] {
         var found: [FilePath.Component] = []
         var stream = try DirectoryStream(directory)
@@ -147,12 +148,12 @@ package struct JournalBackups: Sendable {
     }
 }
 
-/// Backs the journal up every so often, as `journal_backup` says. Reads and writes nothing while nothing changes.
+/// Backs the journal up at intervals, as `journal_backup` says. Reads and writes nothing while nothing changes.
 struct BackupJob: ScheduledJob {
     private let backups: JournalBackups
     private let rule: (every: Duration, keep: Int)
     private let log: EventLog
-    /// When the journal was last changed before the newest backup.
+    /// The journal's last change before the newest backup.
     private var last: WallTime?
 
     /// After a backup that failed.
@@ -171,14 +172,14 @@ struct BackupJob: ScheduledJob {
 
     mutating func perform() async -> Duration {
         let change = backups.lastChange()
-        // What cannot be looked at counts as changed: the backup says what is wrong.
+        // An unreadable journal counts as changed: the backup reports the fault.
         if let last, let change, change <= last { return rule.every }
         guard await backups.make(keep: rule.keep, log: log) else { return min(rule.every, Self.soon) }
         last = change ?? last
         return rule.every
     }
 
-    /// Not at once at every start: one that is started again and again would do nothing else.
+    /// Not at once at every start: an agent in a restart loop would do nothing else.
     func untilDue(after last: WallTime?, now: WallTime) -> Duration {
         guard let last else { return min(rule.every, .seconds(60)) }
         let age = max(0, now.milliseconds - last.milliseconds)
@@ -187,20 +188,20 @@ struct BackupJob: ScheduledJob {
 
 }
 
-/// Looks now and then whether the journal's files are still those that are open, and saves its content when they are not:
-/// it would end with the process. Starts first and stops last, so that its last copy has everything.
+/// Checks now and then whether the journal's files are still the open ones, and saves its content when they are not: it
+/// would end with the process. Starts first and stops last, so that its last copy has everything.
 struct JournalMonitor: Service {
     let shared: Shared
     var interval = Duration.seconds(60)
 
-    /// Looks that pass until a journal that stays lost is saved once more.
+    /// Checks before a lost journal is saved once more.
     private static let betweenCopies = 14
 
     func run() async throws {
         let (pool, backups) = (BlockingPool(name: "journal", threads: 1), JournalBackups(shared.journal))
         defer { pool.shutdown() }
         await cancelWhenGracefulShutdown {
-            // Before the next copy, in looks; a copy ends with what was delivered until then.
+            // Checks before the next copy; a copy contains the deliveries until then.
             var looks = 0
             while await Task.rest(for: interval, tolerance: interval / 10) {
                 if await isInPlace(pool) {
@@ -222,7 +223,7 @@ struct JournalMonitor: Service {
             return true
         } catch {
             shared.health.journal.fails(error, for: .watch)
-            // What cannot be looked at now may be well.
+            // A journal that cannot be checked now may be well.
             if case .displaced = error { return false }
             return true
         }

@@ -7,12 +7,12 @@ internal import ServiceLifecycle
 internal import Synchronization
 package import SystemPackage
 
-/// Takes another configuration while the agent runs, one at a time: first all of it is read and tried, then it is swapped in
-/// without touching what runs. One that is wrong changes nothing.
+/// Applies another configuration while the agent runs, one at a time: first all of it is read and tried, then it
+/// replaces the old one without touching running work. An invalid one changes nothing.
 package final class Reload: Service {
     private typealias Asking = [CheckedContinuation<ReloadOutcome, Never>]
 
-    /// The parts that go by the configuration beside what asks `Shared` each time.
+    /// The parts that use the configuration, other than those that ask `Shared` each time.
     struct Parts: Sendable {
         let roots: RootSupervisor
         let bandwidth: BandwidthControl
@@ -40,22 +40,22 @@ package final class Reload: Service {
         show(source.config)
     }
 
-    /// Publishes the configuration for those who ask.
+    /// Publishes the configuration.
     private func show(_ config: LoadedConfig) {
         let text = ConfigPrinter.show(config, types: source.types)
         shared.settings.show(RunningConfig(file: config.file, text: text, loadedAt: .now))
     }
 
-    /// A destination with the secrets that stand behind the same text now: all else of the file is for a reload. Blocks.
+    /// A destination with the present secrets behind the same text; all other changes need a reload. Blocks.
     func renewed(_ destination: String) -> Destination? { source.renew(destination, state.withLock(\.config)) }
 
-    /// Asks for a reload and waits for no answer: for a signal.
+    /// Requests a reload without waiting for the result: for a signal.
     package func request() {
         state.withLock { $0.isWanted = true }
         signal.raise()
     }
 
-    /// Reloads. Those that ask while one is under way get the next, all the same one.
+    /// Reloads. All requests during a reload share the next one.
     package func reload() async -> ReloadOutcome {
         await withCheckedContinuation { continuation in
             let isClosed = state.withLock { state in
@@ -123,7 +123,7 @@ package final class Reload: Service {
         let changes = ConfigDiff.changes(from: running, to: trial.config, types: source.types)
         let next = trial.config.taking(over: running)
         do {
-            // Opened first, and where that may take its time: it is used only when all else is sure.
+            // Opened first, where that may take its time; it is used only when everything else is sure.
             let output = try await pool.run { [log = shared.log] () throws(SystemError) in
                 try log.prepare(next.settings.log)
             }
@@ -133,19 +133,19 @@ package final class Reload: Service {
             return .done(
                 changes: changes, parked: parked, warnings: trial.config.warnings.map { ConfigFault($0) })
         } catch {
-            return .failed("nothing was changed: \(error)")
+            return .failed("no change: \(error)")
         }
     }
 
     // MARK: - The steps
 
-    /// Puts another configuration in the place of the one that holds, by steps of which each is harmless by itself: the process
-    /// may die between any two, and the next start goes by the file.
+    /// Replaces the configuration in effect, by steps of which each is harmless: after a crash between two, the next
+    /// start uses the file.
     ///
-    /// New destinations come before the routes that lead to them, and old ones go after whoever admits by the old routes has
-    /// ended. A file that settles meanwhile is not in the journal yet: who watches its folder next finds it. One that is in the
-    /// journal keeps its keys and destinations.
-    /// - Returns: how many deliveries wait for destinations that are gone.
+    /// New destinations come before the routes to them, and old ones go after the last admission by the old routes. A
+    /// file that settles meanwhile is not in the journal yet: the folder's next watcher finds it. A file in the journal
+    /// keeps its keys and destinations.
+    /// - Returns: how many deliveries wait for removed destinations.
     /// - Throws: before anything has changed: `JournalError`, `SystemError`.
     private func swap(
         to settings: Settings, _ trial: PreparedReload, _ diff: [ConfigChange], _ output: EventLog.Setup?
@@ -164,14 +164,14 @@ package final class Reload: Service {
         let uptimes = isNew ? try await journal.uptimes() : [:]
         let unproved = isNew ? try await journal.awaited() : []
         let receivers = diff.has("notify") ? NotificationReceiver.all(settings.notify, trial.notificationClients) : nil
-        // Before anything is sent there.
+        // Before the first delivery there.
         let notifier = try await register(changed, receivers)
 
         shared.log.take(output)
         parts.tally.add(destinations: settings.destinations.map(\.name), routes: settings.routes.map(\.name))
         registry.take(changed, paused: paused, uptimes: uptimes, unproved: unproved)
         for destination in changed { registry.probeNow(destination.name) }
-        // Before anything is sent to them.
+        // Before the first notification to them.
         parts.bandwidth.replace(
             settings.bandwidth,
             destinations: registry.names.filter { names.contains($0) && registry[$0]?.folder == nil })
@@ -182,7 +182,7 @@ package final class Reload: Service {
         await closeUnits(settings)
         shared.room.set(settings.queueLimit)
         replace(notifier, settings, trial, diff)
-        // All services may have something to do now.
+        // Any service may have work now.
         shared.signals.raiseDeliverable()
         shared.signals.raise(.finishable, .leftover, .destination, .limit)
         return parked
@@ -205,18 +205,18 @@ package final class Reload: Service {
         if diff.hasDestinations { scheduler.replace(.keepAlive, by: KeepAlive(shared)) }
     }
 
-    /// Those of folders that are no longer watched: nobody else would close them.
+    /// Units of folders that are no longer watched: nobody else would close them.
     private func closeUnits(_ settings: Settings) async {
         do {
             _ = try await journal.closeUnits(
                 exceptOf: settings.watch, uptimes: registry.uptimes(), closing: registry.closers, at: .now)
         } catch {
-            let what = "units of folders that are no longer watched wait until the next reload or start"
+            let what = "units of folders that are no longer watched wait for the next reload or start"
             shared.log.emit(.agentError(reason: "\(what): \(error)"))
         }
     }
 
-    /// Lets go of all destinations but these, and parks what waits for them; takes up what was parked for those that came.
+    /// Removes all destinations but these, and parks their deliveries; resumes parked deliveries of new ones.
     private func park(exceptOf names: Set<String>, _ isNew: Bool) async -> Int {
         let left = registry.keep(only: names)
         if left.isEmpty, !isNew { return 0 }
@@ -231,9 +231,10 @@ package final class Reload: Service {
         }
     }
 
-    /// Writes down where destinations are, and back where what follows fails: one transaction, and the last step that can.
+    /// Stores the destinations' addresses, and restores them if the rest fails: one transaction, and the last step that
+    /// can.
     ///
-    /// - Parameter receivers: those who are told from now on; nil = the same as before.
+    /// - Parameter receivers: the new receivers; nil keeps the present ones.
     private func register(
         _ changed: [Destination], _ receivers: [NotificationReceiver]?
     ) async throws(JournalError) -> NotificationSender? {
@@ -248,21 +249,21 @@ package final class Reload: Service {
     }
 }
 
-/// What a list of changes is about.
+/// The subjects of a list of changes.
 extension [ConfigChange] {
     private var ofDestinations: [[String]] { map(\.keys).filter { $0.first == "destinations" && $0.count > 1 } }
 
     fileprivate var hasDestinations: Bool { !ofDestinations.isEmpty }
 
-    /// Those that are new, or not as they were.
+    /// The new and the changed ones.
     fileprivate func changed(_ destinations: [Destination]) -> [Destination] {
         let names = Set(ofDestinations.map { $0[1] })
         return destinations.filter { names.contains($0.name) }
     }
 
-    /// Whether it changes what becomes of files: their routes, or what these know of destinations.
+    /// Whether it changes the plans of files: routes, or facts about destinations that routes use.
     fileprivate var isRouted: Bool {
-        // A whole one: it came, went, or is of another type.
+        // A whole destination: it came, went, or has another type.
         ofDestinations.contains { $0.count == 2 } || has("routes")
             || contains { $0.keys.starts(with: ["limits", "zone"]) }
     }
@@ -271,7 +272,7 @@ extension [ConfigChange] {
     fileprivate func has(_ keys: String...) -> Bool { contains { $0.keys.first.map(keys.contains) ?? false } }
 }
 
-/// Parks what comes back to the queue for destinations that a reload has taken away. Sleeps while there are none.
+/// Parks deliveries that return to the queue for removed destinations. Sleeps while there are none.
 struct RemovedDestinationStage: Service {
     let shared: Shared
 
@@ -283,14 +284,14 @@ struct RemovedDestinationStage: Service {
             var again: ContinuousClock.Instant?
             while !Task.isCancelled {
                 await registry.strays.wait(until: again)
-                // Noted before the look: a delivery that ends meanwhile raises the signal again.
+                // Recorded before the look: a delivery that ends meanwhile raises the signal again.
                 registry.hasStrays()
                 do throws(JournalError) {
                     let isOpen = try await shared.journal.parkStrays(except: { registry.names }, at: .now)
                     if !isOpen { registry.straysAreParked() }
                     again = nil
                 } catch {
-                    // A journal that takes nothing now is asked again.
+                    // A journal that accepts nothing now is asked again.
                     again = .now.advanced(by: Self.pause)
                 }
             }
@@ -298,35 +299,35 @@ struct RemovedDestinationStage: Service {
     }
 }
 
-/// Where an agent's configuration comes from, for an agent that can take another one. What it does blocks.
+/// The source of a running agent's configurations. Its calls block.
 package protocol ReloadSource: Sendable {
-    /// The one that it was started with.
+    /// The configuration of the start.
     var config: LoadedConfig { get }
     /// Those with which it is read.
     var types: [DestinationType] { get }
-    /// Reads it as it is now, and tries all of it, with no effect on what runs.
+    /// Reads the present file and tries all of it, without an effect on running work.
     func read() throws(ConfigErrors) -> PreparedReload
-    /// Makes a destination anew with the secrets that stand behind the same text now; nil where the text is another than that
-    /// of `held`, or cannot be read.
+    /// Makes a destination anew with the present secrets behind the same text; nil where the text differs from `held`,
+    /// or is unreadable.
     func renew(_ name: String, _ held: LoadedConfig) -> Destination?
 }
 
-/// A configuration that could be used, with what was made of it.
+/// A usable configuration, with its destinations and clients.
 package typealias PreparedReload = (
     config: LoadedConfig, destinations: [Destination], notificationClients: NotificationClients
 )
 
-/// What came of a reload.
+/// The result of a reload.
 package enum ReloadOutcome: Sendable, Equatable {
-    /// The new configuration holds, but for what needs a restart.
+    /// The new configuration is in effect, except for changes that need a restart.
     case done(changes: [ConfigChange], parked: Int, warnings: [ConfigFault] = [])
-    /// The old one holds.
+    /// The old one stays.
     case refused([ConfigFault])
-    /// The old one holds, for a reason that is not in the file.
+    /// The old one stays, for a reason outside the file.
     case failed(String)
 }
 
-/// One thing wrong in a configuration file, or unwise, with its place; holds no secrets.
+/// One error or warning in a configuration file, with its place; holds no secrets.
 package struct ConfigFault: Codable, Sendable, Equatable {
     package var file: String
     /// Both count from 1.
@@ -335,7 +336,7 @@ package struct ConfigFault: Codable, Sendable, Equatable {
     package var message: String
     /// The source line and a caret under the place; empty for an empty line.
     package var excerpt: String
-    /// All of it, as `inlet check` prints it.
+    /// The whole text, as `inlet check` prints it.
     package var text: String
 
     init(_ error: ConfigError) {
@@ -344,7 +345,7 @@ package struct ConfigFault: Codable, Sendable, Equatable {
     }
 }
 
-/// The configuration of a running agent, as it may be shown.
+/// A running agent's configuration, for display.
 package struct RunningConfig: Sendable, Equatable {
     package var file: FilePath
     /// As `inlet config show` prints it.

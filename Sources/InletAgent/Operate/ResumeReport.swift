@@ -2,7 +2,8 @@ internal import InletCore
 internal import InletJournal
 internal import Synchronization
 
-/// What became of the files that waited when the agent started; `of` is the sum of the others once all have been tried.
+/// The results for the files that waited when the agent started; `of` is the sum of the others once all have been
+/// tried.
 package struct ResumeSummary: Sendable, Equatable, Codable {
     package var of: Int
     /// Delivered.
@@ -21,17 +22,17 @@ package struct ResumeSummary: Sendable, Equatable, Codable {
     }
 }
 
-/// Follows the files that waited at the start until each has ended, or was tried and waits again; then says so once.
+/// Follows the files that waited at the start until each has ended, or was tried and waits again; then reports once.
 final class ResumeReport: Sendable {
     /// Of more files than this, only the oldest are followed.
     static let most = 50_000
 
-    /// nil when there was nothing to follow, or all has been said.
+    /// nil when there was nothing to follow, or everything was reported.
     private let state: Mutex<(untried: Set<Int64>, waiting: Set<Int64>, summary: ResumeSummary)?>
     private let log: EventLog
     private let endListening = Mutex<(@Sendable () -> Void)?>(nil)
 
-    /// - Parameter files: those that wait, as the journal has them at the start.
+    /// - Parameter files: the waiting ones in the journal at the start.
     init(_ files: [Int64], log: EventLog) {
         self.log = log
         state = Mutex(files.isEmpty ? nil : (Set(files), [], ResumeSummary(of: files.count)))
@@ -41,7 +42,7 @@ final class ResumeReport: Sendable {
         endListening.withLock { $0 = end }
     }
 
-    /// The counts so far; nil once all has been said.
+    /// The counts so far; nil once everything was reported.
     var summary: ResumeSummary? { state.withLock { $0?.summary } }
 
     private func take(_ event: AgentEvent) {

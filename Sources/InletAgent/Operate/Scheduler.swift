@@ -5,15 +5,15 @@ internal import InletPipelines
 internal import ServiceLifecycle
 internal import Synchronization
 
-/// Something that is done every so often, whatever else happens. It handles its own errors.
+/// Work that is done at intervals, whatever else happens. It handles its own errors.
 protocol ScheduledJob: Sendable {
-    /// Called once, before anything else. - Returns: how long nothing is to be done.
+    /// Called once, before anything else. - Returns: the pause before the first run.
     mutating func begin() async -> Duration
-    /// Does it. - Returns: how long nothing is to be done after it.
+    /// Does the work. - Returns: the pause after it.
     mutating func perform() async -> Duration
 }
 
-/// Runs one thing until a reload puts another in its place: what the former is at is cancelled, and the new one begins.
+/// Runs one value until a reload replaces it: the old one is cancelled, and the new one starts.
 final class Replaceable<Value: Sendable>: Sendable {
     private let value: Mutex<Value>
     private let replaced = WakeSignal()
@@ -40,7 +40,7 @@ final class Replaceable<Value: Sendable>: Sendable {
     }
 }
 
-/// Does what is to be done every so often. A reload replaces jobs.
+/// Runs the jobs at their intervals. A reload replaces jobs.
 final class Scheduler: Service {
     enum ScheduleSlot: Hashable, Sendable, CaseIterable {
         case backup
@@ -55,7 +55,7 @@ final class Scheduler: Service {
         self.jobs = Dictionary(uniqueKeysWithValues: ScheduleSlot.allCases.map { ($0, Replaceable(jobs[$0] ?? nil)) })
     }
 
-    /// - Parameter ping: who is told that the agent is well; nil = nobody.
+    /// - Parameter ping: the service that hears that the agent is well; nil is none.
     convenience init(_ shared: Shared, ping: HealthPing?) {
         let settings = shared.settings.settings
         self.init([
@@ -65,7 +65,7 @@ final class Scheduler: Service {
         ])
     }
 
-    /// - Parameter job: nil where nothing is to be done.
+    /// - Parameter job: nil removes it.
     func replace(_ slot: ScheduleSlot, by job: (any ScheduledJob)?) { jobs[slot]?.replace(by: job) }
 
     func run() async throws {
@@ -89,19 +89,19 @@ final class Scheduler: Service {
     }
 }
 
-/// Moves files that ended long ago to the journal's history, as `journal_history` says. Looks into the journal only when
-/// something may be old enough, at most once a day for ages of days: while it waits, nothing is read or written.
+/// Moves files that ended long ago to the journal's history, as `journal_history` says. Reads the journal only when
+/// files may be old enough, at most once a day for ages of days; otherwise it reads and writes nothing.
 struct HistoryPruner: ScheduledJob {
     private let shared: Shared
-    /// How long after its end a file goes.
+    /// The age at which a file moves.
     private let age: Duration
-    /// How it leaves the journal to others for so long; ends early with an error when it is to stop.
+    /// The pause that leaves the journal to others; ends early with an error on a stop.
     private let rest: @Sendable (Duration) async throws -> Void
 
     /// After a pass that failed.
     private static let soon = Duration.seconds(3600)
 
-    /// nil where all stay.
+    /// nil if all stay.
     init?(
         _ shared: Shared, _ age: Duration?,
         rest: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
@@ -113,7 +113,7 @@ struct HistoryPruner: ScheduledJob {
     /// Not at once: a start has enough to do.
     func begin() -> Duration { min(age, .seconds(60)) }
 
-    /// Moves all that is old enough, with breaks for everybody else.
+    /// Moves all files that are old enough, with breaks for other work.
     func perform() async -> Duration {
         let clock = shared.clock
         let start = clock.instant()
@@ -125,13 +125,13 @@ struct HistoryPruner: ScheduledJob {
                 let step = try await shared.journal.moveToHistory(finishedBy: time, from: from)
                 (files, place) = (files + step.files, step.next)
                 youngest = [youngest, step.youngest].compactMap(\.self).min()
-                // Also after a step that found only what has to stay: it held the journal all the same.
+                // Also after a step without a move: it held the journal too.
                 try await rest(begin.duration(to: clock.instant()))
             }
         } catch {
             tell(files, start.duration(to: clock.instant()))
             if !Task.isCancelled {
-                let reason = "old files could not be moved to the journal's history: \(error)"
+                let reason = "cannot move old files to the journal's history: \(error)"
                 shared.log.emit(.agentError(reason: reason))
             }
             return Self.soon
@@ -140,7 +140,7 @@ struct HistoryPruner: ScheduledJob {
         return untilNext(youngest, now: clock.now())
     }
 
-    /// What finishes from now on is old enough in `age` at the soonest; what has finished is so earlier. Those of a day go
+    /// A file that finishes from now on is old enough after `age`; finished ones are earlier. Those of a day move
     /// together.
     private func untilNext(_ youngest: WallTime?, now: WallTime) -> Duration {
         let pause = min(.seconds(86_400), max(.seconds(60), age / 10))
@@ -153,24 +153,24 @@ struct HistoryPruner: ScheduledJob {
     }
 }
 
-/// Tells the service behind `ping_url` that the agent is well, for as long as it is: every loop passes and the journal takes
-/// what it is given. Somebody who hears nothing for a while knows that something is wrong.
+/// Tells the service behind `ping_url` that the agent is well: every loop passes, and the journal accepts changes. When
+/// the pings stop, that service raises the alarm.
 struct Pinger: ScheduledJob {
     private let shared: Shared
     private let ping: HealthPing
     private let interval: Duration
-    /// How long a loop may be busy with one thing.
+    /// How long a loop may be busy with one task.
     private let patience: Duration
 
     /// When all loops were last seen to pass.
     private var passes: [Heartbeat.Part: Int] = [:]
     private var allPassedAt = ContinuousClock.now
-    /// Said once, until it goes well again.
+    /// Logged once, until a ping succeeds again.
     private var hasFailed = false
-    /// The service has no address for a start or a failure; it hears of trouble by hearing nothing.
+    /// The service has no address for a start or a failure: missing pings tell it of trouble.
     private var knowsOnlySuccess = false
 
-    /// The first ping comes soon: whoever has just started the agent wants to see it.
+    /// The first ping comes soon: a person who just started the agent wants to see it.
     private static let firstPause = Duration.seconds(10)
 
     /// nil where nobody listens.
@@ -200,7 +200,7 @@ struct Pinger: ScheduledJob {
         shared.health.heartbeat.beat(.journal)
         if shared.health.heartbeat.haveAllPassed(since: &passes) { allPassedAt = .now }
         let isAlive = allPassedAt.duration(to: .now) <= max(patience, interval)
-        return isAlive ? .success : .fail("a part of the agent stands still")
+        return isAlive ? .success : .fail("a part of the agent is stuck")
     }
 
     /// Sends a ping; one that fails is not sent again.
@@ -219,13 +219,12 @@ struct Pinger: ScheduledJob {
     }
 }
 
-/// Keeps credentials alive that end when they are not used: asks the destinations that have such once an hour, also while
-/// nothing is delivered. Of those that could not be renewed for days a person is told while there is time. It never touches
-/// the journal.
+/// Renews credentials that expire without use: asks their destinations once an hour, also without deliveries. A login
+/// that could not be renewed for days is reported in time. Never uses the journal.
 struct KeepAlive: ScheduledJob {
     private let shared: Shared
     private let interval: Duration
-    /// What went wrong with each an hour ago; the same again is not said twice.
+    /// Each destination's fault an hour ago; the same one is not logged again.
     private var troubles: [String: String] = [:]
     /// When each login was last warned of.
     private var warnings: [String: WallTime] = [:]
@@ -233,7 +232,7 @@ struct KeepAlive: ScheduledJob {
     /// How often the same login is warned of.
     private static let day = Duration.seconds(86_400)
 
-    /// nil where no destination has such.
+    /// nil if no destination has such credentials.
     init?(_ shared: Shared, interval: Duration = .seconds(3600)) {
         if shared.destinations.perishable().isEmpty { return nil }
         (self.shared, self.interval) = (shared, interval)
@@ -249,8 +248,8 @@ struct KeepAlive: ScheduledJob {
         return interval
     }
 
-    /// - Parameter last: when it was last warned of this login.
-    /// - Returns: the same, after this look.
+    /// - Parameter last: the time of the last warning about this login.
+    /// - Returns: that time after this check.
     private func warn(_ destination: Destination, last: WallTime?) async -> WallTime? {
         let time = shared.clock.now()
         guard let warning = await destination.expiry?(time) else { return nil }
@@ -259,7 +258,7 @@ struct KeepAlive: ScheduledJob {
         return time
     }
 
-    /// - Returns: what went wrong now; nil when nothing did.
+    /// - Returns: the fault; nil on success.
     private func keep(_ destination: Destination, lastTrouble: String?) async -> String? {
         do throws(DeliveryError) {
             try await destination.keepAlive?()

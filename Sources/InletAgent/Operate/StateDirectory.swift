@@ -15,16 +15,16 @@ package struct StateDirectory: ~Copyable {
         case held(FilePath)
         /// SQLite's locks and mmap are not safe there.
         case network(FilePath, String)
-        /// The control socket's path would exceed what a Unix socket can have.
+        /// The control socket's path would exceed the limit of a Unix socket.
         case tooLong(FilePath)
         case system(SystemError)
 
         package var description: String {
             switch self {
             case .held(let path):
-                "\(path.display): another inlet is running with this state_dir; stop it, or give this one its own"
+                "\(path.display): another inlet is running with this state_dir; stop it, or set another state_dir"
             case .network(let path, let kind):
-                "\(path.display): state_dir is on \(kind), where the journal would not be safe; put it on a local disk"
+                "\(path.display): state_dir is on \(kind), which is not safe for the journal; put it on a local disk"
             case .tooLong(let path):
                 "\(path.display): the path is too long for the control socket; state_dir may have at most "
                     + "\(StateDirectory.longestSocketPath - StateDirectory.socketName.utf8.count - 1) bytes"
@@ -37,7 +37,7 @@ package struct StateDirectory: ~Copyable {
     /// Linux's limit for the path of a Unix socket (unix(7)), without the terminating NUL.
     private static let longestSocketPath = 107
 
-    /// Makes the directory if need be and takes its lock, which the kernel gives back when the process dies.
+    /// Creates the directory if needed and takes its lock, which the kernel releases when the process dies.
     package init(_ path: FilePath) throws(Fault) {
         guard Self.controlSocket(in: path).length <= Self.longestSocketPath else { throw .tooLong(path) }
         let kind: FileSystemKind
@@ -55,7 +55,8 @@ package struct StateDirectory: ~Copyable {
         lock = taken
     }
 
-    /// Opens or makes the journal. What root makes here belongs to the directory's owner, whose agent shall be able to use it.
+    /// Opens or creates the journal. Files that root creates here belong to the directory's owner, whose agent must be
+    /// able to use them.
     package func openJournal(now: WallTime) throws(JournalError) -> Journal {
         try requireOwnJournal()
         let traces = [JournalSeal.fileName, FormerRoots.fileName].map { path.appending($0) }
@@ -70,10 +71,10 @@ package struct StateDirectory: ~Copyable {
         return journal
     }
 
-    /// Root's commands must not change another file for whoever may write to the directory: neither by the journal's names, nor
-    /// by those of one that is being restored.
+    /// Root's commands must not change another file for a writer to the directory, neither by the journal's names nor
+    /// by those of a restored one.
     ///
-    /// - Throws: `JournalError.failed` for a link, and for what is no file.
+    /// - Throws: `JournalError.failed` for a link, and for anything but a regular file.
     package func requireOwnJournal() throws(JournalError) {
         for suffix in ["", ".restoring"].flatMap({ draft in ["", "-wal", "-shm", "-journal"].map { draft + $0 } }) {
             let file = FilePath(journal.string + suffix)
@@ -84,7 +85,8 @@ package struct StateDirectory: ~Copyable {
             switch look {
             case .missing, .regular(_, owner: _, links: 1): continue
             default:
-                throw .failed(file, "it is a link, or no file: a journal has one name; put the file itself there")
+                throw .failed(
+                    file, "put the file itself there: it is a link or not a regular file, and a journal has one name")
             }
         }
     }

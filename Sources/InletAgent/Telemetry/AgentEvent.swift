@@ -1,48 +1,48 @@
-// length: one switch over all events that are cases, so that one without a line does not compile
+// length: one switch over all cases, so that a case without a line does not compile
 package import InletCore
 package import InletJournal
 package import SystemPackage
 
-/// Everything the agent ever says. Lower modules return; only the agent's services emit.
+/// Every event that the agent emits. Lower modules return values; only the agent's services emit.
 ///
-/// Its row in `EventTable` has an event's name, fields and words. An event is a case where code takes it apart, for a count, a
-/// notification, a test; `line` fills its row's fields, in their order. All others are only `said`, and made by the functions
-/// beside the table.
+/// The row in `EventTable` has an event's name, fields and words. An event is a case where code takes it apart: for a
+/// count, a notification or a test. `line` fills the fields of its row, in their order. All other events are `said`,
+/// made by the functions beside the table.
 package enum AgentEvent: Sendable {
     case agentStopping
-    /// A part of the agent has ended although nobody asked it to; it begins anew after `wait`.
+    /// A part of the agent failed; it restarts after `wait`.
     case serviceFailed(service: String, reason: String, wait: Duration)
-    /// Another configuration holds. `parked` deliveries wait for destinations that are gone; `restart` names what waits for a
-    /// restart.
+    /// A new configuration takes effect. `parked` deliveries wait for removed destinations; `restart` names changes
+    /// that need a restart.
     case configReloaded(file: FilePath, changes: [String], parked: Int, restart: [String], warnings: [String])
-    /// One was not taken: the old one holds.
+    /// The configuration is not valid; the former one stays.
     case configRefused(file: FilePath, errors: [String])
     case watchAdded(root: FilePath, directories: Int, writerCheck: String)
-    /// How changes below `path`, which is `root` or a mount below it, are found out; said once, and when it changes.
+    /// How changes below `path`, the root or a mount below it, are detected. Logged once, and when it changes.
     case watchMode(root: FilePath, path: FilePath, mode: WatchMode, reason: String)
     case watchLost(root: FilePath, reason: String)
     case watchOverflow(root: FilePath)
-    /// So many files that were there before the root was watched are known as delivered now.
+    /// Files that existed before the root was watched count as delivered.
     case watchAdopted(root: FilePath, files: Int, bytes: Int64)
-    /// A watched folder is not what it was: nothing is taken from it, or given up of it, until it is.
+    /// A watched folder is not the same as before. No file of it is admitted or given up until it is.
     case watchPaused(root: FilePath, reason: String)
-    /// Everything that routes take of a removable volume has ended, if not always as it should.
+    /// All files of a removable volume that match a route have ended, though not all may be delivered.
     case volumeDone(VolumeReport)
-    /// No program has made a file of the original at `path`, which goes without.
+    /// No program derived a file from the original at `path`, which is delivered without it.
     case fileNotDerived(path: FilePath, name: String, reason: String)
     case fileIgnored(path: FilePath, reason: String)
     case fileRejected(job: Int64, path: FilePath, route: String, reason: String)
     case fileError(path: FilePath, reason: String)
-    /// Something of an admitted file's plan that a person should know.
+    /// Something unusual about an admitted file's plan.
     case fileNote(job: Int64, path: FilePath, route: String, note: String)
-    /// Files that ended long ago are in the journal's history now.
+    /// Files that ended long ago moved to the journal's history.
     case journalPruned(files: Int, duration: Duration)
     case jobAdmitted(
         job: Int64, path: FilePath, route: String, size: Int64, deliveries: [String], labels: [String: String] = [:])
-    /// Nothing is sent to `destinations`: they have the content, which another job brought there.
+    /// No upload to `destinations`: another job delivered the content there.
     case jobDuplicate(job: Int64, path: FilePath, route: String, destinations: [String], sameAs: Int64)
-    /// `isPoll`: it only asks how far the destination is, which it said it works on. `isResumed`: it goes on from the notes of
-    /// an earlier process.
+    /// `isPoll`: only asks a destination for the progress of its processing. `isResumed`: continues from the
+    /// checkpoints of an earlier process.
     case jobStarted(JobRef, key: String, attempt: Int, size: Int64, isPoll: Bool = false, isResumed: Bool = false)
     case transferProgress(JobRef, sent: Int64, size: Int64, step: StepProgress? = nil)
     case jobCheckpoint(JobRef, notes: [String])
@@ -50,23 +50,24 @@ package enum AgentEvent: Sendable {
     case jobWaiting(JobRef, until: WallTime, saying: String? = nil, isRepeated: Bool = false)
     case jobDelivered(JobRef, Proof, duration: Duration)
     case jobFailed(JobRef, state: DeliveryState, DeliveryError)
-    /// A file was not delivered in its time; nothing of it is deleted.
+    /// A file expired before its delivery. The file stays.
     case jobExpired(job: Int64, path: FilePath, route: String, destinations: [String])
-    /// `route` is empty for a file that none has taken.
+    /// `route` is empty for a file that matched no route.
     case jobFinished(job: Int64, path: FilePath, state: FileState, disposition: String, route: String = "")
     case jobRecovered(claims: Int, parked: Int, unparked: Int)
-    /// A unit is complete: all its files are sent now.
+    /// A unit is complete, and all its files are sent.
     case batchClosed(batch: Int64, path: FilePath, route: String, files: Int)
     case batchEnded(Batch)
-    /// All that waited at the start has ended, or waits again for a reason of its own.
+    /// Every file that waited at the start has ended, or was tried and waits again.
     case queueResumed(ResumeSummary)
     case destinationDown(destination: String, reason: String, probe: WallTime)
     case destinationUp(destination: String)
-    /// It asks for time: nothing is sent to it until then.
+    /// The destination asked for a pause; no file is sent to it until then.
     case destinationThrottled(destination: String, reason: String, until: WallTime)
-    /// Another rate holds, in bytes per second: nil is no limit, 0 sends nothing. For all destinations together where none is named.
+    /// A new bandwidth limit in bytes per second: nil is no limit, 0 sends nothing. Without a destination it applies to
+    /// all together.
     case limitChanged(destination: String?, rate: Int64?, cause: LimitCause, until: WallTime? = nil)
-    /// Somebody has given too many wrong tokens or passwords, and is not listened to for a while; nil = whoever it is.
+    /// An address sent too many wrong tokens or passwords, and is blocked for a while. nil is any address.
     case dashboardRefused(address: String?, wait: Duration)
     case said(EventLine)
 
@@ -74,7 +75,7 @@ package enum AgentEvent: Sendable {
         .jobExpired(job: file.id, path: file.fullPath, route: file.route ?? "", destinations: [destination])
     }
 
-    /// What a delivery's events have in common.
+    /// The fields that all events of a delivery share.
     package struct JobRef: Sendable, Equatable {
         package var job: Int64
         package var delivery: Int64
@@ -162,7 +163,7 @@ package enum AgentEvent: Sendable {
             level: [.delivered, .duplicate].contains(batch.state) ? .info : .warning)
     }
 
-    /// A place with its line and caret keeps its lines.
+    /// Keeps the line breaks of a configuration error with its line and caret.
     private static func shown(_ error: String) -> String {
         error.split(separator: "\n", omittingEmptySubsequences: false).map { DisplayText.escape(String($0)) }
             .joined(separator: "\n")

@@ -3,13 +3,13 @@ internal import InletLinux
 internal import SystemPackage
 
 /// One field of a log line.
-package enum EventValue: Sendable, Equatable {
+package enum EventValue: Sendable, Hashable {
     case text(String)
     case number(Int64)
     case list([String])
     case flag(Bool)
 
-    /// What the JSON Schema says of such a field.
+    /// The field's JSON Schema.
     var schema: String {
         switch self {
         case .text: #"{"type": "string"}"#
@@ -19,8 +19,8 @@ package enum EventValue: Sendable, Equatable {
         }
     }
 
-    /// Without quotes.
-    var plain: String {
+    /// The value without quotes.
+    package var plain: String {
         switch self {
         case .text(let text): text
         case .number(let number): String(number)
@@ -31,7 +31,7 @@ package enum EventValue: Sendable, Equatable {
 
     fileprivate var quoted: String {
         let text = DisplayText.escape(plain)
-        // A quote with an accent is one letter, and still a quote.
+        // A quote with a combining accent is one character, and still a quote.
         let scalars = text.unicodeScalars
         if !text.isEmpty, !scalars.contains(where: { $0.properties.isWhitespace || $0 == "\"" }) { return text }
         var quoted = "\"".unicodeScalars
@@ -44,9 +44,9 @@ package enum EventValue: Sendable, Equatable {
     }
 }
 
-/// What a field of a log line is made of. Text is escaped: it may hold bytes of a server or of a file's name.
+/// A value of a log line's field. Text is escaped: it may contain bytes from a server or a file name.
 protocol LoggedValue {
-    /// nil for a field that the line does not have then.
+    /// nil leaves the field out.
     var logged: EventValue? { get }
 }
 
@@ -60,7 +60,7 @@ extension Duration: LoggedValue { var logged: EventValue? { .number(milliseconds
 extension String: LoggedValue {
     var logged: EventValue? { .text(utf8.allSatisfy { (0x20..<0x7F).contains($0) } ? self : DisplayText.escape(self)) }
 }
-/// As they are: each may have lines of its own.
+/// Items stay unchanged: each may contain line breaks.
 extension [String]: LoggedValue { var logged: EventValue? { .list(self) } }
 /// A file's labels, as `name=value`; nil for none.
 extension [String: String]: LoggedValue {
@@ -69,11 +69,43 @@ extension [String: String]: LoggedValue {
     }
 }
 
-/// What a log line says of an event: the row of its event, and the values of the row's fields.
+/// How an output writes lines.
+enum LineStyle: Sendable, Equatable {
+    /// One JSON object per line.
+    case json
+    /// `TIME LEVEL EVENT FIELD=VALUE…`, for files and pipes.
+    case text
+    /// Sentences in columns, for a person at a terminal.
+    case terminal(hasColour: Bool)
+
+    init(_ format: LogSettings.Format, on stream: StandardStream?) {
+        let isTerminal = stream.map { ProcessSetup.isTerminal($0.rawValue) } ?? false
+        switch format {
+        case .json: self = .json
+        case .auto where !isTerminal: self = .json
+        case .text where !isTerminal: self = .text
+        case .auto, .text: self = .terminal(hasColour: ProcessSetup.allowsColour)
+        }
+    }
+}
+
+extension LogSettings {
+    /// Whether standard error holds the log's JSON lines, and nothing else.
+    package var isJSONOnStandardError: Bool { output == "stderr" && LineStyle(format, on: .errors) == .json }
+}
+
+extension AgentEvent {
+    /// Its JSON line, for a process that cannot open its log.
+    package func json(at time: WallTime) -> [UInt8] { line.text(.json, at: time) }
+}
+
+/// A log line of an event: its row, and the values of the row's fields.
 package struct EventLine: Sendable {
     let spec: EventSpec
     package let level: LogSettings.Level
     let values: [EventValue?]
+    /// How many lines with the same cause were left out before this one.
+    var repeats = 0
 
     package var name: String { spec.name }
 
@@ -86,13 +118,24 @@ package struct EventLine: Sendable {
 
     private func forEachField(_ body: (_ name: String, _ value: EventValue) -> Void) {
         for (field, value) in zip(spec.fields, values) { if let value { body(field.name, value) } }
+        if repeats > 0 { body(EventSpec.repeatsField, .number(Int64(repeats))) }
         if let was = spec.formerName { body("was", .text(was)) }
+    }
+
+    /// Equal for lines that report the same: the hash of all fields but times and durations. nil for events that are
+    /// always written, and for lines below warning.
+    var cause: Int? {
+        guard spec.mayRepeat, level >= .warning else { return nil }
+        var hasher = Hasher()
+        hasher.combine(name)
+        for (field, value) in zip(spec.fields, values) where !field.isTime { hasher.combine(value) }
+        return hasher.finalize()
     }
 
     /// Whether any number of such lines may come at once, and one tells as much as all: warnings that belong to no job.
     var mayFlood: Bool { level >= .warning && !spec.isOfJob }
 
-    /// What it takes in memory, roughly.
+    /// Approximate size in memory, in bytes.
     var weight: Int {
         values.reduce(128) { sum, value in
             switch value {
@@ -104,16 +147,37 @@ package struct EventLine: Sendable {
         }
     }
 
-    /// The line as it is written, with its end: a JSON object, or text for people.
-    func text(_ format: LogSettings.Format, at time: WallTime) -> [UInt8] {
-        switch format {
+    /// The line as it is written, with its line break.
+    func text(_ style: LineStyle, at time: WallTime) -> [UInt8] {
+        switch style {
         case .json: json(time)
         case .text: Array("\(time.rfc3339) \(level) \(words)\n".utf8)
+        case .terminal(let hasColour): Array("\(sentence(at: time, hasColour: hasColour))\n".utf8)
         }
     }
 
-    /// `job.delivered job=7 path=/srv/drop/a.mp4`: the text without its time and level. A value with a space or a quote in it
-    /// is in quotes, with `\"` and `\\` for those in it, so that none can pass for another field.
+    /// `20:00:07 warning  store is down: refused`: the columns of a terminal. Lines of a configuration error stay lines.
+    private func sentence(at time: WallTime, hasColour: Bool) -> String {
+        func tint(_ text: String, _ style: TextStyle?) -> String { hasColour ? style?.paint(text) ?? text : text }
+        let style: TextStyle? =
+            switch level {
+            case .debug: .faint
+            case .info: spec.isGood ? .good : nil
+            case .warning: .warning
+            case .error: .bad
+            }
+        let fields = Dictionary(fields) { first, _ in first }
+        let job = if case .number(let job)? = fields["job"] { tint("  #\(job)", .faint) } else { "" }
+        let sentence = tint(
+            spec.sentence { fields[$0] } ?? DisplayText.escape(words), level == .info ? nil : style)
+        return tint(time.clock(), .faint) + " " + tint(DisplayWidth.pad("\(level)", Self.levelWidth), style)
+            + "  \(sentence)\(job)"
+    }
+
+    private static let levelWidth = LogSettings.Level.allCases.map(\.rawValue.count).max() ?? 0
+
+    /// `job.delivered job=7 path=/srv/drop/a.mp4`: the text without time and level. A value that contains a space or a quote is
+    /// quoted, with `\"` and `\\` inside, so that no value passes for another field.
     var words: String {
         var words = name
         forEachField { words += " \($0)=\($1.quoted)" }
@@ -136,14 +200,14 @@ package struct EventLine: Sendable {
         return object.finished + [UInt8(ascii: "\n")]
     }
 
-    /// The line as systemd's journal has it: text for people, and a field for each field.
+    /// The line as an entry of systemd's journal: text as the message, and one journal field per field.
     var journalMessage: JournalMessage {
         var message = JournalMessage()
         message.add("MESSAGE", words)
         message.add("PRIORITY", String(level.priority))
         message.add("SYSLOG_IDENTIFIER", "inlet")
         message.add("INLET_EVENT", name)
-        // A field may be there twice: who filters by the old name still finds the entry.
+        // A journal field may occur twice: filters by the old name still match.
         if let was = spec.formerName { message.add("INLET_EVENT", was) }
         forEachField { message.add(JournalMessage.fieldName("INLET_", $0), $1.plain) }
         return message

@@ -3,21 +3,34 @@ package import InletLinux
 internal import Synchronization
 internal import SystemPackage
 
-/// Takes events from the agent's services, writes them to the log and passes them to listeners (the demo, tests, the page). A
-/// thread of its own writes the lines: `emit` never waits for the output.
+/// Takes events from the agent's services, writes them to the log, and passes them to listeners (the demo, tests, the
+/// page). A separate thread writes the lines: `emit` never waits for the output.
 package final class EventLog: Sendable {
-    /// An open output, and what is written to it.
+    /// An open output and its settings.
     package struct Setup: Sendable {
         fileprivate var settings: LogSettings
-        /// What holds now; `settings` has the configuration's.
+        /// The level in effect; `settings` holds the configured one.
         fileprivate var level: LogSettings.Level
+        fileprivate var style: LineStyle
         fileprivate var writer: LogWriter
+
+        fileprivate init(_ settings: LogSettings, _ writer: LogWriter) {
+            (self.settings, self.writer, level) = (settings, writer, settings.level)
+            let stream: StandardStream? =
+                switch settings.output {
+                case "stdout": .output
+                // journald's lines go there while the journal accepts none.
+                case "stderr", "journald": .errors
+                default: nil
+                }
+            style = LineStyle(settings.format, on: stream)
+        }
     }
 
     /// nil: events go to listeners only.
     private let setup: Mutex<Setup?>
-    private let limit = Mutex(LogLimit())
-    private let listeners = Mutex<[UInt64: @Sendable (AgentEvent) -> Void]>([:])
+    private let limits = Mutex((floods: LogLimit(), repeats: RepeatedWarnings()))
+    private let listeners = Mutex<[UInt64: (hearsRepeats: Bool, body: @Sendable (AgentEvent) -> Void)]>([:])
     private let nextListener = Atomic<UInt64>(0)
 
     /// - Parameter settings: nil writes no log; events go to listeners only.
@@ -25,7 +38,7 @@ package final class EventLog: Sendable {
         setup = Mutex(nil)
         guard let settings else { return }
         let writer = try writer(settings)
-        setup.withLock { $0 = Setup(settings: settings, level: settings.level, writer: writer) }
+        setup.withLock { $0 = Setup(settings, writer) }
     }
 
     deinit { setup.withLock { $0?.writer.close() } }
@@ -49,38 +62,60 @@ package final class EventLog: Sendable {
     ///
     /// - Parameters:
     ///   - isUrgent: writes the lines whatever the level.
-    ///   - isOfLog: the events are about the log itself: their lines are accepted even when the queue is full.
+    ///   - isOfLog: the events report on the log itself: their lines are accepted even when the writer's queue is full.
     package func emit(_ events: [AgentEvent], isUrgent: Bool = false, isOfLog: Bool = false) {
         if events.isEmpty { return }
-        if let setup = setup.withLock({ $0 }) {
-            let lines = events.map(\.line).filter { isUrgent || $0.level >= setup.level }
-            let written = limited(
-                lines, isLast: events.contains { if case .agentStopping = $0 { true } else { false } })
-            if !written.isEmpty { setup.writer.put(written, setup.settings.format, at: .now, isUrgent: isOfLog) }
-        }
+        let setup = setup.withLock { $0 }
+        let (news, lines) = limited(events, isUrgent ? .debug : setup?.level)
+        if let setup, !lines.isEmpty { setup.writer.put(lines, setup.style, at: .now, isUrgent: isOfLog) }
         let listeners = listeners.withLock { $0 }
-        for listener in listeners.values { for event in events { listener(event) } }
+        for listener in listeners.values { for event in listener.hearsRepeats ? events : news { listener.body(event) } }
     }
 
-    /// The lines that the flood limit lets through, after a line for each gap that is due. Listeners get all events.
-    private func limited(_ lines: [EventLine], isLast: Bool) -> [EventLine] {
+    /// Leaves out repeated warnings, and selects the lines from `level` on that pass the flood limit. Due counts of
+    /// left-out lines come first. A nil `level` writes none.
+    private func limited(_ events: [AgentEvent], _ level: LogSettings.Level?) -> ([AgentEvent], [EventLine]) {
+        let isLast = events.contains { if case .agentStopping = $0 { true } else { false } }
         let now = ContinuousClock.now
-        return limit.withLock { limit in
-            let gaps = limit.gaps(at: now, all: isLast).map { AgentEvent.logSuppressed($0).line }
-            return gaps + lines.filter { !$0.mayFlood || limit.takes($0.name, at: now) }
+        return limits.withLock { limits in
+            var (news, lines) = ([AgentEvent](), [EventLine]())
+            if level != nil {
+                let floods = limits.floods.gaps(at: now, all: isLast).map { ($0.event, $0.lines) }
+                let gaps = limits.repeats.gaps(at: now, all: isLast).merging(floods, uniquingKeysWith: +)
+                lines = gaps.sorted { $0.key < $1.key }.map { AgentEvent.logSuppressed(($0.key, $0.value)).line }
+            }
+            for event in events {
+                var line = event.line
+                if let cause = line.cause {
+                    guard let repeats = limits.repeats.repeats(cause, of: line.name, at: now) else { continue }
+                    line.repeats = repeats
+                }
+                news.append(line.repeats > 0 ? .said(line) : event)
+                guard let level, line.level >= level else { continue }
+                if !line.mayFlood || limits.floods.takes(line.name, at: now) {
+                    lines.append(line)
+                } else if let cause = line.cause {
+                    limits.repeats.forget(cause)
+                }
+            }
+            return (news, lines)
         }
     }
 
     /// Calls `body` with every event from now on, on the thread that emits: it must be quick.
-    /// - Returns: ends that; dropping it changes nothing.
+    ///
+    /// - Parameter hearsRepeats: false leaves out the warnings that the log leaves out because they were said before.
+    /// - Returns: ends the listening; ignoring it keeps the listener.
     @discardableResult
-    package func listen(_ body: @escaping @Sendable (AgentEvent) -> Void) -> @Sendable () -> Void {
+    package func listen(
+        hearsRepeats: Bool = true, _ body: @escaping @Sendable (AgentEvent) -> Void
+    ) -> @Sendable () -> Void {
         let id = nextListener.add(1, ordering: .relaxed).newValue
-        listeners.withLock { $0[id] = body }
+        listeners.withLock { $0[id] = (hearsRepeats, body) }
         return { [weak self] in self?.listeners.withLock { $0[id] = nil } }
     }
 
-    /// What is wrong with the log now; nil when nothing is.
+    /// The log's current fault; nil when it works.
     package var status: LogStatus? { setup.withLock { $0?.writer }?.status() }
 
     /// Blocks until everything emitted before is written, for at most `bound`; returns at once when the output is stuck.
@@ -88,13 +123,13 @@ package final class EventLog: Sendable {
 
     // MARK: - Levels and outputs that change
 
-    /// The least important level that is written now; nil for a log that writes nothing.
+    /// The lowest level that is written; nil for a log that writes nothing.
     package var level: LogSettings.Level? { setup.withLock { $0?.level } }
 
-    /// The configuration's, which holds again after a reload and at the next start.
+    /// The configured level, which a reload or a restart restores.
     package var configuredLevel: LogSettings.Level? { setup.withLock { $0?.settings.level } }
 
-    /// Writes from now on what is at least as important as `level`, and says who wanted that, whatever the level.
+    /// Sets the lowest level that is written, and logs who set it, at every level.
     ///
     /// - Returns: false for a log that writes nothing.
     @discardableResult
@@ -104,24 +139,28 @@ package final class EventLog: Sendable {
             setup?.level = level
             return old
         }
-        if let old, old != level { emit([.logLevel(level, by: by)], isUrgent: true) }
+        // At another level, warnings that were left out before are written once more.
+        if let old, old != level {
+            limits.withLock { $0.repeats = RepeatedWarnings() }
+            emit([.logLevel(level, by: by)], isUrgent: true)
+        }
         return old != nil
     }
 
-    /// Opens what a configuration that was read again asks for; nothing is written to it before `take`.
+    /// Opens the output of a new configuration; no line goes there before `take`.
     ///
     /// - Returns: nil for a log that writes nothing.
-    /// - Throws: for an output that cannot be opened.
+    /// - Throws: when the output cannot be opened.
     package func prepare(_ settings: LogSettings) throws(SystemError) -> Setup? {
         guard let known = setup.withLock({ $0 }) else { return nil }
         var same = known.settings
         (same.level, same.format) = (settings.level, settings.format)
         let writer = same == settings ? known.writer : try writer(settings)
-        return Setup(settings: settings, level: settings.level, writer: writer)
+        return Setup(settings, writer)
     }
 
-    /// Applies the configuration's level and, from the next line on, its output. Looks the log file up by its name again, even
-    /// when nothing has changed.
+    /// Applies the configuration's level and, from the next line on, its output. Looks the log file up by its name
+    /// again, even when nothing has changed.
     package func take(_ prepared: Setup?) {
         guard let prepared else { return }
         let former = setup.withLock { setup in

@@ -1,29 +1,50 @@
 package import InletCore
 
-/// What is known of an event before it happens: a row of `EventTable`.
+/// The constant part of an event: a row of `EventTable`.
 package final class EventSpec: Sendable {
     package typealias Level = LogSettings.Level
 
-    /// The stable name that people's filters rely on.
+    /// The stable name that filters rely on.
     package let name: String
-    /// What it was called before 0.9. Until 0.10 its lines have that name in `was`, and lines of old log files are understood.
+    /// The name before 0.9. Until 0.10, lines carry it in `was`, and lines of old log files are understood.
     package let formerName: String?
-    /// The level that it usually has, and others that it can have.
+    /// The usual level, then the others that it may have.
     package let levels: [Level]
-    /// Each with its kind, as the JSON Schema says it, and whether only some lines have it.
-    package let fields: [(name: String, schema: String, isOptional: Bool)]
-    /// Its words: `{name}` is a field, and what stands in brackets is left out when one of its fields is not there or empty.
+    package let fields: [Field]
+    /// The event in words: `{name}` is a field. A part in brackets is left out when one of its fields is missing or
+    /// empty.
     package let sentence: String
-    /// Whether it is what everybody hopes for.
+    /// Whether it reports a success.
     package let isGood: Bool
-    /// What the manual says beyond the names of the fields; in Markdown.
+    /// Whether the same warning may come again and again: it is then written once, and counted (`RepeatedWarnings`).
+    /// Not for changes of a job, a destination or a folder: each of those is written.
+    let mayRepeat: Bool
+    /// The manual's note on the fields, in Markdown.
     let note: String
     /// Whether it is about one job.
     let isOfJob: Bool
 
+    /// A field of the event's lines.
+    package struct Field: Sendable {
+        package let name: String
+        /// Its JSON Schema.
+        package let schema: String
+        /// Whether only some lines have it.
+        package let isOptional: Bool
+
+        /// Whether it is a time or a duration, which differs from line to line.
+        var isTime: Bool { name.hasSuffix("_ms") || EventSpec.times.contains(name) }
+    }
+
+    /// How many lines with the same cause were left out since the last one.
+    static let repeatsField = "repeats"
+
     private static let marks: [Character: EventValue] = ["#": .number(0), "*": .list([]), "!": .flag(false)]
 
-    init(_ row: String, _ sentence: String, was formerName: String? = nil, isGood: Bool = false, note: String = "") {
+    init(
+        _ row: String, _ sentence: String, was formerName: String? = nil, isGood: Bool = false, mayRepeat: Bool = false,
+        note: String = ""
+    ) {
         let words = row.split(separator: " ")
         name = String(words[0])
         levels = words[1].split(separator: "/").compactMap { Level(rawValue: String($0)) }
@@ -31,26 +52,78 @@ package final class EventSpec: Sendable {
             let isOptional = word.hasSuffix("?")
             let word = isOptional ? word.dropLast() : word
             let mark = word.last.flatMap { Self.marks[$0] }
-            return (
+            return Field(
                 name: String(mark == nil ? word : word.dropLast()), schema: (mark ?? .text("")).schema,
-                isOptional: isOptional
-            )
+                isOptional: isOptional)
         }
         isOfJob = fields.contains { $0.name == "job" }
-        (self.formerName, self.sentence, self.isGood, self.note) = (formerName, sentence, isGood, note)
+        (self.formerName, self.sentence, self.note) = (formerName, sentence, note)
+        (self.isGood, self.mayRepeat) = (isGood, mayRepeat)
     }
 
     /// A line of the event.
     ///
     /// - Parameters:
-    ///   - values: of its fields, in their order; nil for one that this line does not have.
-    ///   - level: another than the usual one.
+    ///   - values: the fields' values in their order; nil leaves a field out.
+    ///   - level: a level other than the usual one.
     func line(_ values: (any LoggedValue)?..., level: Level? = nil) -> EventLine { line(values, level: level) }
 
     func line(_ values: [(any LoggedValue)?], level: Level? = nil) -> EventLine {
         let values = values.map { $0?.logged }
-        assert(fits(values), "\(name): its line has not the fields of its row")
+        assert(fits(values), "\(name): its line does not have the fields of its row")
         return EventLine(spec: self, level: level ?? levels[0], values: values)
+    }
+
+    /// The event in words; nil when a field outside the brackets is missing.
+    ///
+    /// - Parameters:
+    ///   - zone: the zone of clock times; nil is the system's.
+    ///   - value: a field's value, unescaped.
+    package func sentence(in zone: String? = nil, _ value: (_ field: String) -> EventValue?) -> String? {
+        let text = Self.fill(sentence[...]) { name in value(name).map { Self.shown(name, $0, zone) } }
+        guard case .number(let repeats)? = value(Self.repeatsField) else { return text }
+        return text.map { "\($0) (said \(repeats) more times since)" }
+    }
+
+    private static func fill(_ pattern: Substring, _ text: (String) -> String?) -> String? {
+        var (result, rest) = ("", pattern)
+        while let character = rest.first {
+            switch character {
+            case "[":
+                let inner = rest.dropFirst().prefix { $0 != "]" }
+                result += fill(inner, text) ?? ""
+                rest = rest[inner.endIndex...].dropFirst()
+            case "{":
+                let name = rest.dropFirst().prefix { $0 != "}" }
+                guard let text = text(String(name)), !text.isEmpty else { return nil }
+                result += text
+                rest = rest[name.endIndex...].dropFirst()
+            default:
+                result.append(character)
+                rest = rest.dropFirst()
+            }
+        }
+        return result
+    }
+
+    fileprivate static let times: Set = ["until", "next_probe", "next_try"]
+    private static let sizes: Set = ["size", "sent", "bytes"]
+    /// Places in a configuration, each with its line and a caret below it.
+    private static let places: Set = ["errors", "warnings"]
+
+    /// A field as a sentence shows it: escaped, with sizes, times and durations in people's units.
+    private static func shown(_ name: String, _ value: EventValue, _ zone: String?) -> String {
+        switch value {
+        case .number(let number) where name.hasSuffix("_ms"):
+            // Milliseconds are noise in durations of minutes.
+            DurationText.format(.milliseconds(number < 10_000 ? number : number / 1000 * 1000))
+        case .number(let number) where sizes.contains(name): ByteText.format(number)
+        case .text(let text) where times.contains(name): DisplayText.escape(WallTime.clock(of: text, in: zone))
+        case .list(let items) where places.contains(name):
+            items.flatMap { $0.split(separator: "\n") }.map { DisplayText.escape(String($0)) }.joined(separator: "\n")
+        case .list(let items): DisplayText.escape(items.joined(separator: ", "))
+        default: DisplayText.escape(value.plain)
+        }
     }
 
     private func fits(_ values: [EventValue?]) -> Bool {
@@ -62,8 +135,8 @@ package final class EventSpec: Sendable {
 }
 
 extension EventTable {
-    /// The JSON Schema (draft 2020-12) of a log line, the same for the same table. An event that it does not know may be of a
-    /// later version: such a line needs the common fields only.
+    /// The JSON Schema (draft 2020-12) of a log line; it depends on the table only. A line of an unknown event may come
+    /// from a later version, and needs the common fields only.
     package static var schema: String {
         let events = all.map { "    \($0.rule)" }.joined(separator: ",\n")
         let levels = LogSettings.Level.allCases.map { JSONString.quote($0.rawValue) }.joined(separator: ", ")
@@ -88,11 +161,13 @@ extension EventTable {
 }
 
 extension EventSpec {
-    /// `{"if": the event's name, "then": what its lines have}`.
+    /// `{"if": the event's name, "then": the fields of its lines}`.
     fileprivate var rule: String {
         func list(_ names: [String]) -> String { names.map { JSONString.quote($0) }.joined(separator: ", ") }
-        let former = formerName.map { _ in [("was", EventValue.text("").schema)] } ?? []
-        let types = (fields.map { ($0.name, $0.schema) } + former).map { "\(JSONString.quote($0)): \($1)" }
+        let common =
+            (mayRepeat ? [(Self.repeatsField, EventValue.number(0).schema)] : [])
+            + (formerName == nil ? [] : [("was", EventValue.text("").schema)])
+        let types = (fields.map { ($0.name, $0.schema) } + common).map { "\(JSONString.quote($0)): \($1)" }
         let levels = "\"level\": {\"enum\": [\(list(levels.map(\.rawValue)))]}"
         let properties = (["\"ts\": true", "\"event\": true", levels] + types).joined(separator: ", ")
         return """
@@ -102,7 +177,7 @@ extension EventSpec {
             """
     }
 
-    /// Its row in the manual's table of events; *job…* is what the fields of a delivery's events begin with.
+    /// Its row in the manual's table of events; *job…* stands for the first fields of a delivery's events.
     package var manualRow: String {
         let common = ["job", "path", "destination", "route"]
         let isDelivery = fields.prefix(common.count).map(\.name) == common

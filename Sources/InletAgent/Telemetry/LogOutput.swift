@@ -3,14 +3,14 @@ internal import InletLinux
 internal import Synchronization
 internal import SystemPackage
 
-/// How a write went: how many lines were lost, and what is wrong; nil when nothing is.
+/// The result of a write: how many lines were lost, and the fault; nil without one.
 typealias LogWrite = (lost: Int, trouble: String?)
 
 /// Writes whole lines, in the order they came. It may block: only the thread of a `LogWriter` calls it.
 protocol LogOutput: Sendable {
     /// The reason to report when a write takes too long.
     var silence: String { get }
-    func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite
+    func write(_ lines: [EventLine], _ style: LineStyle, at time: WallTime) -> LogWrite
     /// Looks the file up by its name again: it may have been moved away.
     func reopen()
 }
@@ -19,12 +19,12 @@ extension LogOutput {
     func reopen() {}
 }
 
-/// The process's own output. Where systemd's journal reads it, each line begins with its priority.
+/// The process's own output. Where systemd's journal reads it, each line starts with its priority.
 final class StreamOutput: LogOutput {
     private let stream: StandardStream
     private let isJournal: Bool
-    /// Whether the last line was cut off.
-    private let isTorn = Mutex(false)
+    /// Whether the last line was cut off; and the day of the last line, which a terminal shows when it changes.
+    private let state = Mutex<(isTorn: Bool, day: String?)>((false, nil))
 
     init(_ stream: StandardStream, environment: (String) -> String? = ProcessSetup.environment) {
         self.stream = stream
@@ -32,20 +32,32 @@ final class StreamOutput: LogOutput {
     }
 
     var silence: String {
-        "\(stream) takes no lines: who reads it stands still (a pipe, a container's log driver, a terminal after Ctrl-S)"
+        "\(stream) accepts no lines: its reader is stuck (a pipe, a container's log driver, a terminal after Ctrl-S)"
     }
 
-    func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite {
+    func write(_ lines: [EventLine], _ style: LineStyle, at time: WallTime) -> LogWrite {
         let text = lines.flatMap { line in
-            (isJournal ? Array("<\(line.level.priority)>".utf8) : []) + line.text(format, at: time)
+            (isJournal ? Array("<\(line.level.priority)>".utf8) : []) + line.text(style, at: time)
         }
-        return isTorn.withLock { isTorn in
-            let bytes = isTorn ? [LogFile.newline] + text : text
+        return state.withLock { state in
+            let bytes = (state.isTorn ? [LogFile.newline] : []) + heading(style, time, &state.day) + text
             let (written, error) = stream.write(bytes)
             let kept = error == nil ? written : LogFile.kept(bytes, written, stream.takeBack)
-            if kept > 0 { isTorn = bytes[kept - 1] != LogFile.newline }
+            if kept > 0 { state.isTorn = bytes[kept - 1] != LogFile.newline }
             return (bytes[kept...].count { $0 == LogFile.newline }, error.map { "\(stream): \($0)" })
         }
+    }
+}
+
+extension StreamOutput {
+    /// `— 2026-11-22 —` above a terminal's first line and the first of each day.
+    private func heading(_ style: LineStyle, _ time: WallTime, _ day: inout String?) -> [UInt8] {
+        guard case .terminal(let hasColour) = style else { return [] }
+        let today = time.day()
+        defer { day = today }
+        if day == today { return [] }
+        let text = "— \(today) —"
+        return Array("\(hasColour ? TextStyle.faint.paint(text) : text)\n".utf8)
     }
 }
 
@@ -59,19 +71,19 @@ final class FileOutput: LogOutput {
         file = Mutex(try LogFile(path, rotation, now: .now))
     }
 
-    var silence: String { "\(path.display): the disk does not take lines, or has not answered for long" }
+    var silence: String { "\(path.display): the disk accepts no lines, or does not answer" }
 
-    func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite {
-        let text = lines.flatMap { $0.text(format, at: time) }
+    func write(_ lines: [EventLine], _ style: LineStyle, at time: WallTime) -> LogWrite {
+        let text = lines.flatMap { $0.text(style, at: time) }
         let now = ContinuousClock.now
         let (wasFailing, lost, error) = file.withLock { file in
             let wasFailing = file.isFailing
             let (lost, error) = file.write(text, at: now)
             return (wasFailing, lost, error)
         }
-        // The file cannot report it.
+        // The file cannot report its own fault.
         if let error, !wasFailing {
-            StandardStream.errors.offer(Array("inlet: lines of the log are lost: \(error)\n".utf8))
+            StandardStream.errors.offer(Array("inlet: log lines are lost: \(error)\n".utf8))
         }
         return (lost, error.map { "\($0)" })
     }
@@ -82,7 +94,7 @@ final class FileOutput: LogOutput {
     }
 }
 
-/// systemd's journal, with each field of a line as a field there. While nobody takes the entries they go to standard error.
+/// systemd's journal, with one journal field per field of a line. Entries that it does not accept go to standard error.
 final class JournalOutput: LogOutput {
     /// How long to wait before trying a journal again that accepts nothing.
     private static let pause = Duration.seconds(10)
@@ -90,7 +102,7 @@ final class JournalOutput: LogOutput {
     private let path: FilePath
     private let socket: JournalSocket?
     private let fallback = StreamOutput(.errors)
-    /// Why lines go to standard error, nil while they do not; and when the journal is tried again.
+    /// Why lines go to standard error, nil while they do not; and the time of the next try.
     private let state = Mutex<(trouble: String?, nextTry: ContinuousClock.Instant?)>((nil, nil))
 
     init(_ path: FilePath) {
@@ -99,12 +111,12 @@ final class JournalOutput: LogOutput {
         socket = try? JournalSocket(path)
     }
 
-    var silence: String { "systemd's journal takes no lines" }
+    var silence: String { "systemd's journal accepts no lines" }
 
-    func write(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime) -> LogWrite {
+    func write(_ lines: [EventLine], _ style: LineStyle, at time: WallTime) -> LogWrite {
         let now = ContinuousClock.now
         return state.withLock { state in
-            if let next = state.nextTry, now < next { return elsewhere(lines[...], format, at: time, state.trouble) }
+            if let next = state.nextTry, now < next { return elsewhere(lines[...], style, at: time, state.trouble) }
             state.nextTry = nil
             for (index, line) in lines.enumerated() {
                 do throws(SystemError) {
@@ -113,8 +125,8 @@ final class JournalOutput: LogOutput {
                 } catch {
                     // Each further entry would block as long.
                     if error.code == .resourceTemporarilyUnavailable { state.nextTry = now.advanced(by: Self.pause) }
-                    state.trouble = "the journal does not take log lines, they go to standard error: \(error)"
-                    return elsewhere(lines[index...], format, at: time, state.trouble)
+                    state.trouble = "the journal accepts no log lines; they go to standard error: \(error)"
+                    return elsewhere(lines[index...], style, at: time, state.trouble)
                 }
             }
             state.trouble = nil
@@ -123,13 +135,13 @@ final class JournalOutput: LogOutput {
     }
 
     private func elsewhere(
-        _ lines: ArraySlice<EventLine>, _ format: LogSettings.Format, at time: WallTime, _ trouble: String?
+        _ lines: ArraySlice<EventLine>, _ style: LineStyle, at time: WallTime, _ trouble: String?
     ) -> LogWrite {
-        (fallback.write(Array(lines), format, at: time).lost, trouble)
+        (fallback.write(Array(lines), style, at: time).lost, trouble)
     }
 }
 
-/// The file that lines go to: followed when somebody moves it away, set aside when it is full.
+/// The log file: reopened after somebody moved it away, set aside when it is full.
 struct LogFile: ~Copyable {
     /// How often it checks whether the name still leads to this file.
     private static let lookInterval = Duration.seconds(1)
@@ -141,7 +153,7 @@ struct LogFile: ~Copyable {
     private var standing: AppendFile.Status
     private var nextLook: ContinuousClock.Instant
     private var nextRotation: ContinuousClock.Instant
-    /// Whether the file ends within a line: the disk was full, or a process died.
+    /// Whether the file ends in the middle of a line, after a full disk or a crash.
     private var isTorn: Bool
     /// Whether the last lines were not all written.
     private(set) var isFailing = false
@@ -158,7 +170,7 @@ struct LogFile: ~Copyable {
 
     /// Adds whole lines.
     ///
-    /// - Returns: how many of them are not in the file, and why.
+    /// - Returns: how many lines are missing in the file, and why.
     mutating func write(_ lines: [UInt8], at now: ContinuousClock.Instant) -> (lost: Int, error: SystemError?) {
         if now >= nextLook { look(at: now) }
         if standing.isRegular, now >= nextRotation, rotation.isDue(size: standing.size, adding: lines.count) {
@@ -175,7 +187,7 @@ struct LogFile: ~Copyable {
 
     static let newline = UInt8(ascii: "\n")
 
-    /// How much of `text` stays, of which so much was written: half a line is taken back, which nobody could read, if it can be.
+    /// How many bytes of a short write stay. An incomplete last line is taken back where that is possible.
     static func kept(_ text: [UInt8], _ written: Int, _ takeBack: (Int) -> Bool) -> Int {
         let whole = (text[..<written].lastIndex(of: newline) ?? -1) + 1
         return whole < written && takeBack(written - whole) ? whole : written
@@ -202,14 +214,14 @@ struct LogFile: ~Copyable {
             isTorn = !new.endsWithLine()
             file = new
         } catch {
-            // The old file goes on: its lines are not lost, only elsewhere.
+            // The old file stays in use: its lines are not lost.
         }
     }
 
     private mutating func rotate(at now: ContinuousClock.Instant) {
-        // Behind a symlink the file is rotated, not the link.
+        // Of a symlink, the target is rotated.
         let path = file.path.resolved
-        // A name that cannot be asked about counts as free.
+        // A name whose status is unknown counts as free.
         let steps = rotation.steps { (try? AppendFile.status(at: LogRotation.path(path, $0))) != nil }
         do throws(SystemError) {
             for step in steps {
@@ -221,7 +233,7 @@ struct LogFile: ~Copyable {
                 }
             }
         } catch {
-            // Until then the log stays in the file that it has.
+            // Until then the log stays in its file.
             nextRotation = now.advanced(by: Self.rotationPause)
         }
     }
@@ -229,26 +241,26 @@ struct LogFile: ~Copyable {
 
 /// When a log file is set aside, and which name becomes which.
 struct LogRotation: Sendable {
-    /// What is done to the files, in this order; 0 is the log itself, 1 the newest that was set aside.
+    /// A step of a rotation; 0 is the log itself, 1 the newest file that was set aside.
     enum Step: Equatable {
         case rename(from: Int, to: Int)
         case remove(Int)
     }
 
-    /// Bytes; nil = never.
+    /// Bytes; nil means never.
     var maxSize: Int64?
-    /// How many that were set aside are kept; from 1.
+    /// How many files that were set aside are kept; from 1.
     var keep: Int
 
-    /// Whether a log of `size` bytes is set aside before `count` more are added. An empty one never is, whatever is added.
+    /// Whether a log of `size` bytes is set aside before `count` more are added. An empty log never is.
     func isDue(size: Int64, adding count: Int) -> Bool {
         guard let maxSize else { return false }
         return size > 0 && size + Int64(count) > maxSize
     }
 
-    /// Each rename frees the name that the next one takes, so that none is lost when the process dies between two: what is
-    /// left then is a gap, and the next time only the files before the first gap move. The oldest is only written over where
-    /// there is no gap. Files beyond `keep`, of a time when it was larger, go as far as their numbers have no gap.
+    /// Each rename frees the name that the next one takes, so a crash between two loses no file. It leaves a gap, and
+    /// the next rotation moves only the files before the first gap. The oldest file is overwritten only when there is
+    /// no gap. Files beyond `keep` are removed as far as their numbers have no gap.
     func steps(_ isThere: (Int) -> Bool) -> [Step] {
         var gap = 1
         while gap < keep, isThere(gap) { gap += 1 }

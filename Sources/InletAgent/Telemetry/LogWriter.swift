@@ -2,21 +2,21 @@ internal import InletCore
 internal import InletLinux
 internal import Synchronization
 
-/// What is wrong with the log; `inlet status` and the page show it.
+/// A fault of the log; `inlet status` and the page show it.
 package struct LogStatus: Codable, Sendable, Equatable {
     package var reason: String
-    /// Lines that were lost since it began.
+    /// Lines lost since the fault began.
     package var lost: Int
 }
 
-/// Queues lines for an output and writes them on a thread of its own, so that `emit` never waits for a slow reader. The queue
-/// is bounded; lines that do not fit are counted as lost.
+/// Queues lines for an output and writes them on a thread of its own, so that `emit` never waits for a slow reader. The
+/// queue is bounded; lines that do not fit are counted as lost.
 final class LogWriter: Sendable {
-    private typealias Batch = (lines: [EventLine], format: LogSettings.Format, time: WallTime, weight: Int)
+    private typealias Batch = (lines: [EventLine], style: LineStyle, time: WallTime, weight: Int)
 
     private struct State {
         var batches: [Batch] = []
-        /// Approximate size in bytes of what waits and what is being written.
+        /// Approximate size in bytes of the queue and the write in progress.
         var weight = 0
         /// When the write in progress began.
         var since: ContinuousClock.Instant?
@@ -54,8 +54,8 @@ final class LogWriter: Sendable {
     /// Queues the lines, all or none. Never waits.
     ///
     /// - Parameter isUrgent: accepts lines about the log itself, which are rare, even when the queue is full.
-    func put(_ lines: [EventLine], _ format: LogSettings.Format, at time: WallTime, isUrgent: Bool = false) {
-        let batch: Batch = (lines, format, time, lines.reduce(0) { $0 + $1.weight })
+    func put(_ lines: [EventLine], _ style: LineStyle, at time: WallTime, isUrgent: Bool = false) {
+        let batch: Batch = (lines, style, time, lines.reduce(0) { $0 + $1.weight })
         let isNews = state.withLock { state in
             guard isUrgent || state.weight == 0 || state.weight + batch.weight <= limit else {
                 state.lost += lines.count
@@ -106,7 +106,7 @@ final class LogWriter: Sendable {
         }
     }
 
-    /// What is wrong; nil when nothing is.
+    /// The current fault; nil when it works.
     func status(at now: ContinuousClock.Instant = .now) -> LogStatus? {
         state.withLock { state in
             let isStuck = state.since.map { now - $0 >= Self.patience } ?? false
@@ -122,7 +122,7 @@ final class LogWriter: Sendable {
             if state.isAsleep { waker.wake() }
             state.isAsleep = false
         } else {
-            // Without a thread the lines wait, and the next one asks again.
+            // Without a thread the lines wait; the next one tries again to start it.
             state.isStarted = (try? LoopThread(name: "log", body: { self.run() })) != nil
         }
     }
@@ -133,7 +133,7 @@ final class LogWriter: Sendable {
             for batch in batches {
                 let now = ContinuousClock.now
                 state.withLock { $0.since = now }
-                ended(batch, output.write(batch.lines, batch.format, at: batch.time))
+                ended(batch, output.write(batch.lines, batch.style, at: batch.time))
             }
         }
     }

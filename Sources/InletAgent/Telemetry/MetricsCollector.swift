@@ -4,8 +4,8 @@ internal import Synchronization
 
 /// Counts events for `/metrics`. An event costs a look-up or two and builds no text: there may be thousands a second.
 ///
-/// Labels are the names of destinations and routes that the configuration has, or has had; all others count together, so that
-/// neither a name in the journal nor a file can make this grow.
+/// Labels are the names of destinations and routes of the present and former configurations. All other names count together, so
+/// that neither the journal nor a file can make this grow.
 package final class MetricsCollector: Sendable {
     /// The label of whatever the configuration does not name.
     package static let other = "other"
@@ -50,7 +50,7 @@ package final class MetricsCollector: Sendable {
         case .jobRetry(let ref, let error, _, _):
             // A person or a limit has ended it, and nothing has failed.
             if error.verdict != .cancelled { at(ref.destination) { $0.retries += 1 } }
-        // Its name is no file's state where the delivery has not ended.
+        // Its name is not a file's state where the delivery has not ended.
         case .jobFailed(let ref, let end, _): ended([ref.destination], FileState(rawValue: end.rawValue))
         case .jobExpired(_, _, _, let destinations): ended(destinations, .expired)
         case .jobDuplicate(_, _, _, let destinations, _): ended(destinations, .duplicate)
@@ -82,19 +82,19 @@ package final class MetricsCollector: Sendable {
     }
 }
 
-/// What has happened since the agent's start, counted.
+/// Counters since the agent's start.
 package struct MetricsCounts: Sendable {
     /// Of one destination.
     package struct Destination: Sendable, Equatable {
         /// How deliveries ended; of a duplicate nothing was sent, because the destination has the content already.
         package var ends: [FileState: Int] = [:]
-        /// Of the files that were delivered there.
+        /// Of the files delivered there.
         package var deliveredBytes: Int64 = 0
         /// How long the attempts took that delivered.
         package var durations = Histogram.ofDeliveries
-        /// Attempts that failed and are made again.
+        /// Failed attempts that are retried.
         package var retries = 0
-        /// Attempts that went on from where an earlier process was.
+        /// Attempts that continued from the checkpoints of an earlier process.
         package var resumed = 0
 
         /// Whether nothing has happened there.
@@ -102,12 +102,12 @@ package struct MetricsCounts: Sendable {
     }
 
     package var destinations: [String: Destination] = [:]
-    /// Files that are done with, by route and state.
+    /// Finished files, by route and state.
     package var files: [String: [FileState: Int]] = [:]
-    /// The kernel had more news of watched folders than room for it: what was lost is found by a new listing.
+    /// The kernel's event queue overflowed; a new listing finds the lost changes.
     package var overflows = 0
-    /// Deliveries that an earlier process was at when it ended, and that were freed at the start.
+    /// Deliveries that an earlier process left unfinished, freed at the start.
     package var recovered = 0
-    /// What became of the files that waited at the start; nil until all have been tried.
+    /// The result for the files that waited at the start; nil until all have been tried.
     package var resume: ResumeSummary?
 }

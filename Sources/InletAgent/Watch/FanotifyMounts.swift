@@ -2,9 +2,10 @@ package import InletCore
 internal import InletLinux
 internal import SystemPackage
 
-/// What fanotify reports of a root: the file systems that are marked, and their records as far as they concern the root.
+/// The fanotify marks of a root: the marked file systems, and their records that concern the root.
 struct FanotifyMounts: ~Copyable {
-    /// What happened, and in which folder of the root; a loss of records, or of the root, comes as inotify would say it.
+    /// A change and the folder that it happened in; a loss of records, or of the root, appears as inotify would report
+    /// it.
     typealias News = (record: InotifyRecord, directory: FilePath)
 
     private let root: FilePath
@@ -12,13 +13,13 @@ struct FanotifyMounts: ~Copyable {
     /// The folder that the root's path led to.
     private let place: FolderIdentity
     private let fanotify: Fanotify
-    /// By their numbers: where each begins, relative to the root, and its file system; nil = not marked.
+    /// By number: where each mount begins, relative to the root, and its file system; nil is not marked.
     private var mounts: [UInt64: (directory: FilePath, fileSystem: UInt64?)] = [:]
     private var places = HandleCache()
-    /// Apart from inotify's, which begin at 1.
+    /// Distinct from inotify's, which begin at 1.
     private var lastCookie: UInt32 = 1 << 31
-    /// What is opened for the records that are read together, and closed after them: folders, and a mount by its number, with
-    /// where the kernel says that it begins.
+    /// Descriptors for the records that are read together, closed after them: folders, and a mount by its number, with
+    /// its beginning according to the kernel.
     private var turn: FolderCache
     private var reader: HandleReader?
     private var opened: (number: UInt64, beginning: FilePath)?
@@ -32,30 +33,30 @@ struct FanotifyMounts: ~Copyable {
 
     // MARK: - Marks
 
-    /// What is decided of a folder.
+    /// The decision about a folder.
     enum MarkStatus: Equatable {
         case marked
         case unmarked
-        /// It is the first of its mount, which is marked from now on.
+        /// The first folder of its mount, which is marked from now on.
         case newlyMarked
-        /// It is the first of its mount, which cannot be marked.
+        /// The first folder of a mount that cannot be marked.
         case refused(String)
-        /// It is the first of its mount, of which other machines tell nothing; no mark would help.
+        /// The first folder of a mount that other machines change unseen; a mark would not help.
         case remote
     }
 
-    /// Whether what happens in `directory` (relative to the root) is reported; marks its file system if need be. Throws when
-    /// the folder is not there.
+    /// Whether changes in `directory` (relative to the root) are reported; marks its file system if needed. Throws when
+    /// the folder is gone.
     mutating func coverage(of directory: FilePath, _ folder: Folder) throws(SystemError) -> MarkStatus {
         let number = try folder.itself { (path) throws(SystemError) in try MountTable.number(of: path) }
-        // The first folder of a mount is asked anew by each listing: another mount may have the number by now.
+        // Each listing asks again about a mount's first folder: another mount may have its number by now.
         if let mount = mounts[number], mount.directory != directory, directory.isWithin(mount.directory) {
             return mount.fileSystem == nil ? .unmarked : .marked
         }
         let known = mounts.removeValue(forKey: number)
         let coverage = try judge(directory, folder, number)
         guard let known, known.directory == directory else { return coverage }
-        // Said already.
+        // Logged already.
         return switch coverage {
         case .newlyMarked: known.fileSystem == nil ? .newlyMarked : .marked
         case .refused, .remote: known.fileSystem == nil ? .unmarked : coverage
@@ -82,7 +83,7 @@ struct FanotifyMounts: ~Copyable {
         }
     }
 
-    /// The file system's number; throws when its folders cannot be found by handle.
+    /// The file system's number; throws when its folders have no handles.
     private static func probe(_ path: FilePath) throws(SystemError) -> UInt64 {
         let reader = try HandleReader(path)
         let handle = try reader.ownHandle()
@@ -95,14 +96,14 @@ struct FanotifyMounts: ~Copyable {
     }
 
     private func refusal(of kind: FileSystemKind) -> String? {
-        // Their handles hold places on the disk, and are refused once the kernel has forgotten the folder.
-        ["vfat", "exfat"].contains(kind.name) ? "\(kind.name) has no handles that stay" : nil
+        // Their handles take room on the disk, and are refused once the kernel has forgotten the folder.
+        ["vfat", "exfat"].contains(kind.name) ? "\(kind.name) has no stable file handles" : nil
     }
 
-    /// The folders at which mounts that are marked begin.
+    /// The folders at which marked mounts begin.
     var beginnings: [FilePath] { mounts.values.compactMap { $0.fileSystem == nil ? nil : $0.directory } }
 
-    /// Whether that file system is marked by way of another mount that is still there.
+    /// Whether the file system is marked through another mount that is still there.
     private mutating func isTaken(_ fileSystem: UInt64) throws(SystemError) -> Bool {
         for (number, mount) in mounts where mount.fileSystem == fileSystem {
             if try isThere(number, at: root.pushing(mount.directory)) { return true }
@@ -119,7 +120,7 @@ struct FanotifyMounts: ~Copyable {
         }
     }
 
-    /// Something was mounted or unmounted: a folder that was found may be covered now, and another one seen.
+    /// Something was mounted or unmounted: a known folder may be covered now, and another one visible.
     mutating func forgetPlaces() { places.forgetAll() }
 
     // MARK: - Records
@@ -130,7 +131,7 @@ struct FanotifyMounts: ~Copyable {
         get throws(SystemError) { try fanotify.isDrained }
     }
 
-    /// What the records that wait mean for the root. Blocks on the disk for folders that are not known yet.
+    /// The meaning of the waiting records for the root. Blocks on the disk for unknown folders.
     mutating func read() throws(SystemError) -> [News] {
         var news: [News] = []
         var (isLost, mayHaveMoved) = (false, false)
@@ -152,12 +153,12 @@ struct FanotifyMounts: ~Copyable {
                 }
                 news += found
             } catch {
-                // What it is about cannot be said now: everything is looked at.
+                // Its subject is unknown now: everything is listed.
                 isLost = true
             }
         }
         if isLost { news.append((InotifyRecord(watch: -1, mask: .overflow), "")) }
-        // Renaming a folder above the root takes it away.
+        // Renaming a folder above the root removes the root.
         if mayHaveMoved, !place.isThere || FolderIdentity(root) != place {
             news.append((InotifyRecord(watch: -1, mask: .selfMoved), ""))
         }
@@ -174,10 +175,10 @@ struct FanotifyMounts: ~Copyable {
             part.nameBytes = name[...]
             let isLeft = part.mask.contains(.movedFrom) && part.cookie != 0
             part.mask = Self.meaning(part.mask) {
-                // What cannot be looked at is told as there: intake looks itself.
+                // An unreadable name counts as present: intake looks itself.
                 FileLook.mayBeThere(RootedPath(root, directory.pushing(FilePath(bytes: name))))
             }
-            // A file that has that name again by now hides that another one left it.
+            // A new file of that name hides that another one left it.
             if isLeft, !part.mask.contains(.movedFrom) {
                 var half = part
                 half.mask = .movedFrom
@@ -188,7 +189,7 @@ struct FanotifyMounts: ~Copyable {
         return news
     }
 
-    /// As `HandleCache` has it.
+    /// As for `HandleCache`.
     private mutating func place(of handle: FileHandle) throws(SystemError) -> FilePath? {
         if let known = places[handle] { return known }
         guard let (number, mount) = mounts.first(where: { $0.value.fileSystem == handle.fileSystem }) else {
@@ -196,7 +197,7 @@ struct FanotifyMounts: ~Copyable {
         }
         if opened?.number != number {
             let beginning = root.pushing(mount.directory)
-            // A file system may be unmounted here, or covered, and go on elsewhere.
+            // A file system may be unmounted or covered here, and continue elsewhere.
             guard try isThere(number, at: beginning) else { return nil }
             let reader = try HandleReader(beginning)
             opened = (number, try reader.own().path)
@@ -209,7 +210,7 @@ struct FanotifyMounts: ~Copyable {
             return nil
         }
         let folder = mount.directory.pushing(below)
-        // It may have been moved just now, which is told next, or lie where the mount does not reach.
+        // It may have been moved just now, which the next record reports, or be outside the mount.
         guard case .directory(let there) = try turn.look(folder),
             FolderIdentity(there) == FolderIdentity(found.identity)
         else { return nil }
@@ -223,10 +224,10 @@ extension FanotifyRecord {
     fileprivate var isMove: Bool { target != nil || !mask.isDisjoint(with: [.movedFrom, .movedTo]) }
 }
 
-/// Where folders are that the kernel names by handle, as far as that was asked already. What is remembered is bounded: a busy
-/// file system has more folders than the root.
+/// The paths of folders that the kernel names by handle, as far as they are known. Bounded: a busy file system has more
+/// folders than the root.
 struct HandleCache: Sendable {
-    /// Relative to the root; nil for one that is not in the root, to be left alone, or gone.
+    /// Relative to the root; nil for a folder that is outside the root, to be ignored, or gone.
     private var known: [FileHandle: FilePath?] = [:]
     private let limit: Int
 
@@ -241,27 +242,27 @@ struct HandleCache: Sendable {
         known[handle] = place
     }
 
-    /// A folder went elsewhere, and everything below it with it.
+    /// A folder moved elsewhere, with everything below it.
     mutating func forgetAll() { known.removeAll(keepingCapacity: true) }
 }
 
-/// What the records of a marked file system mean for a root, in inotify's words.
+/// The meaning of a marked file system's records for a root, in inotify's terms.
 extension FanotifyMounts {
-    /// The kernel puts several records about one name into the place of the first: what was created, deleted and created
-    /// again is one record, and may come before others that were earlier. So the disk decides what has gone.
+    /// The kernel merges records about one name into the first: created, deleted and created again is one record, which
+    /// may come before earlier ones. So the disk decides whether a name is gone.
     ///
-    /// - Parameter isThere: whether something has that name now; only asked of what is said to have gone.
-    /// - Returns: the bits that are to be acted on. A new folder needs no look of its own: what happens in it is told.
+    /// - Parameter isThere: whether the name exists now; called only for names reported as gone.
+    /// - Returns: the bits to act on. A new folder needs no extra look: changes in it are reported.
     static func meaning(_ mask: InotifyRecord.Mask, isThere: () -> Bool) -> InotifyRecord.Mask {
         let gone = mask.intersection([.deleted, .movedFrom])
         let isDirectory = mask.contains(.isDirectory)
         guard !gone.isEmpty else { return isDirectory ? mask.subtracting(.created) : mask }
         guard isThere() else { return gone.union(mask.intersection(.isDirectory)) }
-        // Of a folder what was below it is forgotten, and what is below it now is listed.
+        // For a folder: everything remembered below it is dropped, and its present content is listed.
         return isDirectory ? gone.union([.movedTo, .isDirectory]) : .closedAfterWriting
     }
 
-    /// The folder and the name that a record is about; nil for one that is about the root itself. `.` is the folder itself.
+    /// The folder and the name of a record; nil for a record about the root itself. `.` is the folder itself.
     static func subject(_ directory: FilePath, _ name: [UInt8]) -> (directory: FilePath, name: [UInt8])? {
         guard name == [UInt8(ascii: ".")] else { return (directory, name) }
         guard let own = directory.lastComponent else { return nil }
@@ -270,13 +271,13 @@ extension FanotifyMounts {
 }
 
 extension RootCheck {
-    /// Why a root that asks for `mode: fanotify` would be watched by inotify; nil when it would not. It is tried, as by this user
-    /// now. A root that is not there has nothing against it but what all have.
+    /// Why a root with `mode: fanotify` would be watched by inotify; nil when it would not. Tries it as the present
+    /// user. A missing root has only the objections that apply to all.
     package static func fanotifyRefusal(_ watch: WatchSettings) -> String? {
         guard watch.recursive else { return oneFolder }
         do throws(SystemError) {
             var marks = try FanotifyMounts(root: watch.path, ignore: IgnoreList())
-            // What is wrong with the folder itself is said by the check of folders.
+            // Faults of the folder itself are reported by the check of folders.
             guard FileLook.folder(at: watch.path) != nil, let folder = try? Folder(watch.path) else { return nil }
             return switch try marks.coverage(of: "", folder) {
             case .refused(let reason): reason

@@ -2,16 +2,16 @@ package import InletCore
 package import InletLinux
 package import SystemPackage
 
-/// Where files of watched folders are archived that have left the configuration, and in which folders the agent moved or
-/// removed files: what was admitted before goes on as it would have, also after a restart. Kept in `state_dir/roots.json`,
-/// written only when it changes.
+/// The archive folders of watched folders that left the configuration, and the folders in which the agent moved or
+/// removed files. Files that were admitted before continue under their rules, also after a restart. Kept in
+/// `state_dir/roots.json`, written only on changes.
 package struct FormerRoots: Sendable {
-    /// What an agent needs beside its configuration: what is not watched any more, and which of the watched folders have files that
-    /// may be under way and are to be moved or removed, whatever the routes say now.
+    /// State that an agent needs beside its configuration: formerly watched folders, and watched folders whose files
+    /// under way are moved or removed later, whatever the present routes say.
     package typealias Former = (roots: [WatchSettings], changed: Set<FilePath>)
 
     private let file: FilePath
-    /// Older ones are forgotten: their files would be archived in the usual place.
+    /// Older ones are dropped: their files go to the default archive.
     static let most = 64
 
     private struct Entry: Codable, Equatable {
@@ -21,7 +21,7 @@ package struct FormerRoots: Sendable {
         var holdMilliseconds: Int64
         var isPattern: Bool
         var mayWrite: Bool
-        /// Lists of before do not say; then the routes of now decide.
+        /// Older lists do not say; then the present routes decide.
         var isChanged: Bool?
 
         init(_ root: WatchSettings, isChanged: Bool) {
@@ -40,7 +40,7 @@ package struct FormerRoots: Sendable {
                 quarantineDirectory: FilePath(bytes: quarantine), hold: .milliseconds(holdMilliseconds))
             root.volumeWrites = mayWrite
             guard isPattern else { return root }
-            // It was a pattern when it was written down; one that this version refuses is a folder that nobody knows.
+            // It was a pattern when it was written; a pattern that this version refuses is an unknown folder.
             guard let pattern = try? RootPattern(root.path) else { return nil }
             root.pattern = pattern
             return root
@@ -51,9 +51,9 @@ package struct FormerRoots: Sendable {
 
     static let fileName: FilePath.Component = "roots.json"
 
-    /// What was there before this list of watched folders. Blocks.
+    /// The watched folders before the present list. Blocks.
     ///
-    /// - Throws: when what was written down cannot be read now. What it says is not forgotten for that.
+    /// - Throws: when the file cannot be read now. Its content still counts.
     package func beside(_ watch: [WatchSettings]) throws(SystemError) -> Former {
         let names = Set(watch.map(\.path))
         let entries = try stored()
@@ -64,10 +64,10 @@ package struct FormerRoots: Sendable {
         Set(entries.filter { $0.isChanged ?? false }.map { FilePath(bytes: $0.path) })
     }
 
-    /// Writes down what is watched from now on, the newest first, and behind it what was. Blocks.
+    /// Writes the present watched folders, newest first, and then the former ones. Blocks.
     ///
-    /// - Parameter isOwed: whether files may be under way by rules that do not hold any more.
-    /// - Returns: what was.
+    /// - Parameter isOwed: whether files may be under way by rules that no longer apply.
+    /// - Returns: the former ones.
     func remember(
         _ settings: Settings, former: [WatchSettings], isOwed: Bool
     ) throws(SystemError) -> [WatchSettings] {
@@ -89,7 +89,7 @@ package struct FormerRoots: Sendable {
         } catch  where error.isMissing {
             return []
         }
-        // What is damaged says nothing of former folders; their files are kept where they are.
+        // A damaged file has no former folders; their files stay.
         return JSON.note(text) ?? []
     }
 }

@@ -3,10 +3,11 @@ internal import InletJournal
 internal import InletLinux
 internal import SystemPackage
 
-/// Lists a tree a little at a time, so that a listing of millions never holds up the events: each directory by name, a huge one
-/// in several runs of names. Memory grows with the depth and the number of sub-directories that wait, not with the files.
+/// Lists a tree a little at a time, so that a listing of millions never delays events: each directory by name, a huge
+/// one in several runs of names. Memory grows with the depth and the number of waiting sub-directories, not with the
+/// files.
 ///
-/// Each folder is watched first, then listed: what is created in between shows up in one of the two.
+/// Each folder is watched first, then listed: a file created in between appears in one of the two.
 struct Listing: ~Copyable {
     enum Step: Sendable {
         case file(FilePath)
@@ -16,18 +17,18 @@ struct Listing: ~Copyable {
         case entered(FilePath)
         /// A directory has gone since its name was seen.
         case gone(FilePath)
-        /// It is on a file system of the kernel's own, whose files are none to deliver. Told once.
+        /// It is on a file system of the kernel's own, with no files to deliver. Reported once.
         case passedOver(FilePath, SystemError)
         /// It cannot be watched, or listed (to its end).
         case trouble(FilePath, SystemError)
-        /// So many names were read of a directory, which come in their order later.
+        /// So many names of a directory were read; they are handed out later, in order.
         case reading(Int)
         case finished
     }
 
-    /// Names that are read between two looks at the events.
+    /// Names to read between two looks at the events.
     private static let mostRead = 1024
-    /// Mounts that are told of by themselves.
+    /// Mounts that report their own changes.
     private static let mostPassedOver = 1000
 
     private let isRecursive: Bool
@@ -43,26 +44,26 @@ struct Listing: ~Copyable {
     private var isUnderWay = false
     private var failure: SystemError?
     private var turn: FolderCache
-    /// The device of the root, and those of other file systems below it that are the kernel's own, as far as they were seen.
+    /// The device of the root, and the known devices below it that are the kernel's own file systems.
     private var device: UInt64?
     private var kinds: [UInt64: String?] = [:]
     private var passedOver: Set<FilePath> = []
-    /// What is ignored for its name, with all that is below such a folder.
+    /// Names that are ignored, with everything below such a folder.
     private(set) var ignored = (files: 0, folders: 0)
 
-    /// Files that were found, and for which the settler has no room: the listing waits for them.
+    /// Found files without room in the settler: the listing waits for them.
     var held: [FilePath] = []
-    /// Folders that could not be listed since the last listing of the whole root began.
+    /// Folders that could not be listed since the last full listing began.
     var unread = 0
-    /// Whether one of the whole root has ended: before that nobody knows what is there.
+    /// Whether a full listing has ended: before that the content is unknown.
     private(set) var hasEnded = false
-    /// Whether another one of the whole root was asked for.
+    /// Whether another full listing was requested.
     private(set) var isAsked = false
-    /// When that is asked for by itself.
+    /// The time of the next regular one.
     private(set) var next: ContinuousClock.Instant?
 
     /// - Parameters:
-    ///   - pause: between two listings of the whole root; nil = one is made when it is needed.
+    ///   - pause: between two full listings; nil makes one only on request.
     ///   - most: names that are held at once.
     init(root: FilePath, isRecursive: Bool, pause: Duration? = nil, most: Int = NameRun.most) {
         names = NameRun(most: most)
@@ -72,13 +73,13 @@ struct Listing: ~Copyable {
 
     // MARK: - The whole root
 
-    /// Has the whole root listed, after the listing that runs: one that starts over again and again would never see the end.
+    /// Requests a full listing after the running one: one that restarts again and again would never end.
     mutating func ask() {
         isAsked = true
         next = nil
     }
 
-    /// A listing of the whole root begins.
+    /// A full listing begins.
     mutating func begin() {
         isAsked = false
         unread = 0
@@ -93,11 +94,11 @@ struct Listing: ~Copyable {
         return !hasEnded
     }
 
-    /// Whether all that was found until now has its place.
+    /// Whether every found file has its place.
     var isDone: Bool { isIdle && held.isEmpty }
-    /// Whether one that was asked for may begin.
+    /// Whether a requested one may begin.
     var mayBegin: Bool { isAsked && isDone }
-    /// Whether it is known which files are there: not before the first listing has ended, nor while another runs.
+    /// Whether the content is known: not before the first listing has ended, nor during another.
     var isComplete: Bool { hasEnded && isDone && !isAsked }
 
     // MARK: - Folders
@@ -105,9 +106,9 @@ struct Listing: ~Copyable {
     /// Whether it was stopped, or has said that it is finished.
     var isIdle: Bool { !isUnderWay }
 
-    /// Lists `directory` (relative; empty = the root), and what is below it, after what waits already.
+    /// Lists `directory` (relative; empty is the root) and everything below it, after the waiting ones.
     mutating func add(_ directory: FilePath) {
-        // Another folder may have come to the place of the one that is open.
+        // Another folder may have taken the place of the open one.
         rest()
         isUnderWay = true
         if isWaiting.insert(directory).inserted { waiting.append(directory) }
@@ -124,18 +125,18 @@ struct Listing: ~Copyable {
         rest()
     }
 
-    /// No more is asked for in this turn of the loop: folders are let go of.
+    /// The turn of the loop is over: folders are closed.
     mutating func rest() { turn.close() }
 
-    /// The next thing found, where nobody watches. Blocks on the disk.
+    /// The next finding, without watching. Blocks on the disk.
     mutating func next(_ ignore: IgnoreList) -> Step {
         var nobody: Void = ()
         return next(ignore, &nobody) { (_, _, _) throws(SystemError) in }
     }
 
-    /// The next thing found. Blocks on the disk.
+    /// The next finding. Blocks on the disk.
     ///
-    /// - Parameter follow: has the folder watched, before it is listed.
+    /// - Parameter follow: watches the folder before it is listed.
     mutating func next<Watch: ~Copyable>(
         _ ignore: IgnoreList, _ watch: inout Watch,
         follow: (inout Watch, FilePath, Folder) throws(SystemError) -> Void
@@ -167,14 +168,14 @@ struct Listing: ~Copyable {
         }
     }
 
-    /// Those of the directory that was listed come before what waits already, the first by name first.
+    /// Sub-directories of the listed one come before the waiting ones, in order of their names.
     private mutating func nextDirectory() -> FilePath? {
         waiting += folders.reversed()
         folders = []
         return waiting.popLast()
     }
 
-    /// Reads on in the current directory. - Returns: nil when names are ready to be handed out, or there are none.
+    /// Reads on in the current directory. - Returns: nil when names are ready, or none are left.
     private mutating func read() -> Step? {
         do throws(SystemError) {
             if try stream?.next(Self.mostRead, to: &names) == false { stream = nil }
@@ -203,7 +204,7 @@ struct Listing: ~Copyable {
         return folder
     }
 
-    /// The file system that the folder is on, where that is none for files.
+    /// The folder's file system, where it is the kernel's own.
     private mutating func pseudo(_ folder: Folder) throws(SystemError) -> String? {
         let now = try folder.identity().device
         if device == nil { device = try turn.folder("").identity().device }
@@ -214,7 +215,7 @@ struct Listing: ~Copyable {
         return kind
     }
 
-    /// Something was mounted or unmounted: numbers of devices may be others' now.
+    /// Something was mounted or unmounted: device numbers may have other meanings now.
     mutating func forgetKinds() { kinds = [:] }
 
     private mutating func found(_ directory: FilePath) {
@@ -238,14 +239,14 @@ struct Listing: ~Copyable {
     }
 }
 
-/// What a listing shows, from the directory to the journal.
+/// The findings of a listing, from the directory to the journal.
 ///
-/// A file that is complete goes there without a stay in the settler, which keeps only those that must be looked at again. The
-/// journal takes one batch while the next is looked at.
+/// A complete file goes straight to the journal. The settler keeps only files that must be checked again. The journal
+/// takes one batch while the next is checked.
 extension RootLoop {
     /// Entries listed between two looks at the events.
     private static let listingBudget = 4000
-    /// Files in one transaction: few enough for what waits behind it, many enough for a disk that syncs slowly.
+    /// Files per transaction: few enough for the work behind it, many enough for a disk that syncs slowly.
     private static let batch = 256
 
     mutating func startListing() {
@@ -264,7 +265,7 @@ extension RootLoop {
                 writerCheck: RootCheck.writerCheck(settings.path)))
     }
 
-    /// A folder that cannot be listed now. One that is there is listed again until it can be, which is said once.
+    /// A folder that cannot be listed now. An existing one is listed again until it works; logged once.
     mutating func tell(_ directory: FilePath, _ error: SystemError) {
         if !error.isMissing {
             listing.unread += 1
@@ -286,7 +287,7 @@ extension RootLoop {
         var failure: SystemError?
         while !looked.isEmpty || !ready.isEmpty {
             let (arrivals, files) = (looked.arrivals, ready)
-            // In this order: what the journal is asked must not wait for what it is given.
+            // In this order: the question to the journal must not wait for the write.
             async let known = admission.recall(arrivals, tolerance: tolerance)
             async let results = admission.commit(files, .listed)
             await Task.yield()
@@ -294,7 +295,7 @@ extension RootLoop {
             // Meanwhile, the journal answers.
             let ahead = stage.checker.look(listed(&budget))
             let seen = await known
-            // Events tell which files of the listing were renamed.
+            // Events show which files of the listing were renamed.
             do throws(SystemError) {
                 for event in try watch.read() { apply(event) }
             } catch {
@@ -309,8 +310,8 @@ extension RootLoop {
         if let failure { throw failure }
     }
 
-    /// Sorts what was looked at into what is complete and needs no more than its name, which is returned, and the rest. What must
-    /// be read is admitted before the events are read again: what is in flight must not be renamed or removed meanwhile.
+    /// Separates complete files that need no more than their names, which it returns, from the rest. Files that must be
+    /// read are admitted before the next events are read: files in flight must not be renamed or removed meanwhile.
     private mutating func judge(
         _ looked: FileChecker.Looks, _ known: Result<[KnownFile], JournalError>
     ) async -> [FileAdmission] {
@@ -337,7 +338,7 @@ extension RootLoop {
         return named
     }
 
-    /// The next files of the listing that nothing is known of yet; none when the turn is over.
+    /// The next unknown files of the listing; none when the turn is over.
     private mutating func listed(_ budget: inout Int) -> [FilePath] {
         var paths: [FilePath] = []
         while budget > 0, paths.count < Self.batch, listing.held.isEmpty, !mailbox.isStopped,
@@ -348,7 +349,7 @@ extension RootLoop {
         return paths
     }
 
-    /// All that is listed waits its turn: there is not room for every file.
+    /// Listed files wait their turn: there is not room for all.
     private mutating func trackListed(_ budget: inout Int) {
         while budget > 0, let path = nextListed(&budget) {
             if !take(path) { return }
@@ -377,7 +378,7 @@ extension RootLoop {
         return nil
     }
 
-    /// Files for which there was no room before. False = there is none yet.
+    /// Files that had no room before. False means there is still none.
     private mutating func trackHeld() -> Bool {
         while let path = listing.held.last {
             if !discover(path) { return false }
@@ -386,14 +387,15 @@ extension RootLoop {
         return true
     }
 
-    /// A listing shows a file. False = no room: the listing waits until files have settled, so that memory stays bounded.
+    /// A file of a listing. False means no room: the listing waits until files have settled, so that memory stays
+    /// bounded.
     mutating func take(_ path: FilePath) -> Bool {
         if isMarker(path) || discover(path) { return true }
         listing.held.append(path)
         return false
     }
 
-    /// Markers are found with what they mark.
+    /// Markers are found with their files.
     private mutating func isMarker(_ path: FilePath) -> Bool {
         guard let unit = routes.unitMarked(by: path) else { return routes.fileMarked(by: path) != nil }
         units.markerSeen(in: unit, at: .now)

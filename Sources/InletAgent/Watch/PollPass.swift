@@ -13,12 +13,12 @@ struct PollPass: ~Copyable {
         case directory(FilePath)
         case gone(FilePath)
         case trouble(FilePath, SystemError)
-        /// Something was looked at, and tells nothing.
+        /// A look without a finding.
         case nothing
         case finished
     }
 
-    /// The folder that is being listed. `isComparing`: only to see whether the names are those of the last time.
+    /// The folder in progress. `isComparing`: only compares the names with the last ones.
     private typealias ListedFolder = (
         directory: FilePath, modified: Int64, start: ContinuousClock.Instant, isComparing: Bool,
         names: UInt64
@@ -29,15 +29,15 @@ struct PollPass: ~Copyable {
 
     private let isRecursive: Bool
     private let least: Duration
-    /// The polled folders. One that `leave`s is watched otherwise from now on, and looked at once more.
+    /// The polled folders. A folder that `leave`s is watched otherwise from now on, and looked at once more.
     var book = PollState()
-    /// What was seen of the times of the mounts at these places.
+    /// The observed times of the mounts at these places.
     private var times: [FilePath: PollState.Times] = [:]
-    /// Folders whose trouble was said.
+    /// Folders whose fault was logged.
     private var troubled: Set<FilePath> = []
     /// Whether a pass looks at folders now.
     private(set) var isLooking = false
-    /// Since when what it found is looked at; that is part of what the pass costs.
+    /// When the check of its findings began; that is part of the pass's cost.
     private var drainingSince: ContinuousClock.Instant?
     private var waiting: [FilePath] = []
     private var listing: ListedFolder?
@@ -45,7 +45,7 @@ struct PollPass: ~Copyable {
     private var turn: FolderCache
     private var cost = Duration.zero
     private var began: ContinuousClock.Instant?
-    /// When the last pass that has ended began.
+    /// When the last finished pass began.
     private(set) var lastPass: ContinuousClock.Instant?
     /// When the next pass is due; nil during one, and while nothing is polled.
     private(set) var next: ContinuousClock.Instant?
@@ -56,7 +56,7 @@ struct PollPass: ~Copyable {
         (self.isRecursive, self.least, turn) = (isRecursive, least, FolderCache(root))
     }
 
-    /// The folder is polled from now on; what is in it now is found by others.
+    /// Polls the folder from now on; its present content is found by a listing.
     mutating func add(_ directory: FilePath, modified: Int64, at now: ContinuousClock.Instant = .now) {
         book.enter(directory, modified: modified, at: now)
         if !isLooking, drainingSince == nil, next == nil { next = now.advanced(by: least) }
@@ -70,9 +70,9 @@ struct PollPass: ~Copyable {
         waiting = book.directories
     }
 
-    /// A turn of the loop has ended, in which the pass may have had its part.
+    /// A turn of the loop has ended, perhaps with a part of the pass.
     ///
-    /// - Parameter hasMore: whether files wait to be looked at.
+    /// - Parameter hasMore: whether files wait for a check.
     mutating func turnEnded(took: Duration, hasMore: Bool, at now: ContinuousClock.Instant = .now) {
         if isLooking { cost += took }
         guard let since = drainingSince else { return }
@@ -83,10 +83,10 @@ struct PollPass: ~Copyable {
         next = book.isEmpty ? nil : now.advanced(by: PollState.pause(after: cost, least: least))
     }
 
-    /// No more is asked for in this turn of the loop: folders are let go of.
+    /// The turn of the loop is over: folders are closed.
     mutating func rest() { turn.close() }
 
-    /// The next thing found. Blocks on the disk or the network.
+    /// The next finding. Blocks on the disk or the network.
     mutating func step(_ ignore: IgnoreList, _ modes: WatchModes, at now: ContinuousClock.Instant = .now) -> Step {
         guard let current = listing else { return nextDirectory(modes, now) }
         do throws(SystemError) {
@@ -152,8 +152,8 @@ struct PollPass: ~Copyable {
         return .nothing
     }
 
-    /// What was seen of a file system outweighs what is said of its type. What folders below show says nothing of the one that
-    /// the mount is at: it may be the top of a FAT disk.
+    /// An observation of a file system outweighs its type. Folders below a mount point show nothing about the mount
+    /// point: it may be the top of a FAT disk.
     private func known(_ directory: FilePath, _ way: (place: FilePath, way: WatchStrategy)) -> PollState.Times {
         switch (way.way.times, times[way.place]) {
         case (.whenSeen, .always) where directory == way.place: .whenSeen
@@ -185,7 +185,7 @@ extension RootLoop {
     /// Entries looked at between two looks at the events.
     private static let pollBudget = 500
 
-    /// Something was mounted or unmounted below the root: what is there now is watched and listed.
+    /// Something was mounted or unmounted below the root: its content is watched and listed.
     mutating func followMounts() {
         listing.forgetKinds()
         let changes = watch.followMounts()
@@ -211,7 +211,7 @@ extension RootLoop {
             case .trouble(let directory, let error): tell(directory, error)
             case .nothing: break
             case .finished:
-                // Nothing tells of what was taken off such a volume.
+                // No event reports files that were taken off such a volume.
                 if volume.said?.isDone == false { volume.question.reopen() }
                 return
             }

@@ -3,8 +3,8 @@ internal import InletJournal
 internal import InletLinux
 internal import SystemPackage
 
-/// The life of one watched folder that is there: what happens in it, what its listing shows, what is complete and what is
-/// admitted, in one loop that owns all of their state. Its blocking calls are on the root's own thread.
+/// The life of one watched folder that exists: its events, its listings, its incomplete files and their admission, in
+/// one loop that owns all of their state. Blocking calls run on the root's own thread.
 struct RootLoop: ~Copyable {
     let settings: WatchSettings
     let shared: Shared
@@ -16,30 +16,30 @@ struct RootLoop: ~Copyable {
     /// When the loop began, before any file was ready.
     let started = ContinuousClock.now
 
-    /// What happens.
+    /// Its events.
     var watch: RootWatch
-    /// What is there.
+    /// Its content.
     var listing: Listing
-    /// What is not complete yet.
+    /// Its incomplete files.
     var settler: Settler
-    /// Folders that are delivered as one, and those of them whose marker was there at the last look.
+    /// Units (folders delivered as one), and those of them that had their marker at the last look.
     var units = UnitClock()
     var markersFound: Set<FilePath> = []
-    /// From a path whose quiet time is over to its place in the journal.
+    /// From the end of a quiet time to a place in the journal.
     var stage: AdmissionStage
-    /// Whether the last round took everything that was ready; and, where there was no room in the queue, when it is looked again: not
-    /// before one time, not after the other for the sake of what is ready.
+    /// Whether the last round took every ready file; and without room in the queue, the time of the next look. It is
+    /// not before one time, and not after the other because of ready files.
     var pressure: (hasRoomLeft: Bool, notBefore: ContinuousClock.Instant?, notAfter: ContinuousClock.Instant?) = (
         true, nil, nil
     )
-    /// What is asked of the removable volume of the root, and was said last, without what is no news by itself.
+    /// The removable volume of the root: open questions, and the last report without its trivial parts.
     var volume: (said: VolumeReport?, question: VolumeReportTimer, earlier: VolumeDeliveryCheck)
-    /// When the status was shown, and what is remembered for it.
+    /// When the status was shown, and its remembered parts.
     var lastShown: ContinuousClock.Instant?
-    /// Who holds files that wait for their writers, and when that is looked for again.
+    /// The writers of waiting files, and when to look for them again.
     var writers: (known: [FilePath: OpenWriters.WriterProcess], next: ContinuousClock.Instant?) = ([:], nil)
     var isLost = false
-    /// When to look whether the root is still there, and since when the folder of its lock is gone.
+    /// When to check whether the root is still there, and since when its lock's folder is gone.
     private var lockCheck: (due: ContinuousClock.Instant, since: ContinuousClock.Instant)?
 
     init(
@@ -75,10 +75,10 @@ struct RootLoop: ~Copyable {
             stage.checker.looking = turn.duration(to: .now)
             await admitDue()
             followRefused()
-            // What is found is not what looking costs: reading and committing it makes no pause longer.
+            // A finding is not part of the cost of looking: reading and committing it makes no pause longer.
             watch.polls.turnEnded(
                 took: stage.checker.looking, hasMore: settler.nextDeadline.map { $0 <= .now } ?? false)
-            // Nothing more comes from a root that has gone: waiting here would miss its return.
+            // A root that is gone has no more events: waiting here would miss its return.
             if isLost { return }
             try await closeUnits()
             await reportVolume()
@@ -144,7 +144,7 @@ struct RootLoop: ~Copyable {
         }
     }
 
-    /// Copy programs end each file by a rename; no journal knows what it was called before.
+    /// Copy programs end each file by a rename; no journal knows its earlier name.
     private mutating func leaves(_ path: FilePath, isFolder: Bool, _ rename: UInt32) {
         if ignore.ignores(path, isDirectory: isFolder), stage.renames.origins(of: path).isEmpty { return }
         stage.renames.leaves(path, cookie: rename)
@@ -169,9 +169,9 @@ struct RootLoop: ~Copyable {
         if path == WatchLock.folder { lockCheck = (.now.advanced(by: Self.lockPause), lockCheck?.since ?? .now) }
     }
 
-    /// The kernel tells of the end of a folder when nobody has anything in it open any more, and we have the lock, with or
-    /// without a name. Where only that is gone, another is taken, once nothing more happens there: whoever removes the whole
-    /// folder must find it empty. But not for long: without it another agent would take the same files.
+    /// The kernel reports the end of a folder once nothing in it is open, and the agent has the lock open, with or
+    /// without a name. If only the lock's folder is gone, it takes another lock once all is quiet: a person who removes
+    /// the whole folder must find it empty. But soon: without a lock another agent would take the same files.
     private mutating func checkLock() {
         guard let (due, since) = lockCheck, due <= .now else { return }
         lockCheck = nil
@@ -195,9 +195,9 @@ struct RootLoop: ~Copyable {
         log.emit(.watchLost(root: settings.path, reason: reason))
     }
 
-    /// A sign of life of a file; a marker is one of the file or unit that it is for.
+    /// A sign of life of a file; a marker's is one of its file or unit.
     ///
-    /// - Parameter isAsked: whether somebody wants it looked at, whatever its name is.
+    /// - Parameter isAsked: whether somebody requested a check, whatever its name.
     private mutating func notice(_ path: FilePath, isAsked: Bool = false) {
         if !isAsked, ignore.ignores(path, isDirectory: false) { return }
         if let unit = routes.unitMarked(by: path) { return units.markerSeen(in: unit, at: .now) }
@@ -207,16 +207,16 @@ struct RootLoop: ~Copyable {
         }
     }
 
-    /// Something is there, or may be: it is due at once, as if it had been found by a scan.
+    /// A file is there, or may be: it is due at once, like a finding of a listing.
     private mutating func lookNow(_ path: FilePath) {
         settler.forget(path)
         if !discover(path) { listing.add(path.removingLastComponent()) }
     }
 
-    /// How long it must be quiet before it is looked at; nil = as long as the root says.
+    /// The quiet time before it is checked; nil is the root's own.
     func settle(for path: FilePath) -> Duration? { stage.checker.settle(for: path) }
 
-    /// A file is there, which nothing has told of. False = there is no room for it.
+    /// A file that no event reported. False means there is no room for it.
     mutating func discover(_ path: FilePath) -> Bool {
         settler.discover(path, settle: settle(for: path), at: .now)
     }
@@ -251,7 +251,7 @@ struct RootLoop: ~Copyable {
         await apply(stage.admission.admit(complete, .found, stage.hashing))
     }
 
-    /// What became of files that were to be admitted, in the order in which they were ready.
+    /// The results of admissions, in the order in which the files were ready.
     mutating func apply(_ results: [AdmissionResult]) async {
         var refused: [FilePath] = []
         for path in results.flatMap(\.companions) {
@@ -267,19 +267,18 @@ struct RootLoop: ~Copyable {
             case .journal(.full): refused.append(path)
             case .journal, .gone: for unit in stage.joined(result.arrival) { join(unit) }
             case .unmatched:
-                stage.checker.leaveAlone(path, "no route takes it; 'inlet route FILE' shows why")
+                stage.checker.leaveAlone(path, "no route matches it; 'inlet route FILE' shows why")
             }
         }
         await putBack(refused)
     }
 
-    /// Lists again the folders with files that cannot be taken, once what was asked for before has been listed: what that found
-    /// tells how soon they are to be listed.
+    /// Lists folders with stuck files again, once earlier requests are listed: their results decide how soon.
     private mutating func listStuck() {
         if listing.isDone { for folder in settler.stuckFolders.due(at: .now) { listing.add(folder) } }
     }
 
-    /// Files that the root's rule leaves out, until they change.
+    /// Files that the root's rule refuses, until they change.
     mutating func followRefused() {
         for path in stage.checker.refused.takeLinked() { watch.follow(linked: path) }
         guard listing.isIdle else { return }
@@ -290,31 +289,31 @@ struct RootLoop: ~Copyable {
     }
 }
 
-/// What happened to a name below a watched folder, or to that folder.
+/// A change of a name below a watched folder, or of that folder.
 ///
-/// A rename comes as its two halves, and an exchange as four: the second half never comes where a file has left the root, and
-/// nothing is held back until it does. Both names are looked at.
+/// A rename arrives as two halves, an exchange as four. The second half never arrives for a file that left the root, so
+/// nothing waits for it. Both names are checked.
 enum FileEvent: Sendable, Equatable {
     /// Something new has this name.
     case created(FilePath, isFolder: Bool)
-    /// What has this name was written to, or touched.
+    /// The file of this name was written to, or touched.
     case changed(FilePath, isFolder: Bool)
     case removed(FilePath, isFolder: Bool)
-    /// The first half of a rename; `rename` is nil where the kernel does not tell which halves belong together (fanotify before
-    /// Linux 5.17).
+    /// The first half of a rename; `rename` is nil where the kernel does not link the halves (fanotify before Linux
+    /// 5.17).
     case left(FilePath, isFolder: Bool, rename: UInt32?)
     /// The second half, with the number of the first.
     case reached(FilePath, isFolder: Bool, rename: UInt32)
-    /// A folder is to be listed: its mount has gone and shows what it covered, or it has the name of one that left.
+    /// A folder to list: its mount went and uncovered it, or it has the name of one that left.
     case folder(FilePath)
     /// A file that `follow(linked:)` was asked to follow has lost a name, or has another owner.
     case linked(FilePath)
-    /// The root itself has gone, with the reason.
+    /// The root itself is gone, with the reason.
     case lost(String)
-    /// Events were lost: everything is to be listed.
+    /// Events were lost: everything needs another listing.
     case overflow
 
-    /// The name that something happened to.
+    /// The name that changed.
     var name: FilePath? {
         switch self {
         case .created(let path, _), .changed(let path, _), .removed(let path, _), .left(let path, _, _),

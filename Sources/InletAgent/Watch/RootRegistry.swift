@@ -4,15 +4,14 @@ internal import InletLinux
 internal import Synchronization
 internal import SystemPackage
 
-/// The watched folders, for all who do not watch them: whether each is what it should be, how it stands, and what is asked of the
-/// loop that watches it.
+/// The watched folders, for services that do not watch them: presence, status, and requests to the loop that watches.
 final class RootRegistry: Sendable {
     enum Presence: Sendable, Equatable {
-        /// Nobody has looked yet.
+        /// Not checked yet.
         case unknown
         /// With the removable volume that it is on (`Volume.key`).
         case present(volume: String?)
-        /// It is not what was watched before.
+        /// Not the folder that was watched before.
         case guarded
     }
 
@@ -29,18 +28,18 @@ final class RootRegistry: Sendable {
 
     private func mailbox(of root: FilePath) -> RootMailbox? { mailboxes.first { $0.root == root } }
 
-    /// How the folders stand that are there, or should be.
+    /// The status of the folders that exist, or should.
     var statuses: [RootStatus] { mailboxes.map(\.status) }
 
-    /// Has a file looked at again.
+    /// Has a file checked again.
     func look(again file: FileRow) { mailbox(of: file.root)?.look(again: file.path) }
 
-    /// A file was proved, or has ended: whoever watches a removable volume says when all of it has.
+    /// A file was proved, or has ended: a removable volume is reported once all of its files have.
     func ended(_ file: FileRow) {
         if file.volume != nil { mailbox(of: file.root)?.put { $0.hasEnded = true } }
     }
 
-    /// Something was mounted or unmounted: those that do not come and go look whether it was there.
+    /// Something was mounted or unmounted: roots that do not come and go check whether it was theirs.
     func mountsChanged() {
         for mailbox in mailboxes where !mailbox.isPassing { mailbox.put { $0.hasMountChange = true } }
     }
@@ -58,10 +57,10 @@ final class RootRegistry: Sendable {
 
     private func presence(of root: FilePath) -> Presence? { state.withLock { $0.presences[root] } }
 
-    /// Whether nobody has looked yet: somebody will in a moment.
+    /// Whether it was not checked yet; that will happen in a moment.
     func isUnknown(_ root: FilePath) -> Bool { presence(of: root) == .unknown }
 
-    /// Whether the file's volume is mounted, and not where the file was looked for.
+    /// Whether the file's volume is mounted at another place than the one checked.
     func hasMoved(_ file: FileRow) -> Bool {
         guard let volume = file.volume else { return false }
         return state.withLock {
@@ -69,8 +68,8 @@ final class RootRegistry: Sendable {
         }
     }
 
-    /// Whether a file is missing, or another one, because its whole root or volume is. Files that were sent singly have no
-    /// root.
+    /// Whether a file is missing, or another one, because its whole root or volume is away. Files that were sent singly
+    /// have no root.
     func isAway(_ file: FileRow) -> Bool {
         guard !file.root.isEmpty else { return false }
         let presence = presence(of: file.root)
@@ -79,12 +78,12 @@ final class RootRegistry: Sendable {
         return Self.isGone(file)
     }
 
-    /// True when the root is no directory now, or nobody can tell what it is: its files wait then. True also for an empty one that
-    /// is on another device than the file was admitted from (the folder under a mount), or whose changes nobody tells of (a server
-    /// that has lost its disk).
+    /// True when the root is no directory now, or unreadable: its files wait then. True also for an empty root on
+    /// another device than the file's (the folder under a mount), and for one without events (a server that lost its
+    /// disk).
     private static func isGone(_ file: FileRow) -> Bool {
         guard let identity = FileLook.folder(at: file.root) else { return true }
-        // Where others' symlinks lead is not the root, and its files have not gone from there.
+        // The target of somebody else's symlink is not the root, and its files are not gone.
         if RootCheck.isBehindLink(file.root) { return true }
         guard isEmpty(file.root) else { return false }
         return identity.device != file.identity.device || FileSystemKind.known(of: file.root)?.isNetwork == true
@@ -95,21 +94,21 @@ final class RootRegistry: Sendable {
             var stream = try DirectoryStream(directory)
             return try stream.next() == nil
         } catch {
-            // What cannot be listed counts as empty: its files wait, instead of being gone.
+            // An unreadable root counts as empty: its files wait, instead of being gone.
             return true
         }
     }
 }
 
-/// What others ask of the loop of a root, and what it shows them.
+/// Requests to a root's loop, and the status that it shows.
 final class RootMailbox: Sendable {
-    /// What was asked since the last look.
+    /// Requests since the last look.
     struct Requests: Sendable {
-        /// Files to be looked at again.
+        /// Files to check again.
         var looks: [FilePath] = []
-        /// Files of which something was made, or nothing can be made.
+        /// Originals whose derived files are ready, or cannot be made.
         var derived: [FilePath] = []
-        /// More was asked for than could be remembered: the whole root is listed.
+        /// Too many requests to remember: the whole root is listed.
         var wantsListing = false
         /// Something was mounted or unmounted, perhaps here.
         var hasMountChange = false
@@ -131,7 +130,7 @@ final class RootMailbox: Sendable {
         waker = try Waker()
     }
 
-    /// Whether the loop is to end, for good or to begin anew.
+    /// Whether the loop is to end, for good or to restart.
     var isStopped: Bool { state.withLock { $0.isStopped || $0.isRenewed } }
     var status: RootStatus { state.withLock(\.status) ?? RootStatus(root: root, state: .starting) }
 
@@ -162,13 +161,13 @@ final class RootMailbox: Sendable {
         waker.wake()
     }
 
-    /// Has the root watched anew, by the routes that hold then.
+    /// Restarts the watch of the root, by the present routes.
     func renew() {
         state.withLock { $0.isRenewed = true }
         waker.wake()
     }
 
-    /// Whether that was asked for, since it began last: then it begins without what was asked and shown before.
+    /// Whether a restart was requested since the last one; earlier requests and the status are then dropped.
     func beginsAnew() -> Bool {
         state.withLock { state in
             guard state.isRenewed, !state.isStopped else { return false }

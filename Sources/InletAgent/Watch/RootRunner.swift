@@ -4,14 +4,14 @@ internal import InletLinux
 internal import ServiceLifecycle
 internal import SystemPackage
 
-/// Watches one root on a thread of its own: while the root is there a `RootLoop` runs, while it is not this waits.
+/// Watches one root on a thread of its own: a `RootLoop` runs while the root exists; otherwise this waits for it.
 final class RootRunner: Sendable {
     let settings: WatchSettings
     let mailbox: RootMailbox
     let shared: Shared
     private let places: Settler.Places
     private let thread = BlockingPool(name: "intake", threads: 1)
-    /// Of its own: the files of another root must not stand before this one's, without a sign of life.
+    /// Its own: another root's files must not delay this one's without a sign of life.
     private let hashing = BlockingPool(name: "hash", threads: 1)
     /// For a folder that comes and goes with its volume: it is watched once, until it goes.
     private let passing: VolumeMount?
@@ -21,9 +21,9 @@ final class RootRunner: Sendable {
     private var journal: Journal { shared.journal }
     private var isPassing: Bool { passing != nil }
 
-    /// Before what is not there, or cannot be watched, is looked at again.
+    /// Before a missing or unwatchable root is checked again.
     private static let missingPause = Duration.seconds(2)
-    /// Before a folder that is not what it was is looked at again, where nothing tells.
+    /// Before a changed folder is checked again, where no event reports it.
     private static let guardPause = Duration.seconds(30)
 
     init(
@@ -34,9 +34,9 @@ final class RootRunner: Sendable {
         mailbox = try RootMailbox(settings.path, isPassing: passing != nil)
     }
 
-    /// Until its task is cancelled or its mailbox stopped; of a root that comes and goes, also until that has gone.
+    /// Until its task is cancelled or its mailbox stopped; a root that comes and goes also ends with its volume.
     func run() async {
-        // Cancelled rather than asked: a hash of a large file must not hold up the end.
+        // Cancelled rather than asked: the hash of a large file must not delay the end.
         await cancelWhenGracefulShutdown {
             await withTaskCancellationHandler {
                 repeat { await self.watch() } while self.mailbox.beginsAnew()
@@ -46,7 +46,7 @@ final class RootRunner: Sendable {
         }
     }
 
-    /// By the routes that hold now.
+    /// By the present routes.
     private func watch() async {
         var admission = Admission(shared)
         if admission.routes.hasDerivations { admission.deriver = Deriver(mailbox, shared) }
@@ -58,7 +58,7 @@ final class RootRunner: Sendable {
     }
 
     private func runOnThread(_ admission: Admission) async {
-        // What was said last of a root that is not watched: the same is not said again.
+        // The last report about a root that is not watched; the same is not logged again.
         var (absence, objection): (RootStatus.State?, String?)
         var (holder, trouble): (String?, String?)
         while !mailbox.isStopped {
@@ -81,12 +81,12 @@ final class RootRunner: Sendable {
             if let doubt { log.emit(.fileError(path: settings.path, reason: doubt)) }
             trouble = await watchUntilLost(admission, trouble)
             withExtendedLifetime(lock) {}
-            // What is there now may be another volume.
+            // The path may lead to another volume now.
             if isPassing, trouble == nil { return }
         }
     }
 
-    /// Whether the folder is not what it was, which is said once and waited for.
+    /// Whether the folder differs from the one before; logged once, and waited for.
     private func pauses(_ last: inout String?) async -> Bool {
         if isPassing { return false }
         let why: String
@@ -98,7 +98,7 @@ final class RootRunner: Sendable {
             if found != last { log.emit(.watchPaused(root: settings.path, reason: found)) }
             why = found
         } catch {
-            // What cannot be known now is no reason to believe it. Said once, however many calls fail one after the other.
+            // A failed check proves nothing. Logged once for any number of failures in a row.
             why = "\(error)"
             if last == nil { log.emit(.watchPaused(root: settings.path, reason: why)) }
         }
@@ -108,7 +108,7 @@ final class RootRunner: Sendable {
         return true
     }
 
-    /// Whether the folder may be watched; where another agent does, that is said once and waited for.
+    /// Whether the folder may be watched. If another agent watches it, logs that once and waits.
     private func standsBy(_ last: inout String?) -> RootOwnership.Outcome {
         let outcome = hold.take()
         guard case .standBy(let holder) = outcome else {
@@ -122,13 +122,13 @@ final class RootRunner: Sendable {
         return outcome
     }
 
-    /// Of a removable volume: when that was first seen, wherever it was mounted. Its key is no path: those are absolute.
+    /// When the removable volume was first seen, wherever it was mounted. Its key is not a path: paths are absolute.
     private func firstSeen() async throws(JournalError) -> WallTime {
         try await journal.firstSeen(root: passing?.volume.key.map { FilePath($0) } ?? settings.path, now: .now)
     }
 
-    /// - Parameter lastTrouble: what went wrong before; the same again is not said twice.
-    /// - Returns: what went wrong now; nil when the root was watched until it went away.
+    /// - Parameter lastTrouble: the last fault; the same one is not logged again.
+    /// - Returns: the fault; nil when the root was watched until it went away.
     private func watchUntilLost(_ admission: Admission, _ lastTrouble: String?) async -> String? {
         do {
             let tolerance = try FileSystemKind.of(settings.path).modifiedTolerance
@@ -141,9 +141,9 @@ final class RootRunner: Sendable {
                 settings, admission, hashing: hashing, tolerance: tolerance, volume: volume, firstSeen: firstSeen,
                 adopts: adopts)
             var loop = try RootLoop(stage, mailbox, openUnits: openUnits, places: places)
-            // What came or went meanwhile is taken up anew, with the name of its own volume.
+            // A volume that came or went meanwhile starts anew, under its own name.
             if let passing, loop.place != passing.place || !passing.isStill(at: settings.path) { return nil }
-            // A loop that has ended waits no longer for room in the queue.
+            // A loop that has ended no longer waits for room in the queue.
             defer { shared.room.release(settings.path) }
             try await loop.run()
             if !isPassing, FolderIdentity(settings.path) == loop.place {
@@ -161,12 +161,11 @@ final class RootRunner: Sendable {
 }
 
 extension Volume {
-    /// By what its first listing is known, until the end of which `existing: adopt` asks how old its files are; nil where age is
-    /// always asked about.
+    /// The name of its first listing: until that ends, `existing: adopt` checks the age of files. nil where age always
+    /// counts.
     ///
-    /// FAT and exFAT keep no time of change: what was copied to such a volume while it was elsewhere looks as old as it was
-    /// there, although it came after the volume was first watched. All that was there then is in the journal once it has been
-    /// listed.
+    /// FAT and exFAT have no change time: a file that was copied to such a volume elsewhere looks old, although it came
+    /// after the volume was first watched. After the first listing the journal knows the existing files.
     ///
     /// - Parameter tolerance: of its times, in nanoseconds.
     func firstListing(_ tolerance: Int64) -> String? { tolerance > 0 ? key : nil }

@@ -2,16 +2,16 @@ package import InletCore
 package import InletLinux
 package import SystemPackage
 
-/// How a root stands, for `status`.
+/// The status of a root, for `inlet status`.
 package struct RootStatus: Sendable {
     package enum State: Sendable, Equatable {
         case starting
         case missing
         case failing(String)
         case watching
-        /// Not what was watched before: paused until it is, or a person says that it is right so.
+        /// Not the folder that was watched before: paused until it is, or a person accepts it.
         case guarded(String)
-        /// Another agent has its lock, which says this of itself: we take over when that one ends.
+        /// Another agent has its lock, with its description: this one takes over when that one ends.
         case standby(String)
     }
 
@@ -19,36 +19,36 @@ package struct RootStatus: Sendable {
     package var state: State
     /// nil before any folder of it was entered.
     package var mode: WatchMode?
-    /// Of inotify; with fanotify a whole file system needs one or two.
+    /// inotify's watches; with fanotify a whole file system needs one or two marks.
     package var watches = 0
-    /// When the kernel told of anything in it, or, where it is polled, a file was found complete.
+    /// The time of the last event, or of the last complete file in a polled root.
     package var lastEvent: WallTime?
     package var directories = 0
-    /// Those of them that are looked at again and again, because nothing tells of their changes.
+    /// The polled ones: no event reports their changes.
     package var polled = 0
     package var settling = 0
     package var ignored = 0
-    /// Files that cannot be taken, with folders that cannot be listed, and what one of them came to.
+    /// Files that cannot be taken, and folders that cannot be listed; with one reason.
     package var stuck: (count: Int, why: String)?
-    /// The files that have waited longest to be complete, and some of the units that are open.
+    /// The files that have waited longest to be complete, and some of the open units.
     package var unsettled: [Unsettled] = []
 
     package struct Unsettled: Sendable {
         package var path: FilePath
         /// Whether a writer holds it.
         package var busy: Bool
-        /// What it waits for besides that and its quiet time.
+        /// The reason besides a writer and its quiet time.
         package var why: String?
         /// The writer, where `/proc` shows it.
         package var holder: OpenWriters.WriterProcess?
-        /// How long it has waited; nil for what stands for many files.
+        /// How long it has waited; nil for an entry that stands for many files.
         package var waiting: Duration?
     }
 }
 
-/// Files that are not complete yet, and what keeps them.
+/// The incomplete files, with their reasons.
 extension RootLoop {
-    /// Shows the state before a real wait, and now and then while busy: sorting what waits is not free.
+    /// Shows the state before a real wait, and now and then while busy: sorting the waiting files has a cost.
     mutating func publish(beforeWaiting deadline: ContinuousClock.Instant?) {
         let now = ContinuousClock.now
         let isBusy = deadline.map { $0 < now.advanced(by: .milliseconds(20)) } ?? false
@@ -57,7 +57,7 @@ extension RootLoop {
         if !isBusy, let (files, bytes) = stage.takeAdopted() {
             log.emit(.watchAdopted(root: settings.path, files: files, bytes: bytes))
         }
-        // Before the first listing has ended nobody knows what is there.
+        // Before the first listing has ended the content is unknown.
         var status = RootStatus(root: settings.path, state: listing.hasEnded ? .watching : .starting)
         watch.describe(&status)
         status.settling = settler.count
@@ -67,12 +67,12 @@ extension RootLoop {
         mailbox.publish(status)
     }
 
-    /// How many the status shows, and how many are told of when they wait for long.
+    /// How many the status shows, and how many are logged after a long wait.
     private static let shown = 10
     private static let told = 100
     private static let shownFolders = 5
 
-    /// Those that have waited longest. One that has kept waiting for a quarter of an hour is also logged, once.
+    /// The files that have waited longest. A wait of 15 min is also logged, once.
     mutating func unsettledFiles(at now: ContinuousClock.Instant) -> [RootStatus.Unsettled] {
         let waiting = settler.oldest(Self.told)
         let writers = findWriters(of: waiting, at: now)
@@ -92,10 +92,10 @@ extension RootLoop {
 
     /// Before a writer that is just finishing is looked for.
     private static let patience = Duration.seconds(2)
-    /// Between two looks for writers, at least that long, and 200 times what one cost: a look at all processes is not free.
+    /// At least this long between two searches for writers, and 200 times the cost of one: it reads all processes.
     private static let pause = Duration.seconds(10)
 
-    /// The writers of those of `waiting` of which one is known, for people. Blocks now and then.
+    /// The known writers of `waiting`, for people. Blocks now and then.
     private mutating func findWriters(
         of waiting: [Settler.Waiting], at now: ContinuousClock.Instant
     ) -> [FilePath: OpenWriters.WriterProcess] {
@@ -105,7 +105,7 @@ extension RootLoop {
         }
         writers.known = [:]
         if busy.isEmpty { return [:] }
-        // One look for all of them: each is being written to, and would have a probe look anew.
+        // One search for all of them: each has a writer, and its own probe would search again.
         let files = busy.compactMap { path in
             let file = RootedPath(settings.path, path)
             return FileLook.file(at: file).map { (path, identity: $0, whole: file.whole) }
@@ -133,45 +133,46 @@ extension OpenWriters.WriterProcess {
 }
 
 extension RootCheck {
-    /// Whether the kernel can tell us of writers in a root, in words for people: `on`, or `off: why`. Leases need ownership of the
-    /// file or CAP_LEASE, and a local file system.
+    /// Whether the kernel reports writers in a root, in words: `on`, or `off: why`. Leases need ownership of the file
+    /// or CAP_LEASE, and a local file system.
     package static func writerCheck(_ root: FilePath) -> String {
         if let kind = FileSystemKind.known(of: root), kind.isNetwork {
-            return "off: \(kind.name) does not show writers on other machines; the settle time still counts, and "
-                + "writers on this one are looked for in /proc"
+            return "off: \(kind.name) does not show writers on other machines; the settle time still applies, and "
+                + "/proc shows writers on this one"
         }
-        // Root has it, but for containers that leave it out.
+        // Root has it, except in containers without it.
         if ProcessSetup.mayLeaseAll { return "on" }
-        return "on for own files only: other owners' files need CAP_LEASE (the systemd unit grants it); "
-            + "their writers are looked for in /proc, as far as it shows them"
+        return "on for own files only: other owners' files need CAP_LEASE, which the systemd unit grants; "
+            + "/proc shows some of their writers"
     }
 }
 
-/// Whether others can have Inlet send what it may read and they may not, by a hard link in a watched folder.
+/// Whether others can make Inlet send a file that only Inlet may read, by a hard link in a watched folder.
 extension RootCheck {
-    /// What is to be said of a watched folder; nil where its rule, the kernel or its permissions see to it.
+    /// The warning about a watched folder; nil where its rule, the kernel or its permissions prevent this.
     ///
     /// - Parameters:
-    ///   - isProtected: what `fs.protected_hardlinks` says; nil where that cannot be read, and is believed to be its usual value.
+    ///   - isProtected: the value of `fs.protected_hardlinks`; nil where it is unreadable, and assumed to be the
+    ///     default.
     ///   - folder: the folder's owner and permission bits.
-    ///   - user: ours.
+    ///   - user: the agent's.
     package static func linkCaution(
         _ rule: SourceRule, isProtected: Bool?, folder: (owner: UInt32, mode: UInt32), user: UInt32
     ) -> String? {
-        // Who owns the folder may give himself the right to write there.
+        // The folder's owner may grant himself the right to write there.
         let isOthers = folder.mode & 0o022 != 0 || ![0, user].contains(folder.owner)
         guard rule.isOff, isProtected == false, isOthers else { return nil }
         return
-            "fs.protected_hardlinks is 0, and others may write here: a hard link to a file that only Inlet may read would be "
-            + "sent"
+            "fs.protected_hardlinks is 0, and others may write here: Inlet would send a hard link to a file that only "
+            + "Inlet may read"
     }
 
     package static let linkRemedy =
-        "set the sysctl fs.protected_hardlinks to 1, or name the 'owners' of what is taken, or refuse 'hard_links'"
+        "set the sysctl fs.protected_hardlinks to 1, name the 'owners' of files that Inlet takes, or refuse 'hard_links'"
 
-    /// The same of the folder at `path`, now. Blocks.
+    /// The same for the folder at `path`, now. Blocks.
     package static func linkCaution(_ rule: SourceRule, at path: FilePath) -> String? {
-        // Of a folder that cannot be looked at other checks say why.
+        // Other checks report an unreadable folder.
         guard let folder = try? FileOwner.ofFolder(path) else { return nil }
         return linkCaution(rule, isProtected: FileOwner.protectsLinks(), folder: folder, user: ProcessSetup.userID)
     }

@@ -5,20 +5,19 @@ internal import ServiceLifecycle
 internal import Synchronization
 internal import SystemPackage
 
-/// Everything that watches folders. What is watched may change while it runs: each folder begins and ends by itself, and no
-/// other is touched. All are looked at anew when something is mounted or unmounted: inotify says nothing of what is mounted over
-/// a folder.
+/// Watches all folders. The set may change while it runs: each folder starts and ends on its own. All are checked again
+/// when something is mounted or unmounted: inotify does not report a mount over a folder.
 final class RootSupervisor: Service {
     private let shared: Shared
-    /// How much is remembered of each root.
+    /// The limits of what is remembered of each root.
     private let places: Settler.Places
     private let signal = WakeSignal()
     private let mountThread = BlockingPool(name: "mounts", threads: 1)
     private let mountWaker: Waker
-    /// `new` are those of the entries that nobody runs yet.
+    /// `new` are the entries without a runner.
     private let state = Mutex<(entries: [WatchedEntry], new: [WatchedEntry])>(([], []))
 
-    /// How long is waited for a runner that ends: one whose disk does not answer ends when that does.
+    /// How long to wait for a runner that ends: one whose disk does not answer ends when the disk does.
     private static let patience = Duration.seconds(10)
 
     init(_ shared: Shared, _ places: Settler.Places) throws(SystemError) {
@@ -57,15 +56,15 @@ final class RootSupervisor: Service {
             }
         } catch {
             // Rescans and restarts find the same, only later.
-            shared.log.emit(.agentError(reason: "mounts are not followed: \(error)"))
+            shared.log.emit(.agentError(reason: "cannot follow mounts: \(error)"))
         }
     }
 
     // MARK: - Changes
 
-    /// Makes what `plan` begins, before anything is changed.
+    /// Prepares what `plan` starts, before anything changes.
     ///
-    /// - Throws: when the system gives no descriptors.
+    /// - Throws: when the system has no descriptors.
     func prepare(_ plan: WatchChanges) throws(SystemError) -> [WatchedEntry] {
         let entries = state.withLock { $0.entries }
         return try plan.begins.map { (root) throws(SystemError) in
@@ -74,12 +73,12 @@ final class RootSupervisor: Service {
         }
     }
 
-    /// Ends what `plan` ends. What they have admitted goes on; what has settled only in memory is found again by whoever
-    /// watches the folder next. - Returns: once they have ended, or in a while.
+    /// Ends what `plan` ends. Admitted files continue; files that were still settling are found again by the folder's
+    /// next runner. - Returns: once they have ended, or after a limit.
     func end(_ plan: WatchChanges) async {
         func isLeaving(_ entry: WatchedEntry) -> Bool { plan.ends.contains(entry.settings.path) }
         let leaving = state.withLock { state in
-            // Nobody runs those any more that are new, and nobody is to wait for them.
+            // Cancelled services: do not await them.
             for entry in state.new where isLeaving(entry) { entry.ended.set() }
             state.new.removeAll(where: isLeaving)
             defer { state.entries.removeAll(where: isLeaving) }
@@ -99,7 +98,7 @@ final class RootSupervisor: Service {
         }
     }
 
-    /// Begins what was prepared, and has the folders of unchanged patterns looked at anew where routes have changed.
+    /// Starts the prepared runners, and checks the folders of unchanged patterns again where routes have changed.
     func begin(_ entries: [WatchedEntry], _ plan: WatchChanges) {
         for case let runner? in entries.map(\.runner) {
             shared.roots.set(.unknown, runner.settings.path)
@@ -116,14 +115,14 @@ final class RootSupervisor: Service {
     }
 }
 
-/// One entry of `watch:` that is watched, until it is asked to end.
+/// One watched entry of `watch:`, until it is asked to end.
 final class WatchedEntry: Sendable {
     let settings: WatchSettings
     /// nil for a pattern.
     let runner: RootRunner?
-    /// nil for a folder that has a name of its own.
+    /// nil for a folder with a path of its own.
     let volumes: VolumeRoots?
-    /// The end of who watched it before: two at once would only be in each other's way.
+    /// The end of its former runner: two at once would interfere.
     private let after: StopFlag?
     let asked = StopFlag()
     let ended = StopFlag()
@@ -154,17 +153,17 @@ final class WatchedEntry: Sendable {
     }
 }
 
-/// What a new configuration changes about the folders that are watched. Decides; `RootSupervisor` does it.
+/// The changes of a new configuration to the watched folders. Decides; `RootSupervisor` acts.
 struct WatchChanges: Sendable {
-    /// Folders and patterns that are watched no more, or no more as they were.
+    /// Folders and patterns that are no longer watched, or watched otherwise.
     var ends: [FilePath] = []
-    /// Those that are watched from now on, or in another way.
+    /// New and changed folders and patterns.
     var begins: [WatchSettings] = []
-    /// Patterns whose folders are looked at anew, each in its place.
+    /// Patterns whose folders are checked again, each in its place.
     var renews: [FilePath] = []
 
-    /// - Parameter isRouted: whether what becomes of files has changed: then every folder is listed anew, as at a start. Files
-    ///   that no route took may have one now, and what a file waited for may be another thing.
+    /// - Parameter isRouted: whether the plans of files have changed: then every folder is listed again, as at a start.
+    ///   Unmatched files may match a route now, and a file may wait for something else.
     init(from old: [WatchSettings], to new: [WatchSettings], isRouted: Bool) {
         let wanted = Dictionary(new.map { ($0.path, $0) }, uniquingKeysWith: { first, _ in first })
         let known = Set(old.map(\.path))

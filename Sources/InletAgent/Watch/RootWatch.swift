@@ -2,39 +2,39 @@ internal import InletCore
 internal import InletLinux
 internal import SystemPackage
 
-/// Tells what changes below a root: by inotify, by fanotify where a mount can be marked, and by looking again and again where
-/// nothing tells of changes, or where there is no watch left. All three serve one root side by side.
+/// Reports changes below a root: by inotify, by fanotify on mounts that can be marked, and by polling where no event
+/// reports changes, or no watch is left. All three serve one root side by side.
 struct RootWatch: ~Copyable {
     private let settings: WatchSettings
     private let ignore: IgnoreList
     private let log: EventLog
     private var inotify: Inotify
-    /// With `mode: fanotify`, where that can be had.
+    /// With `mode: fanotify`, where available.
     private var fanotify: FanotifyMounts?
     private var table = WatchTable()
-    /// Files that wait for another of their names to go, by their watches.
+    /// Files that wait for the end of another of their names, by their watches.
     private var links: [Int32: Set<FilePath>] = [:]
     /// How each mount is watched.
     private var modes = WatchModes([:])
-    /// What is looked at again and again.
+    /// The polled folders.
     var polls: PollPass
-    /// Whether the listing that runs, or ended last, found a folder for which there was no watch; and whether that was said.
+    /// Whether the present or last listing found a folder without a watch; and whether that was logged.
     private var isLimited = false
     private var isLimitSaid = false
-    /// Whether anything was in a polled root at the last pass.
+    /// Whether a polled root had any content at the last pass.
     private var wasFilled = false
     /// For the next reading.
     private var waiting: [FileEvent] = []
-    /// When the kernel told of anything in the root, or, where it is polled, a file was found complete.
+    /// The time of the last event, or of the last complete file in a polled root.
     private(set) var lastEvent: WallTime?
 
     /// Each takes up to 64 KiB of records.
     private static let readsUntilDrained = 64
-    /// Files that are watched one by one; the next listing looks at the others again.
+    /// Files with a watch of their own; the next listing checks the others again.
     private static let mostLinked = 1000
     /// Watches asked for before one pass, which look at nothing else meanwhile.
     private static let mostAtOnce = 20_000
-    /// Before a unit that waits for a pass is looked at again.
+    /// Before a unit that waits for a pass is checked again.
     private static let shortestWait = Duration.milliseconds(100)
 
     init(_ settings: WatchSettings, ignore: IgnoreList, log: EventLog) throws(SystemError) {
@@ -43,7 +43,7 @@ struct RootWatch: ~Copyable {
         polls = PollPass(root: settings.path, isRecursive: settings.recursive, least: settings.poll)
     }
 
-    /// To be called once, before the first listing.
+    /// Call it once, before the first listing.
     mutating func begin() {
         guard settings.mode == .fanotify else { return }
         guard settings.recursive else { return say("", .inotify, RootCheck.oneFolder) }
@@ -60,7 +60,7 @@ struct RootWatch: ~Copyable {
 
     // MARK: - Events
 
-    /// What has happened since the last call. Does not wait; with fanotify it may block on the disk.
+    /// The events since the last call. Does not wait; with fanotify it may block on the disk.
     mutating func read() throws(SystemError) -> [FileEvent] {
         var events = waiting
         waiting = []
@@ -76,14 +76,14 @@ struct RootWatch: ~Copyable {
         return events + (try readMarks())
     }
 
-    /// Blocks until something has happened, `waker` is woken or `deadline` has passed.
+    /// Blocks until an event, a wake-up by `waker`, or `deadline`.
     mutating func wait(until deadline: ContinuousClock.Instant?, or waker: Waker) throws(SystemError) {
         if !waiting.isEmpty { return }
         _ = try inotify.wait(until: deadline, waker: waker, other: fanotify?.number)
     }
 
-    /// Whether all that was told until now has been read. On a marked file system others may never be quiet: their records are
-    /// passed over here.
+    /// Whether all earlier events have been read. Other folders of a marked file system may never be quiet: their
+    /// records do not count here.
     mutating func isDrained() throws(SystemError) -> Bool {
         guard waiting.isEmpty, try inotify.isDrained else { return false }
         for _ in 0..<Self.readsUntilDrained {
@@ -94,7 +94,7 @@ struct RootWatch: ~Copyable {
         return false
     }
 
-    /// A file of a polled root is complete: the only sign of life that such a root gives.
+    /// A file of a polled root is complete: such a root gives no other sign of life.
     mutating func noteSettled() { if !polls.book.isEmpty { lastEvent = .now } }
 
     private mutating func readMarks() throws(SystemError) -> [FileEvent] {
@@ -102,8 +102,8 @@ struct RootWatch: ~Copyable {
         return news.flatMap { translate($0.record, in: $0.directory) }
     }
 
-    /// What a record says of the folder `directory`, or of a name in it. fanotify puts several things into one: then what has
-    /// gone comes first. Of folders that have gone nothing is known any more.
+    /// The meaning of a record about the folder `directory`, or a name in it. fanotify merges several changes: then a
+    /// removal comes first. Nothing is known about removed folders.
     mutating func translate(_ record: InotifyRecord, in directory: FilePath) -> [FileEvent] {
         lastEvent = .now
         let mask = record.mask
@@ -125,8 +125,8 @@ struct RootWatch: ~Copyable {
         }
         if mask.contains(.deleted) {
             guard isFolder else { return [.removed(path, isFolder: false)] }
-            // It was empty: what was in it has told of its own end, and the kernel has dropped its watch. Nothing is searched
-            // for, so that removing a tree costs no search for each of its directories.
+            // It was empty: its files reported their own end, and the kernel dropped its watch. Removing a tree
+            // therefore costs no search for each of its directories.
             table.remove(path)
             polls.book.remove(path)
             let isBack = mask.contains(.movedTo)
@@ -144,7 +144,7 @@ struct RootWatch: ~Copyable {
             if case .directory = try FileLook.look(at: RootedPath(settings.path, path)) { return true }
             return false
         } catch {
-            // It is listed, which says what is wrong with it.
+            // Its listing reports the fault.
             return true
         }
     }
@@ -156,8 +156,8 @@ struct RootWatch: ~Copyable {
 
     // MARK: - Folders
 
-    /// Sees to it that what happens in a folder is noticed. To be called before the folder is listed: what comes in between shows
-    /// up in one of the two.
+    /// Follows changes in a folder. Call it before the folder is listed: a file created in between appears in one of
+    /// the two.
     mutating func follow(_ directory: FilePath, _ folder: Folder) throws(SystemError) {
         if !modes.way(for: directory).way.isPolled {
             do throws(SystemError) {
@@ -168,17 +168,17 @@ struct RootWatch: ~Copyable {
                 isLimited = true
             }
         }
-        // With its time of before it is listed.
+        // With its time from before the listing.
         polls.add(directory, modified: try folder.identity().touched)
     }
 
     /// By fanotify where its file system is marked, by inotify elsewhere.
     private mutating func watch(_ directory: FilePath, _ folder: Folder) throws(SystemError) {
         if try isMarked(directory, folder) {
-            // What becomes of the root itself, and of each mount, is asked of inotify: a mark ends without a word when its
-            // file system is unmounted.
+            // inotify reports the end of the root itself, and of each mount: a mark ends silently when its file system
+            // is unmounted.
             guard directory.isEmpty || fanotify?.beginnings.contains(directory) ?? false,
-                // Without a watch it is noticed at the next listing.
+                // Without a watch the next listing finds it.
                 let watch = try? inotify.add(folder, onlyItself: true)
             else { return }
             return table.add(watch, directory)
@@ -198,7 +198,8 @@ struct RootWatch: ~Copyable {
         return true
     }
 
-    /// Has the kernel tell when a file loses a name, or has another owner. Where that cannot be had the next listing looks.
+    /// Follows a file, to learn when it loses a name or gets another owner. Where that is not possible the next listing
+    /// checks.
     mutating func follow(linked path: FilePath) {
         guard links.count < Self.mostLinked else { return }
         do throws(SystemError) {
@@ -208,11 +209,11 @@ struct RootWatch: ~Copyable {
             // It may have lost its other names before it was watched.
             if try folder.look(name).refusal(by: settings.sources) != .links { waiting += unfollow(watch) }
         } catch {
-            // The next listing looks at it again.
+            // The next listing checks it again.
         }
     }
 
-    /// What is still left out when it is looked at is followed anew.
+    /// If the check still leaves it out, it is followed anew.
     private mutating func unfollow(_ watch: Int32) -> [FileEvent] {
         guard let paths = links.removeValue(forKey: watch) else { return [] }
         inotify.remove(watch)
@@ -221,11 +222,11 @@ struct RootWatch: ~Copyable {
 
     // MARK: - Mounts
 
-    /// Decides anew how each mount is watched, says what is not as it was, and forgets what was known of places where something was
-    /// mounted or unmounted: the watches of folders that a mount has covered tell of nothing that can be seen, and would be taken
-    /// for those of the folders that have their names now. Blocks.
+    /// Decides anew how each mount is watched, logs changes, and drops what was known about places with a mount or
+    /// unmount. Watches of covered folders report nothing visible, and would pass for the folders that have their names
+    /// now. Blocks.
     ///
-    /// - Returns: those places, which are to be listed.
+    /// - Returns: those places, to be listed.
     mutating func followMounts() -> [FilePath] {
         let found = WatchModes(of: settings)
         let changes = found.changes(since: modes)
@@ -234,7 +235,7 @@ struct RootWatch: ~Copyable {
             fanotify?.forgetPlaces()
         }
         for (place, way) in found.sorted where modes.places[place] != way {
-            // What can be marked is known once its first folder is listed, and is said then.
+            // Whether a mount can be marked shows when its first folder is listed, and is logged then.
             if settings.mode == .fanotify, !way.isPolled { continue }
             say(place, way.isPolled ? .poll : .inotify, way.reason)
         }
@@ -245,19 +246,19 @@ struct RootWatch: ~Copyable {
     /// Whether other machines may write the file at `path`.
     func isForeign(_ path: FilePath) -> Bool { modes.isForeign(path) }
 
-    /// Whether nothing tells of changes in the root itself.
+    /// Whether no event reports changes in the root itself.
     var isRootPolled: Bool { modes.way(for: "").way.isPolled }
 
     // MARK: - Listings
 
-    /// A listing of the whole root begins. Blocks.
+    /// A full listing begins. Blocks.
     mutating func listingBegins() {
         isLimited = false
         _ = followMounts()
         fanotify?.directories = 0
     }
 
-    /// A listing has ended, and has counted the folders: a shortage of watches is said once, until there was room for all.
+    /// A listing has ended, and has counted the folders: a shortage of watches is logged once, until all have one.
     mutating func listingEnded() {
         guard isLimited else { return isLimitSaid = false }
         if isLimitSaid { return }
@@ -265,23 +266,23 @@ struct RootWatch: ~Copyable {
         let (polled, all) = (polls.book.count, table.count + polls.book.count)
         if let refusal = inotify.refusal {
             return log.emit(
-                .watchLimit(root: settings.path, reason: "\(refusal); until then all \(all) folders are polled"))
+                .watchLimit(root: settings.path, reason: "\(refusal); until then Inlet polls all \(all) folders"))
         }
         let need = WatchNeed(directories: all)
         log.emit(
             .watchLimit(
                 root: settings.path,
-                reason: "\(table.count) of \(all) folders have a watch, the other \(polled) are polled; "
-                    + "fs.inotify.max_user_watches is \(need.limit.map(String.init) ?? "not known"), for all programs of user "
-                    + "\(ProcessSetup.userID): raise it with '\(need.remedy)' and keep it in /etc/sysctl.d"))
+                reason: "\(table.count) of \(all) folders have a watch, the other \(polled) are polled. "
+                    + "fs.inotify.max_user_watches is \(need.limit.map(String.init) ?? "not known") for user "
+                    + "\(ProcessSetup.userID): raise it with '\(need.remedy)', and keep it in /etc/sysctl.d"))
     }
 
     // MARK: - Passes over polled folders
 
-    /// - Returns: why the root is to be judged anew, as one that was lost; then there is no pass.
+    /// - Returns: why the root must be judged anew, like a lost one; then there is no pass.
     mutating func beginPass() -> String? {
         if isRootPolled {
-            // Nothing tells whether somebody emptied it, or a server has lost its disk.
+            // No event tells whether somebody emptied it, or a server lost its disk.
             let isEmpty = RootCheck.isEmpty(settings.path)
             if isEmpty, wasFilled { return "empty at once" }
             wasFilled = !isEmpty
@@ -291,7 +292,7 @@ struct RootWatch: ~Copyable {
         return nil
     }
 
-    /// The next thing that the pass shows; a folder only where nothing follows it yet. Blocks on the disk or the network.
+    /// The next finding of the pass; a folder only if it is not followed yet. Blocks on the disk or the network.
     mutating func nextPolled() -> PollPass.Step {
         let step = polls.step(ignore, modes)
         if case .directory(let path) = step,
@@ -302,12 +303,11 @@ struct RootWatch: ~Copyable {
         return step
     }
 
-    /// Folders that are polled because there was no watch for them get one as soon as others have given theirs back, or the limit
-    /// was raised. The pass that begins looks at all files of these folders once more, so that nothing slips in between. Costs one
-    /// call while there are none.
+    /// Polled folders without a watch get one as soon as others have released theirs, or the limit was raised. The
+    /// starting pass checks all their files once more, so that none slips through. Costs one call while there are none.
     private mutating func takeFreedWatches() {
         guard isLimitSaid, settings.mode != .poll else { return }
-        // Where the kernel had no instance for this root, and has one now.
+        // The kernel had no instance for this root, and has one now.
         if inotify.refusal != nil, let fresh = try? Inotify() { inotify = fresh }
         var isRefused = inotify.isSilent
         var taken = 0
@@ -319,15 +319,15 @@ struct RootWatch: ~Copyable {
                 polls.book.leave(directory)
                 taken += 1
             } catch {
-                // What else is wrong with it the pass will find.
+                // The pass finds its other faults.
                 isRefused = error.isWatchLimit
             }
         }
-        // All have one: the next shortage is said again.
+        // All have one: the next shortage is logged again.
         if !isRefused, taken < Self.mostAtOnce { (isLimited, isLimitSaid) = (false, false) }
     }
 
-    /// How long a unit of which something is polled must wait for the pass that shows all of it; nil = it may be closed.
+    /// How long a unit with polled folders must wait for a complete pass; nil if it may be closed.
     mutating func passWait(for unit: UnitClock.Unit) -> Duration? {
         guard !polls.book.isEmpty, isLimitSaid || polls.book.isBeingLeft || modes.isPolled(inOrBelow: unit.folder)
         else {
@@ -343,7 +343,7 @@ struct RootWatch: ~Copyable {
         return max(Self.shortestWait, polls.next.map { now.duration(to: $0) } ?? .zero)
     }
 
-    /// A file was taken into the unit: it waits for another pass.
+    /// The unit got a file: it waits for another pass.
     mutating func unitGrew(_ unit: UnitClock.Unit) { polls.awaited[unit] = nil }
 
     // MARK: - Status
@@ -382,8 +382,8 @@ struct WatchTable: Sendable {
 
     func contains(_ path: FilePath) -> Bool { watches[path] != nil }
 
-    /// Remembers a watch. The kernel gives one number per inode: a directory that was renamed keeps its own, and then
-    /// stands for its new path.
+    /// Remembers a watch. The kernel gives one number per inode: a renamed directory keeps its own, which then stands
+    /// for its new path.
     mutating func add(_ watch: Int32, _ path: FilePath) {
         if let old = paths[watch], old != path { watches[old] = nil }
         paths[watch] = path

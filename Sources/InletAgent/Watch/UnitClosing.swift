@@ -4,11 +4,11 @@ internal import InletJournal
 internal import InletLinux
 internal import SystemPackage
 
-/// Folders that are delivered as one.
+/// Units: folders that are delivered as one.
 extension RootLoop {
-    /// Before a unit that cannot be closed yet is looked at again.
+    /// Before a unit that cannot be closed yet is checked again.
     private static let shortestPause = Duration.milliseconds(100)
-    /// Before one that could not be closed is.
+    /// Before a unit that failed to close is checked again.
     private static let retryPause = Duration.seconds(1)
     /// Open units that the status shows.
     private static let shown = 5
@@ -18,7 +18,7 @@ extension RootLoop {
         units.open(joined.unit, settle: joined.settle, completion: joined.completion, at: .now)
     }
 
-    /// Closes the units that are quiet, or have their marker, once none of their files is settling any more.
+    /// Closes the units that are quiet, or have their marker, once none of their files is settling.
     mutating func closeUnits() async throws(SystemError) {
         guard listing.isComplete, try watch.isDrained() else { return }
         let due = units.due(at: .now)
@@ -36,7 +36,7 @@ extension RootLoop {
                 continue
             }
             if completion == .marker, !mayClose(marked: unit) { continue }
-            // One marker speaks for the files of all routes that wait for it.
+            // One marker serves the files of all routes that wait for it.
             let routes = completion == .marker ? units.markedRoutes(of: unit.folder) : [unit.route]
             switch await stage.close(unit.folder, routes, completion) {
             case true?: for route in routes { units.close(UnitClock.Unit(folder: unit.folder, route: route)) }
@@ -46,8 +46,8 @@ extension RootLoop {
         }
     }
 
-    /// Whether a marker that is there was there already when the events were read last: those of the files that were written
-    /// before it have come by then. One that is found only now is looked at again once they have.
+    /// Whether a marker existed when the events were read last: files written before it have arrived by then. A newer
+    /// marker is checked again after the next events.
     private mutating func mayClose(marked unit: UnitClock.Unit) -> Bool {
         do throws(SystemError) {
             if case .missing = try stage.checker.look(at: unit.folder.appending(Completion.folderMarker)) {
@@ -55,7 +55,7 @@ extension RootLoop {
                 return false
             }
         } catch {
-            // The unit waits, and its folder is said to be unread by the listing.
+            // The unit waits; the listing reports its folder as unread.
             units.putOff(unit, for: Self.retryPause, at: .now)
             return false
         }
@@ -70,7 +70,7 @@ extension RootLoop {
         units.open(Self.shown).map { folder, completion in
             let why =
                 switch completion {
-                case .quiet: "its files are sent when the folder is quiet"
+                case .quiet: "its files are sent once the folder is quiet"
                 case .marker: "waiting for its marker \(folder.appending(Completion.folderMarker).display)"
                 }
             return RootStatus.Unsettled(path: settings.path.pushing(folder), busy: false, why: why)
@@ -78,9 +78,9 @@ extension RootLoop {
     }
 }
 
-/// Markers, which are no files to deliver, and the units that they and quiet times close.
+/// Markers, which are not delivered, and the units that they and quiet times close.
 extension AdmissionStage {
-    /// The units that a file is in, also when the file brought nothing new: closing a unit that is not open is harmless.
+    /// The units of a file, also when the file was not new: closing a unit that is not open is harmless.
     func joined(_ arrival: FoundFile) -> [JoinedUnit] {
         guard admission.routes.hasUnits else { return [] }
         return admission.routes.candidates(for: arrival.path, size: arrival.identity.size).compactMap { route in
@@ -91,7 +91,7 @@ extension AdmissionStage {
         }
     }
 
-    /// How an open unit of the journal is closed, by the route of that name as it is now.
+    /// How an open unit of the journal is closed, by the present route of that name.
     func rule(_ batch: Batch) -> JoinedUnit? {
         guard let folder = batch.unit else { return nil }
         let route = admission.routes.named(batch.route)
@@ -101,10 +101,10 @@ extension AdmissionStage {
         )
     }
 
-    /// Closes the unit, if its marker is there where it needs one: everything that `routes` took of it is sent.
+    /// Closes the unit, if it has the marker that it needs: all files that `routes` admitted from it are sent.
     ///
-    /// - Returns: whether it is closed; one that is not is to be looked at again. nil when it needs a marker, and there is none, or
-    ///   only one of files that went before.
+    /// - Returns: whether it is closed; otherwise it needs another check. nil when it needs a marker, and has none, or
+    ///   only that of earlier files.
     mutating func close(_ unit: FilePath, _ routes: [String], _ completion: Completion) async -> Bool? {
         do {
             var marker: FoundFile?
@@ -132,7 +132,7 @@ extension AdmissionStage {
             admission.health.fails(error)
         } catch {
             if untold.count(unit.appending(Completion.folderMarker)) {
-                log.emit(.fileError(path: root.pushing(unit), reason: "it is not closed yet: \(error)"))
+                log.emit(.fileError(path: root.pushing(unit), reason: "cannot close it yet: \(error)"))
             }
         }
         return false
@@ -146,7 +146,7 @@ extension AdmissionStage {
         admission.shared.signals.raise(.batch)
     }
 
-    /// The unit's marker; nil while there is none, or only one of files that went before.
+    /// The unit's marker; nil without one, and for a marker of earlier files.
     private func marker(of unit: FilePath) async throws -> FoundFile? {
         let path = unit.appending(Completion.folderMarker)
         guard let identity = try checker.taken(at: path) else { return nil }
@@ -154,8 +154,8 @@ extension AdmissionStage {
         return try await journal.recall([marker], tolerance: tolerance) == [.new] ? marker : nil
     }
 
-    /// What the unit's `.inlet.yaml` says of its files, and over it its marker. What cannot be understood is said, and holds
-    /// nothing up: the files go without it. What cannot be read is waited for.
+    /// The labels in the unit's `.inlet.yaml`, overridden by its marker. An invalid file is logged and delays nothing:
+    /// the unit goes without its labels. An unreadable one is waited for.
     private func labels(of unit: FilePath, marker: FilePath?) async throws -> [String: String] {
         var labels: [String: String] = [:]
         for path in [unit.appending(Completion.labelsFile), marker].compactMap(\.self) {
@@ -174,6 +174,6 @@ extension AdmissionStage {
     }
 
     private func tell(_ path: FilePath, _ reason: String) {
-        log.emit(.fileError(path: root.pushing(path), reason: "its labels are left out: \(reason)"))
+        log.emit(.fileError(path: root.pushing(path), reason: "ignoring its labels: \(reason)"))
     }
 }

@@ -4,38 +4,38 @@ internal import InletLinux
 internal import InletPipelines
 package import SystemPackage
 
-/// What became of the files of a removable volume: of those that are on it, as they are now.
+/// The state of a removable volume's files: of those that are on it now.
 package struct VolumeReport: Sendable, Equatable {
     package var root: FilePath
     /// Its label, or UUID.
     package var volume: String
     /// `Volume.key`.
     var key: String
-    /// Files that were delivered, and their sizes together.
+    /// Delivered files, and the sum of their sizes.
     package var files = 0
     package var bytes: Int64 = 0
-    /// Those of `files` that count as delivered because they were there before (`existing: adopt`).
+    /// Those of `files` that count as delivered because they existed before (`existing: adopt`).
     var adopted = 0
-    /// When the last of `files` came to its destinations.
+    /// When the last of `files` was delivered.
     var deliveredAt: WallTime?
-    /// To how many destinations each was to be delivered; nil = to all of its route.
+    /// To how many destinations each was to be delivered; nil is all of its route.
     var destinations: Int?
-    /// Whether destinations were asked for what they had before, and of how many files they cannot tell.
+    /// Whether destinations were asked about earlier deliveries, and for how many files they cannot answer.
     var wasAsked = false
     var unasked = 0
     /// Files that were not delivered.
     package var unproved = 0
-    /// Files that a destination does not have any more, or not as they were.
+    /// Files that a destination has lost or changed.
     package var missing = 0
     /// Files that wait for their marker.
     package var unmarked = 0
-    /// Files and folders that could not be looked at: what they hold is not known.
+    /// Unreadable files and folders: their content is unknown.
     package var unread = 0
-    /// Files that no route takes, and what is never read.
+    /// Files that match no route, and entries that are never read.
     package var ignored = 0
     /// All other files on the volume, inside of the watched folder and outside.
     package var others = 0
-    /// Whether there may be more of those: not all of the volume was looked at.
+    /// Whether there may be more of those: the scan of the volume is not complete.
     var hasMore = false
 
     init(root: FilePath, volume: Volume) {
@@ -44,10 +44,10 @@ package struct VolumeReport: Sendable, Equatable {
         key = volume.key ?? ""
     }
 
-    /// Whether nothing that routes take waits for anything. It does not say that nothing else is on the volume.
+    /// Whether no file that matches a route waits for anything. Other files may be on the volume.
     package var isDone: Bool { unproved == 0 && missing == 0 && unmarked == 0 && unread == 0 }
 
-    /// Counts a file that the journal knows, by what is there now.
+    /// Counts a file of the journal, by its present state.
     mutating func add(
         _ file: VolumeFile, _ look: Result<FileLook, any Error>, _ earlier: VolumeDeliveryCheck, _ tolerance: Int64
     ) {
@@ -56,7 +56,7 @@ package struct VolumeReport: Sendable, Equatable {
         case .success(.missing): break
         case .success where !file.isDelivered: unproved += 1
         case .success(let now):
-            // Another file, which nobody has delivered.
+            // Another file, which was not delivered.
             guard now.identity?.isKnown(as: file.identity, tolerance: tolerance) == true else { return }
             if earlier.isMissing(file) {
                 missing += 1
@@ -69,24 +69,25 @@ package struct VolumeReport: Sendable, Equatable {
         }
     }
 
-    /// Counts what else is on the volume. Blocks.
+    /// Counts the other files on the volume. Blocks.
     mutating func countOthers() {
         let (all, isCut) = Self.count(around: root)
         others = max(0, all - files - unproved - missing - unmarked)
         hasMore = isCut
     }
 
-    /// What is not said twice.
+    /// Equal reports are not sent twice.
     var word: LastWord { (key, "\(files) \(bytes) \(deliveredAt?.milliseconds ?? 0)") }
 }
 
 extension VolumeReport {
-    /// More files are not counted: it blocks whoever watches the folder.
+    /// More files are not counted: it blocks the folder's watcher.
     private static let most = 100_000
 
-    /// How many files the file system has that is mounted around `root`, by their names, but not those of others below it.
+    /// How many files the file system around `root` has, by their names, without those of file systems mounted below
+    /// it.
     ///
-    /// - Returns: also whether there are folders that could not be listed, or more files than are counted.
+    /// - Returns: also whether folders were unreadable, or there are more files than it counts.
     private static func count(around root: FilePath) -> (files: Int, isCut: Bool) {
         var (files, isCut) = (0, false)
         do {
@@ -114,48 +115,48 @@ extension VolumeReport {
                 }
             }
         } catch {
-            // What is not seen is said not to be.
+            // Unseen files are reported as such.
             isCut = true
         }
         return (files, isCut)
     }
 }
 
-/// When it is asked how a removable volume stands. That counts all its files, on the journal's one connection: not before
-/// something may have changed since the last answer, and no more often than once a second.
+/// When to ask about the state of a removable volume. The answer counts all its files, on the journal's one connection:
+/// so not before a change, and at most once a second.
 struct VolumeReportTimer {
     static let pause = Duration.seconds(1)
 
     private var isOpen = true
     private var notBefore: ContinuousClock.Instant?
 
-    /// Something of the volume was seen or admitted, or has ended.
+    /// A file of the volume was seen or admitted, or has ended.
     mutating func reopen() { isOpen = true }
 
     func isDue(at now: ContinuousClock.Instant) -> Bool { isOpen && notBefore.map { $0 <= now } ?? true }
 
-    /// - Parameter isAnswered: false when the journal did not say: it is asked again.
+    /// - Parameter isAnswered: false when the journal did not answer: it is asked again.
     mutating func asked(isAnswered: Bool, at now: ContinuousClock.Instant) {
         isOpen = !isAnswered
         notBefore = now.advanced(by: Self.pause)
     }
 
-    /// When a question that came too soon is to be asked.
+    /// The time for a question that came too soon.
     var deadline: ContinuousClock.Instant? { isOpen ? notBefore : nil }
 }
 
 /// Removable volumes: whether one is still there, and whether it can be taken out.
 extension RootLoop {
-    /// Whether the folder of a pattern is another one by now: what was seen in it must not be taken for files of the volume that
-    /// it was on. Then it is lost. Asked after files were looked at, and before the journal takes them.
+    /// Whether a pattern's folder is another one now: its findings must not pass for files of the former volume, so the
+    /// root is lost. Checked after files were looked at, and before the journal takes them.
     mutating func losesPassing() -> Bool {
         guard settings.pattern != nil else { return false }
         if !isLost, FolderIdentity(settings.path) != place { loseRoot() }
         return isLost
     }
 
-    /// Says it once everything on the volume has been seen and has ended: delivered to as many destinations as were asked for,
-    /// or not; and once those that had files of it before were asked for them.
+    /// Reports the volume once, when all its files were seen and have ended, delivered or not, and the destinations
+    /// with earlier files of it were asked.
     mutating func reportVolume() async {
         do {
             try await endFirstListing()
@@ -165,18 +166,18 @@ extension RootLoop {
             volume.question.asked(isAnswered: true, at: .now)
             if mayLeave { try tell(try await volumeReport(found, key)) }
         } catch {
-            // The journal cannot be read now, or what has happened in the folder: who admits, or watches, says so.
+            // The journal or the folder's events are unreadable now: other services report that.
             volume.question.asked(isAnswered: false, at: .now)
             volume.earlier.putOff()
         }
     }
 
-    /// When to go on with that; nil = when something happens.
+    /// When to continue; nil waits for an event.
     var volumeDeadline: ContinuousClock.Instant? {
         canTellVolume ? (volume.earlier.isOver ? volume.question.deadline : volume.earlier.due) : nil
     }
 
-    /// - Returns: whether nobody is left to be asked.
+    /// - Returns: whether no destination is left to ask.
     private mutating func asksForEarlier(_ key: String) async throws(JournalError) -> Bool {
         if volume.earlier.isOver { return true }
         guard volume.earlier.due <= .now else { return false }
@@ -195,12 +196,12 @@ extension RootLoop {
         stage.adopter = nil
     }
 
-    /// Whether all that is on the volume has been seen, and none of it is just being taken in.
+    /// Whether all files on the volume have been seen, and none is being admitted.
     var canTellVolume: Bool {
         stage.volume?.key != nil && listing.isComplete && settler.count == 0 && units.isEmpty
     }
 
-    /// Each file that the journal knows is looked at: it knows those too that were there before the volume was formatted.
+    /// Checks each file of the journal: it also knows files from before the volume was formatted.
     private mutating func volumeReport(_ found: Volume, _ key: String) async throws(JournalError) -> VolumeReport {
         let (root, earlier) = (settings.path, volume.earlier)
         var end = VolumeReport(root: root, volume: found)
@@ -218,7 +219,7 @@ extension RootLoop {
             for file in files { end.add(file, Result { try turn.look(file.path) }, earlier, stage.tolerance) }
             turn.close()
         }
-        // A file that cannot be looked at keeps the volume in; one that was removed meanwhile does not.
+        // An unreadable file keeps the volume unfinished; a file that was removed meanwhile does not.
         end.unmarked = stage.awaited.count { FileLook.mayBeThere(RootedPath(root, $0)) }
         return end
     }
@@ -236,19 +237,19 @@ extension RootLoop {
     }
 }
 
-/// Asks destinations whether they still have what a removable volume brought them before it came this time: what the journal
-/// says of that may be long past. A few files at a time, because events wait meanwhile; each of them once.
+/// Asks destinations whether they still have this volume's earlier files: the journal's record may be old. A few files
+/// at a time, because events wait meanwhile; each file once.
 struct VolumeDeliveryCheck: Sendable {
-    /// What was delivered since then need not be asked for.
+    /// Later deliveries need no question.
     private let before: WallTime
     private var check: AdoptionCheck
     private var last = FilePath()
     private(set) var isOver = false
     private(set) var due = ContinuousClock.now
     private(set) var askedFiles = 0
-    /// Those that a destination does not have any more, or not as they were.
+    /// Files that a destination has lost or changed.
     private var missing: Set<FilePath> = []
-    /// Files of which no destination can tell.
+    /// Files for which no destination can answer.
     private(set) var unanswerable = 0
 
     /// Questions to destinations at once.
@@ -259,13 +260,13 @@ struct VolumeDeliveryCheck: Sendable {
         check = AdoptionCheck(registry)
     }
 
-    /// Whether a destination said that it does not have the file, which was not sent again since.
+    /// Whether a destination reported the file as missing, and it was not sent again since.
     func isMissing(_ file: VolumeFile) -> Bool { file.deliveredAt < before && missing.contains(file.path) }
 
     /// Asks no destination for a moment.
     mutating func putOff() { due = max(due, .now.advanced(by: VolumeReportTimer.pause)) }
 
-    /// Asks for the next files. - Returns: what is to be said of a destination that gives no answer: it is asked again.
+    /// Asks about the next files. - Returns: the message about a silent destination, which is asked again.
     mutating func ask(
         of volume: String, at root: FilePath, _ tolerance: Int64, proofs: Int?, _ journal: Journal
     ) async throws(JournalError) -> String? {
@@ -277,7 +278,7 @@ struct VolumeDeliveryCheck: Sendable {
         var turn = FolderCache(root)
         let there = files.filter { file in
             guard file.isDelivered, file.deliveredAt < before else { return false }
-            // What is not there, or cannot be looked at, is not said to be delivered.
+            // A missing or unreadable file does not count as delivered.
             return turn.file(at: file.path)?.isKnown(as: file.identity, tolerance: tolerance) == true
         }
         turn.close()
@@ -289,7 +290,7 @@ struct VolumeDeliveryCheck: Sendable {
         for case (_, .silence(let name, let reason)) in answers {
             let isFirst = check.gaveNoAnswer(name, at: .now)
             due = .now.advanced(by: check.silent([name], at: .now)?.wait ?? .zero)
-            let why = "'\(name)' does not say whether it still has what this volume brought before: \(reason)"
+            let why = "'\(name)' did not answer whether it still has this volume's files: \(reason)"
             return isFirst && !Task.isCancelled ? why : nil
         }
         check.answered(Array(Set(jobs.flatMap { $0.deliveries.map(\.destination) })))
@@ -305,7 +306,7 @@ struct VolumeDeliveryCheck: Sendable {
         return nil
     }
 
-    /// Whether as many destinations have the file as were asked for, of those that it was delivered to.
+    /// Whether enough of the destinations that received the file still have it.
     private static func ask(_ job: Job, _ proofs: Int?, _ registry: DestinationRegistry) async -> AdoptionCheck.Answer {
         let brought = job.deliveries.filter { $0.state == .delivered && $0.afterID == nil && $0.closes == nil }
         let wanted = min(proofs ?? brought.count, brought.count)
@@ -330,8 +331,8 @@ struct VolumeDeliveryCheck: Sendable {
         guard let proof = delivery.proof, proof.method != .carried,
             let verifier = destination?.pipeline as? any DeliveryVerifying,
             proof.method != .adopted || verifier.findsByKey
-        else { return .cannotTell("it cannot be asked for there") }
-        if proof.details?["deleted"] != nil { return .missing("somebody had it deleted there") }
+        else { return .cannotTell("the destination cannot be asked for it") }
+        if proof.details?["deleted"] != nil { return .missing("it was deleted there") }
         return await AdoptionCheck.ask(verifier, of: VerifyOrder(proof: proof, digests: digests), delivery.destination)
     }
 }

@@ -5,8 +5,8 @@ internal import ServiceLifecycle
 internal import Synchronization
 package import SystemPackage
 
-/// Watches the folders of one pattern, e.g. `/media/*/DCIM`: each with a runner of its own for as long as it is there. It
-/// sleeps until something is mounted or unmounted, or a folder comes or goes where one of the pattern may be.
+/// Watches the folders of one pattern, e.g. `/media/*/DCIM`, each with a runner of its own while it exists. Sleeps
+/// until a mount or unmount, or until a folder comes or goes where the pattern may match.
 final class VolumeRoots: Sendable {
     /// A folder that is watched now, and since when.
     private typealias Entry = (runner: RootRunner, place: VolumeMount, since: ContinuousClock.Instant)
@@ -17,16 +17,16 @@ final class VolumeRoots: Sendable {
     private let places: Settler.Places
     private let thread = BlockingPool(name: "volumes", threads: 1)
     private let waker: Waker
-    /// `remarks`: what was said last of folders that are not watched, or not as one would think; `hasBegun`: whether all that was
-    /// there at the start has been taken up.
+    /// `remarks`: the last messages about folders that are not watched, or watched in an unexpected way. `hasBegun`:
+    /// whether all folders of the start are watched.
     private let state = Mutex<(entries: [FilePath: Entry], remarks: [FilePath: String], hasBegun: Bool)>(
         ([:], [:], false))
 
-    /// Before a folder that could not be taken up is tried again.
+    /// Before a folder that failed to start is tried again.
     private static let retryPause = Duration.seconds(2)
-    /// Within this, udev names what was mounted.
+    /// Within this time, udev names a new mount.
     private static let namingTime = Duration.seconds(20)
-    /// Before it is looked at folders that nothing tells of.
+    /// Before folders without events are checked.
     private static let blindPause = Duration.seconds(30)
 
     init(
@@ -36,7 +36,7 @@ final class VolumeRoots: Sendable {
         waker = try Waker()
     }
 
-    /// Those of the folders that are there now.
+    /// The pattern's present folders.
     private var runners: [RootRunner] { state.withLock { $0.entries.values.map(\.runner) } }
 
     func run() async {
@@ -67,10 +67,10 @@ final class VolumeRoots: Sendable {
         }
     }
 
-    /// Takes up what has come, lets go of what has gone, and waits for the next change.
+    /// Starts new folders, releases folders that are gone, and waits for the next change.
     private func pass(_ mounts: inout MountWatch, _ group: inout DiscardingTaskGroup) async throws {
         var (found, watched) = (FoundRoots(pattern), Set<FilePath>())
-        // Watch first, then look: what comes in between shows up in one of the two.
+        // Watch first, then look: a folder created in between appears in one of the two.
         repeat {
             watched = found.parents
             mounts.watch(watched)
@@ -97,7 +97,7 @@ final class VolumeRoots: Sendable {
         _ = try mounts.wait(until: pause.map { .now.advanced(by: $0) }, waker: waker)
     }
 
-    /// Whether udev may be about to name a volume: it does so after the mount, and nothing tells.
+    /// Whether udev may be about to name a volume: it does so after the mount, and no event reports it.
     private var isAwaitingNames: Bool {
         state.withLock { state in
             state.entries.values.contains {
@@ -106,16 +106,16 @@ final class VolumeRoots: Sendable {
         }
     }
 
-    /// Whether the folder is on the volume that it was on. Another card in the same reader has the same device.
+    /// Whether the folder is on the same volume. Another card in the same reader has the same device.
     private func isStill(_ entry: Entry, at root: FilePath, _ found: FoundRoots) -> Bool {
-        // What cannot be asked now is looked at by its own runner.
+        // If that is unknown now, its own runner checks.
         if found.isUnanswered(root) { return true }
         guard found.roots[root] == entry.place.place.device else { return false }
         guard let now = VolumeIdentity.known(at: root) else { return true }
         return !entry.place.isVolume || entry.place.isStill(now)
     }
 
-    /// What is at `root`; nil when that is not to be watched there.
+    /// The mount at `root`; nil when it is not to be watched there.
     private func claim(_ root: FilePath) throws -> VolumeMount? {
         var place = try VolumeMount(of: root, pattern)
         guard let twin = place.twin(among: state.withLock({ $0.entries.mapValues(\.place) })) else {
@@ -123,22 +123,22 @@ final class VolumeRoots: Sendable {
             return place
         }
         if twin.isSame {
-            remark(root, "its volume is watched at \(twin.root.display), and not here too")
+            remark(root, "its volume is already watched at \(twin.root.display)")
             return nil
         }
         place.distinguish()
         remark(
             root,
-            "'\(place.volume.name)' at \(twin.root.display) is another volume of the same name; what is sent of this one is"
+            "'\(place.volume.name)' at \(twin.root.display) is another volume of the same name; files of this one are"
                 + " sent again when it comes back alone")
         return place
     }
 
     private static let isServer =
-        "another machine's folder is mounted here: a pattern does not reach into it, because a server that does not answer would"
-        + " hold up all others; watch it by its own path"
+        "watch it by its own path: it is a network mount, and patterns skip those, because a server that does not answer"
+        + " would delay all other folders"
 
-    /// Says it once; nil = there is nothing to say.
+    /// Logs it once; nil means there is nothing to log.
     private func remark(_ root: FilePath, _ text: String?) {
         let isNew = state.withLock { state in
             defer { state.remarks[root] = text }
@@ -147,13 +147,13 @@ final class VolumeRoots: Sendable {
         if isNew, let text { shared.log.emit(.fileError(path: root, reason: text)) }
     }
 
-    /// - Returns: false when it is to be tried again.
+    /// - Returns: false to have it tried again.
     private func begin(_ root: FilePath, _ group: inout DiscardingTaskGroup) async -> Bool {
         do {
             guard let place = try claim(root) else { return true }
             try await shared.volumeArrived(place, at: root, isNew: state.withLock(\.hasBegun))
             let runner = try RootRunner(settings.at(root), shared, places, passing: place)
-            // Before it takes the routes that hold: from then on it can be renewed.
+            // Before it reads the routes: from then on it can be renewed.
             state.withLock { $0.entries[root] = (runner, place, .now) }
             shared.roots.enter(runner.mailbox)
             group.addTask(executorPreference: globalConcurrentExecutor) {
@@ -172,34 +172,33 @@ final class VolumeRoots: Sendable {
         }
     }
 
-    /// Has every folder watched anew, by the routes that hold now.
+    /// Restarts the watch of every folder, by the present routes.
     func renew() { for runner in runners { runner.mailbox.renew() } }
 }
 
-/// The folders of a pattern that are there, and those in which more may come.
+/// The existing folders of a pattern, and the folders in which more may appear.
 struct FoundRoots {
     /// With the number of the device that each is on.
     var roots: [FilePath: UInt64] = [:]
     var parents: Set<FilePath> = []
-    /// Mounts of other machines that the pattern reaches. They are not looked at: one that does not answer would hold up all
-    /// others.
+    /// Network mounts that the pattern reaches. They are not checked: one that does not answer would delay all others.
     var servers: Set<FilePath> = []
-    /// What could not be looked at for now, and why: what is there, or below it, may still be there.
+    /// Unreadable paths, with reasons: they, or folders below them, may still exist.
     var unanswered: [FilePath: SystemError] = [:]
 
     /// Those below the folders before the first wildcard.
     private let avoided: Set<FilePath>
 
-    /// More are not taken up: such a pattern was not meant for volumes.
+    /// More are not watched: such a pattern was not meant for volumes.
     private static let most = 1000
 
-    /// - Parameter table: nil = as it is now.
+    /// - Parameter table: nil reads the present mounts.
     init(_ pattern: RootPattern, mounts table: MountTable? = nil) {
         do throws(SystemError) {
             let mounts = if let table { table } else { try MountTable.current() }
             avoided = mounts.servers(below: pattern.parent)
         } catch {
-            // Without the list of mounts nothing may be asked: it could be a server that does not answer.
+            // Without the list of mounts nothing may be touched: it could be a server that does not answer.
             avoided = []
             unanswered[pattern.parent] = error
             return
@@ -247,17 +246,17 @@ struct FoundRoots {
         }
     }
 
-    /// A folder that this user may not see is none of his.
+    /// A folder that this user may not see does not count.
     private mutating func note(_ error: SystemError, _ path: FilePath) {
         if !error.isMissing, !error.isPermission { unanswered[path] = error }
     }
 
-    /// Whether nothing can be said of that folder for now.
+    /// Whether the folder's state is unknown for now.
     func isUnanswered(_ root: FilePath) -> Bool { unanswered.keys.contains { root.isWithin($0) } }
 }
 
 extension RootCheck {
-    /// The folders that a pattern stands for, and that are there now, in order. Blocks.
+    /// The existing folders that match a pattern, in order. Blocks.
     package static func folders(of pattern: RootPattern) -> [FilePath] {
         FoundRoots(pattern).roots.keys.sorted { $0.string < $1.string }
     }

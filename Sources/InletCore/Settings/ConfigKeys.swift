@@ -31,8 +31,9 @@ package struct ConfigKeys: KeyTable {
         "log.level", .choice(LogSettings.Level.self), default: .info, "The lowest level to log.")
     package let logOutput = Key("log.output", .string, default: "stderr", "stderr, stdout, journald, or a file's path.")
     package let logFormat = Key(
-        "log.format", .choice(LogSettings.Format.self), default: .json,
-        "One JSON object a line, or text for people. journald has fields of its own, and text as the message.")
+        "log.format", .choice(LogSettings.Format.self), default: .auto,
+        "auto writes coloured sentences on a terminal and one JSON object per line anywhere else. text writes the sentences too, and EVENT FIELD=VALUE lines into a file or pipe."
+    )
     package let logMaxSize = Key(
         "log.max_size", .bytesOrOff, default: "50MiB",
         "Rotate a log file to PATH.1 before it exceeds this size, at least 64KiB; off never rotates.")

@@ -96,6 +96,8 @@ package struct QueueLimit: Sendable, Equatable {
 /// `log:` — what to log, where, and in which format.
 package struct LogSettings: Sendable, Equatable {
     package enum Format: String, Sendable, CaseIterable {
+        /// Sentences on a terminal, JSON anywhere else.
+        case auto
         case json
         case text
     }

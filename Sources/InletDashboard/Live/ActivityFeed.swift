@@ -25,14 +25,17 @@ package final class ActivityFeed: Sendable {
         let ring = EventRing(after: now.milliseconds * 1000)
         state = Mutex(State(ring: ring, rates: RateHistory(from: now)))
         log.listen { [weak self] in self?.hear($0) }
+        log.listen(hearsRepeats: false) { [weak self] in self?.keep($0) }
     }
 
     private func hear(_ event: AgentEvent) {
         let now = WallTime.now
-        change { state in
-            state.ring.append(event, at: now)
-            state.rates.hear(event, at: now)
-        }
+        change { _ = $0.rates.hear(event, at: now) }
+    }
+
+    private func keep(_ event: AgentEvent) {
+        let now = WallTime.now
+        change { $0.ring.append(event, at: now) }
     }
 
     /// Wakes the subscribers after an order that may have changed something without an event.

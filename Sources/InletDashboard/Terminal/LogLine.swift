@@ -20,7 +20,7 @@ package struct LogFields: Sendable, Equatable {
             let event = all["event"]?.string
         else { return nil }
         (self.time, self.level, self.event) = (time, level, event)
-        fields = all.filter { !["ts", "level", "event"].contains($0.key) && $0.value.words != nil }
+        fields = all.filter { !["ts", "level", "event"].contains($0.key) && $0.value.logged != nil }
     }
 
     /// The lines of a JSON array, such as the agent answers with; nil for what is none.
@@ -34,61 +34,25 @@ package struct LogFields: Sendable, Equatable {
 
     // MARK: - In words
 
-    /// The sentence of its event, or the name of an event that is not known with all its fields.
+    /// The sentence of its event. An unknown event is its name with all its fields.
     func sentence(_ spec: EventSpec?, zone: String?) -> String {
-        if let spec { return fill(spec.sentence[...], zone: zone) ?? DisplayText.escape(event) }
+        if let spec { return spec.sentence(in: zone) { fields[$0]?.logged } ?? DisplayText.escape(event) }
         let rest = fields.filter { !["seq", "job"].contains($0.key) }.sorted { $0.key < $1.key }
-        return ([event] + rest.map { "\($0)=\($1.words ?? "")" }).map { DisplayText.escape($0) }.joined(separator: " ")
-    }
-
-    /// nil when one of the fields outside of brackets is not there.
-    private func fill(_ pattern: Substring, zone: String?) -> String? {
-        var (result, rest) = ("", pattern)
-        while let character = rest.first {
-            switch character {
-            case "[":
-                let inner = rest.dropFirst().prefix { $0 != "]" }
-                result += fill(inner, zone: zone) ?? ""
-                rest = rest[inner.endIndex...].dropFirst()
-            case "{":
-                let name = rest.dropFirst().prefix { $0 != "}" }
-                guard let text = shown(String(name), zone: zone), !text.isEmpty else { return nil }
-                result += text
-                rest = rest[name.endIndex...].dropFirst()
-            default:
-                result.append(character)
-                rest = rest.dropFirst()
-            }
-        }
-        return result
-    }
-
-    private static let times: Set = ["until", "next_probe", "next_try"]
-    private static let sizes: Set = ["size", "sent", "bytes"]
-
-    private func shown(_ name: String, zone: String?) -> String? {
-        let value = fields[name]
-        if name.hasSuffix("_ms"), let number = value?.integer {
-            // Nobody reads milliseconds of what took minutes.
-            return DurationText.format(.milliseconds(number < 10_000 ? number : number / 1000 * 1000))
-        }
-        if Self.sizes.contains(name), let number = value?.integer { return ByteText.format(number) }
-        let words = value?.words
-        return (Self.times.contains(name) ? words.map { WallTime.clock(of: $0, in: zone) } : words)
-            .map { DisplayText.escape($0) }
+        return ([event] + rest.map { "\($0)=\($1.logged?.plain ?? "")" }).map { DisplayText.escape($0) }
+            .joined(separator: " ")
     }
 }
 
 extension JSONValue {
-    /// nil for what no line of ours has.
-    fileprivate var words: String? {
+    /// As a field of a log line; nil for values that the log never has.
+    fileprivate var logged: EventValue? {
         switch self {
-        case .string(let text): return text
-        case .number(let digits): return integer.map { String($0) } ?? double.map { "\($0)" } ?? digits
-        case .boolean(let flag): return flag ? "yes" : "no"
+        case .string(let text): return .text(text)
+        case .number(let digits): return integer.map { .number($0) } ?? .text(double.map { "\($0)" } ?? digits)
+        case .boolean(let flag): return .flag(flag)
         case .array(let items):
             let texts = items.compactMap(\.string)
-            return texts.count == items.count ? texts.joined(separator: ", ") : nil
+            return texts.count == items.count ? .list(texts) : nil
         case .null, .object: return nil
         }
     }

@@ -1,19 +1,5 @@
 package import InletCore
 
-/// How a text is coloured, by the numbers of ECMA-48 (SGR).
-package enum TextStyle: String, Sendable {
-    case good = "32"
-    case bad = "31"
-    case warning = "33"
-    case faint = "2"
-    case strong = "1"
-    /// Looks like no tint, and is as long as one: columns stay aligned under a tinted heading.
-    case plain = "0"
-
-    /// `text` in this colour, whatever is shown after it.
-    package func paint(_ text: String) -> String { "\u{1B}[\(rawValue)m\(text)\u{1B}[0m" }
-}
-
 /// A line whose parts may be coloured, and whose width in a terminal is known. What would change the terminal is escaped.
 package struct StyledText: Sendable, Equatable {
     private struct Span: Sendable, Equatable {
@@ -71,18 +57,5 @@ extension StyledText {
         let percent = DisplayWidth.padLeft("\(Int(share * 100))", 3)
         return StyledText(String(repeating: "█", count: filled), .good)
             + StyledText(String(repeating: "·", count: width - filled), .faint) + StyledText(" \(percent) %")
-    }
-}
-
-extension WallTime {
-    /// `18:00:07`, by the clock of `zone`; nil = the system's.
-    package func clock(in zone: String? = nil) -> String { String(rfc3339(in: zone).dropFirst(11).prefix(8)) }
-
-    /// `2026-11-22` there.
-    func day(in zone: String?) -> String { String(rfc3339(in: zone).prefix(10)) }
-
-    /// The clock's time of a text in RFC 3339; the text itself where it is none.
-    static func clock(of text: String, in zone: String? = nil) -> String {
-        WallTime(rfc3339: text)?.clock(in: zone) ?? text
     }
 }

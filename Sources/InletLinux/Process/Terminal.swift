@@ -8,6 +8,9 @@ extension ProcessSetup {
     /// Whether `descriptor` (1 is standard output, 2 standard error) is a terminal.
     package static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
 
+    /// Whether terminals get colours: not under `TERM=dumb`, nor with `NO_COLOR` (no-color.org) set to anything but nothing.
+    package static let allowsColour = environment("TERM") != "dumb" && (environment("NO_COLOR") ?? "").isEmpty
+
     /// Columns of the terminal on standard output, or else on standard error; nil without one.
     package static var terminalWidth: Int? {
         let columns = [STDOUT_FILENO, STDERR_FILENO].map { Int(inlet_terminal_columns($0)) }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import InletCore
 import InletDashboard
 
 struct BatchCommand: AsyncParsableCommand {

@@ -28,8 +28,12 @@ struct Run: AsyncParsableCommand {
     @Flag(help: "Say what would be done with the files that are there, and do nothing.") var dryRun = false
     @Flag(help: "With --dry-run: print one JSON object a file.") var json = false
 
+    @Option(help: "How the log is written: auto, json, text. Overrides log.format.") var logFormat: LogSettings.Format?
+
     func validate() throws {
-        if json, !dryRun { throw ValidationError("--json is for --dry-run; what 'inlet run' logs is set under 'log'.") }
+        if json, !dryRun {
+            throw ValidationError("--json belongs to --dry-run; for the log's format use --log-format json")
+        }
     }
 
     /// Without confinement for a rehearsal, which keeps what it has.
@@ -37,7 +41,12 @@ struct Run: AsyncParsableCommand {
 
     /// What is done on the first thread, before there is another one.
     func prepare() throws -> Prepared {
-        let config = try options.load(warns: dryRun)
+        // An unreadable configuration cannot say where the log goes.
+        let assumed = LogSettings(format: logFormat ?? .auto)
+        Console.logErrors(!dryRun && assumed.isJSONOnStandardError)
+        var config = try options.load(warns: dryRun)
+        config.settings.log.format = logFormat ?? config.settings.log.format
+        Console.logErrors(!dryRun && config.settings.log.isJSONOnStandardError)
         if let trouble = Self.workTrouble(config) { throw ExitStatus.configuration.saying(trouble) }
         if dryRun { return (config, nil) }
         if let file = config.settings.tlsKeyLog {
@@ -80,7 +89,9 @@ struct Run: AsyncParsableCommand {
                 config.settings, destinations: destinations, factory: factory, log: log, state: state,
                 label: config.file.display, confinement: confinement.report, notificationClients: notificationClients,
                 dashboard: config.settings.dashboard,
-                source: Source(config: config, options: options, factory: factory, confinement: confinement),
+                source: Source(
+                    config: config, options: options, logFormat: logFormat, factory: factory,
+                    confinement: confinement),
                 start: start)
             // From here on the agent has them: the connections of one that a reload takes away end.
             destinations = []
@@ -133,13 +144,15 @@ struct Run: AsyncParsableCommand {
     private struct Source: ReloadSource {
         let config: LoadedConfig
         let options: ConfigOption
+        let logFormat: LogSettings.Format?
         let factory: PipelineFactory
         let confinement: Confinement
         var types: [DestinationType] { DestinationKinds.types }
 
         /// The configuration as it is now, with everything tried that a start would try.
         func read() throws(ConfigErrors) -> PreparedReload {
-            let config = try options.reload()
+            var config = try options.reload()
+            config.settings.log.format = logFormat ?? config.settings.log.format
             if let trouble = Run.workTrouble(config) ?? confinement.refusal(of: config)
                 ?? Findings.mediaTypeTrouble(config.settings.routes).map({ "media types: \($0)" })
             {

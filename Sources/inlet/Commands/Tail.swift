@@ -151,6 +151,7 @@ struct Tail: AsyncParsableCommand {
 }
 
 extension LogSettings.Level: ExpressibleByArgument {}
+extension LogSettings.Format: ExpressibleByArgument {}
 
 /// Prints lines of a log as people read them.
 final class LogPrinter: Sendable {

@@ -38,7 +38,7 @@ struct ConfigOption: ParsableArguments {
             for warning in loaded.warnings where warns { Console.printError("warning: \(warning)") }
             return loaded
         } catch {
-            Console.printError("\(error)")
+            Console.printErrors(error, in: path)
             throw ExitStatus.configuration
         }
     }

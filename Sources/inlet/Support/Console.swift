@@ -1,15 +1,18 @@
 import ArgumentParser
+import InletAgent
+import InletConfig
 import InletCore
 import InletDashboard
 import InletLinux
+import Synchronization
+import SystemPackage
 
 /// What people read on their terminal. Whoever prints names of files, and what servers say, escapes them first
 /// (`FilePath.display`, `DisplayText`); what would change the terminal all the same is masked at this door.
 enum Console {
     static let isTerminal = ProcessSetup.isTerminal(1)
     private static let isDumb = ProcessSetup.environment("TERM") == "dumb"
-    /// By no-color.org: set to anything but nothing.
-    static let hasColour = isTerminal && !isDumb && (ProcessSetup.environment("NO_COLOR") ?? "").isEmpty
+    static let hasColour = isTerminal && ProcessSetup.allowsColour
     /// Whether a picture can be drawn over and over; colours do not matter.
     static let isCanvas = isTerminal && !isDumb
 
@@ -17,7 +20,26 @@ enum Console {
 
     /// Prints. - Returns: false when nobody reads any more.
     static func offer(_ text: String) -> Bool { StandardStream.output.write(line(text)).error == nil }
-    static func printError(_ text: String) { _ = StandardStream.errors.write(line(text)) }
+
+    private static let logsErrors = Atomic<Bool>(false)
+
+    /// Makes errors lines of the log: where standard error holds its JSON lines, nothing else may be there.
+    static func logErrors(_ areLogged: Bool) { logsErrors.store(areLogged, ordering: .relaxed) }
+
+    static func printError(_ text: String) {
+        guard logsErrors.load(ordering: .relaxed) else { return write(line(text)) }
+        let reason = text.hasPrefix("inlet: ") ? String(text.dropFirst("inlet: ".count)) : text
+        write(AgentEvent.agentFailed(reason: reason.replacing("\n", with: " ")).json(at: .now))
+    }
+
+    /// Prints what is wrong with a configuration.
+    static func printErrors(_ errors: ConfigErrors, in file: FilePath) {
+        guard logsErrors.load(ordering: .relaxed) else { return write(line("\(errors)")) }
+        write(AgentEvent.configRefused(file: file, errors: errors.list.map(\.description)).json(at: .now))
+        write(AgentEvent.agentFailed(reason: "the configuration is not valid").json(at: .now))
+    }
+
+    private static func write(_ bytes: [UInt8]) { _ = StandardStream.errors.write(bytes) }
 
     private static func line(_ text: String) -> [UInt8] {
         Array((DisplayText.masked(text, keepsColours: hasColour) + "\n").utf8)

@@ -71,7 +71,7 @@ extension LoadedConfig {
         do throws(ConfigErrors) {
             return try make()
         } catch {
-            Console.printError("\(error)")
+            Console.printErrors(error, in: file)
             throw ExitStatus.configuration
         }
     }
