@@ -40,28 +40,19 @@ package enum NextNotification: Sendable, Equatable {
     case none
 }
 
-<<<<<<< HEAD
-/// The message about a thing, such as a volume.
+/// The last message about a thing, such as a volume. The same message is not posted twice in a row, even after a restart.
 package typealias LastWord = (thing: String, word: String)
 
 extension Journal {
-    /// Registers the notification receivers. From then on the transaction that ends a file or a batch also writes its
-    /// notices, by triggers of this connection. Without receivers there are no triggers, and no cost.
-=======
-/// What was said about a thing, such as a volume. The same is not said twice in a row, also after a restart.
-package typealias LastWord = (thing: String, word: String)
-
-extension Journal {
-    /// A destination as a thing that something is said about.
+    /// A destination as the subject of messages.
     package static func thing(destination: String) -> String { "destination:\(destination)" }
-    /// A watched folder as such a thing.
+    /// A watched folder as the subject of messages.
     package static func thing(folder: FilePath) -> String { "folder:\(folder.display)" }
 }
 
 extension Journal {
     /// Registers the notification receivers. From then on the transaction that ends a file or a batch also writes its notices,
     /// by triggers of this connection: without receivers there are none, and nothing costs anything.
->>>>>>> hlogs
     ///
     /// - Returns: an identifier that distinguishes this journal's notices from any other's, for the journal's life; and
     ///   the number of dropped notices by receiver, for receivers that are no longer configured.
@@ -160,13 +151,9 @@ extension Journal {
 
     /// Puts a notification about neither a file nor a batch into the outbox, once for each receiver that wants it.
     ///
-<<<<<<< HEAD
-    /// - Parameter word: the message about a thing, where it must not be repeated, even after a restart.
-=======
     /// - Parameters:
-    ///   - word: what it says about a thing; nothing is put there when that is the last word already.
-    ///   - isReply: puts nothing there either when nothing was said about the thing.
->>>>>>> hlogs
+    ///   - word: the message about a thing; posts nothing when it is the last one already.
+    ///   - isReply: posts nothing either when there was no message about the thing.
     package func post(
         _ event: NotificationEvent, _ payload: [UInt8], at now: WallTime, once word: LastWord? = nil,
         isReply: Bool = false

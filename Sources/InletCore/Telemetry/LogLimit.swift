@@ -1,14 +1,7 @@
-<<<<<<< HEAD
 /// Limits the log lines of each event: a burst, then one per second; the others are counted. Otherwise a folder of
 /// 50,000 forbidden files would be logged 50,000 times every few seconds, and hide everything else.
 ///
 /// Time is a parameter. The number of events bounds its memory.
-=======
-/// How many lines of one event a log writes: a burst, then one a second; further lines are counted. Without it, a folder of 50,000
-/// unreadable files would write 50,000 lines every few seconds, and hide everything else.
-///
-/// Time is a parameter. Its size is bounded by the number of events.
->>>>>>> hlogs
 package struct LogLimit: Sendable {
     package typealias Instant = ContinuousClock.Instant
 
@@ -19,19 +12,11 @@ package struct LogLimit: Sendable {
         var toldAt: Instant
     }
 
-<<<<<<< HEAD
     /// The lines of a burst.
     package static let burst = 100
     /// The pause between two lines after the burst.
     static let interval = Duration.seconds(1)
     /// The pause between two reports of omitted lines.
-=======
-    /// Lines that are written at once.
-    package static let burst = 100
-    /// Between two further lines.
-    static let interval = Duration.seconds(1)
-    /// Between two reports of an event's count.
->>>>>>> hlogs
     static let telling = Duration.seconds(60)
 
     private var tallies: [String: EventLimit] = [:]
@@ -46,11 +31,7 @@ package struct LogLimit: Sendable {
         tally.left = min(Self.burst, tally.left + gained)
         tally.filledAt = tally.left == Self.burst ? now : tally.filledAt + Self.interval * gained
         guard tally.left > 0 else {
-<<<<<<< HEAD
             // The first report follows after a while, when there is something to report.
-=======
-            // The first report comes a while after the beginning, with a count worth reporting.
->>>>>>> hlogs
             if tally.hidden == 0 { tally.toldAt = now }
             tally.hidden += 1
             return false
@@ -59,11 +40,7 @@ package struct LogLimit: Sendable {
         return true
     }
 
-<<<<<<< HEAD
     /// The unreported omitted lines of the events whose report is due; `all` for the final report.
-=======
-    /// Due counts of lines that were left out since their last report; `all` reports every count, as the last word.
->>>>>>> hlogs
     package mutating func gaps(at now: Instant, all: Bool = false) -> [(event: String, lines: Int)] {
         let due = tallies.filter { $0.value.hidden > 0 && (all || now - $0.value.toldAt >= Self.telling) }
         for event in due.keys {

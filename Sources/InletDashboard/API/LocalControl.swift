@@ -173,7 +173,7 @@ package struct LocalControl: ControlAPI {
         let (order, fault) = LimitRequest.order(request.limit)
         guard let order else { return .refused("'\(request.limit)' \(fault)") }
         guard agent.live != nil else {
-            return .refused("no agent is running; what it may send is in its configuration")
+            return .refused("no agent is running; its limits are in the configuration")
         }
         guard let limit = agent.limit(order, for: request.destination) else {
             return unknownDestination(request.destination ?? "")

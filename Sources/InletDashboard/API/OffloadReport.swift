@@ -84,7 +84,7 @@ package struct OffloadReport: Codable, Sendable, NamedSchema {
 
     /// The reason of a state. It mentions an unreadable part of the record, which must not look like an unknown one.
     fileprivate static func reason(_ reason: String?, isDamaged: Bool) -> String? {
-        let damage = isDamaged ? "not all that the journal knows of it can be read" : nil
+        let damage = isDamaged ? "the journal's record of it is partly unreadable" : nil
         let reasons = [reason.map { DisplayText.escape($0) }, damage].compactMap(\.self)
         return reasons.isEmpty ? nil : reasons.joined(separator: "; ")
     }

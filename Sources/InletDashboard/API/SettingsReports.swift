@@ -10,8 +10,8 @@ package struct LimitReport: Codable, Sendable, NamedSchema {
     package var until: String?
 
     static let notes: [String: SchemaDescription] = [
-        "destination": "Left out for all together.",
-        "bytes_per_second": "0 sends nothing; left out where there is no limit.",
+        "destination": "Left out for the common limit.",
+        "bytes_per_second": "0 pauses; left out where there is no limit.",
         "why": "configuration, schedule or command", "until": .time,
     ]
 
@@ -70,8 +70,8 @@ package struct LimitRequest: Codable, Sendable, NamedSchema {
 
     static var schemaName: String { "LimitWish" }
     static let notes: [String: SchemaDescription] = [
-        "limit": "20MiB/s, 160Mbit/s, 0 (nothing is sent), off, or auto (what is configured)",
-        "destination": "Without it, all together.",
+        "limit": "20MiB/s, 160Mbit/s, 0 (pause), off, or auto (the configured limit)",
+        "destination": "Default: all together.",
     ]
 
     package init(limit: String, destination: String?) {
@@ -139,7 +139,7 @@ package struct ReloadReport: Codable, Sendable, Equatable, NamedSchema {
     package var errors: [ConfigFault] = []
     package var warnings: [ConfigFault]?
 
-    static let notes: [String: SchemaDescription] = ["warnings": "What works but should be changed."]
+    static let notes: [String: SchemaDescription] = ["warnings": "Settings that work but should be changed."]
 
     /// - Parameter outcome: nil when no agent with a configuration file runs.
     package init(_ outcome: ReloadOutcome?) {
@@ -153,14 +153,14 @@ package struct ReloadReport: Codable, Sendable, Equatable, NamedSchema {
             self.warnings = warnings.isEmpty ? nil : warnings
         case .refused(let errors):
             done = false
-            message = "the configuration is wrong; the old one stays"
+            message = "the configuration is invalid; the old one stays in force"
             self.errors = errors
         case .failed(let reason):
             done = false
             message = reason
         case nil:
             done = false
-            message = "this agent has no configuration file to read again"
+            message = "this agent has no configuration file to reload"
         }
     }
 

@@ -39,8 +39,8 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
             "state": "starting, watching, missing, or failing or paused with the reason behind a colon",
             "mode": "inotify, fanotify, poll, or mixed; absent before any folder of it was entered",
             "watches": "Of inotify.",
-            "last_event": .time("The kernel's last news of it, or, where it is polled, the last file found complete."),
-            "stuck": "Files that cannot be taken now, and folders that cannot be listed.",
+            "last_event": .time("The kernel's last event there; where it is polled, the last file found complete."),
+            "stuck": "Files that cannot be admitted now, and folders that cannot be listed.",
         ]
     }
 
@@ -162,10 +162,10 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
     static let notes: [String: SchemaDescription] = [
         "started_at": .time, "seen": "Files seen: the sum of files and ignored.", "files": "Files by state.",
         "bytes": "Their bytes by state.", "oldest_pending": .time,
-        "incidents": "Parts of the agent that have ended unasked, and begin again.",
-        "away": "Removable volumes that files wait for.", "log": "Why the log is not written as it should be.",
+        "incidents": "Parts of the agent that ended unexpectedly, and start again.",
+        "away": "Removable volumes that files wait for.", "log": "Why log lines are lost.",
         "stuck": "Files that could not be archived, deleted or quarantined at their end.",
-        "forbidden": "Files that wait because they may not be read.",
+        "forbidden": "Files that wait for permission to be read.",
         "gone_soon": "Files that ended as gone within seconds of their admission, since yesterday.",
     ]
 
@@ -303,7 +303,7 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
 
 extension LogStatus: NamedSchema {
     static var schemaName: String { "Log" }
-    static let notes: [String: SchemaDescription] = ["lost": "Lines that were lost since it began."]
+    static let notes: [String: SchemaDescription] = ["lost": "Lines lost since then."]
 }
 
 extension ResumeSummary: NamedSchema {
@@ -312,10 +312,11 @@ extension ResumeSummary: NamedSchema {
 
 extension ConfinementReport: NamedSchema {
     static let notes: [String: SchemaDescription] = [
-        "landlock": "The version of Landlock that holds the agent.",
-        "denied_calls": "System calls that it has given up.",
-        "calls_reason": "Why it has given up none, though Landlock holds it.", "reason": "Why nothing holds it.",
-        "readable": "Folders that the agent may read, with all that is below them.",
-        "writable": "Those of them in which it may make, change and remove files.",
+        "landlock": "The version of Landlock that confines the agent.",
+        "denied_calls": "The number of system calls given up.",
+        "calls_reason": "Why no system calls are given up, although Landlock confines it.",
+        "reason": "Why it is not confined.",
+        "readable": "Folders that the agent may read, with everything below them.",
+        "writable": "Those of them in which it may create, change and remove files.",
     ]
 }

@@ -75,16 +75,16 @@ enum Metric: String, CaseIterable, Sendable {
         case .queueWaiting: ([], "Deliveries that wait for a worker or for their time.")
         case .oldestWaiting: ([], "Time since the admission of the file that has waited longest.")
         case .deliveriesOpen:
-            (["destination", "state"], "Deliveries that have not ended, by destination and where they are.")
+            (["destination", "state"], "Deliveries that have not ended, by destination and place in the queue.")
         case .deliveries:
             (
                 ["destination", "result"],
-                "Deliveries that ended since the start while they were tried, or without need to be."
+                "Deliveries that ended since the start, with or without an attempt."
             )
-        case .deliveredBytes: (["destination"], "Bytes of the files that were delivered since the start.")
-        case .deliveryDuration: (["destination"], "How long the attempts took that delivered a file.")
-        case .retries: (["destination"], "Attempts that failed and are made again.")
-        case .bytesInFlight: ([], "Bytes of the files that are being sent now, whole.")
+        case .deliveredBytes: (["destination"], "Bytes of files delivered since the start.")
+        case .deliveryDuration: (["destination"], "Duration of attempts that delivered a file.")
+        case .retries: (["destination"], "Attempts that failed and will be repeated.")
+        case .bytesInFlight: ([], "Full sizes of the files that are being sent now.")
         case .destinationUp:
             (["destination"], "1, or 0 while a destination is down, refuses its credentials, or has not answered yet.")
         case .destinationState:
@@ -93,26 +93,26 @@ enum Metric: String, CaseIterable, Sendable {
         case .limit:
             (
                 ["destination"],
-                "The limit that holds; * is for all destinations together. None where nothing is limited."
+                "The bandwidth limit; * is for all destinations together. No series where there is no limit."
             )
         case .rootUp:
             (
                 ["root"],
-                "1 while a watched folder is listed or watched, 0 while it is missing, paused, or cannot be read."
+                "1 while a watched folder is listed or watched, 0 while it is missing, paused, or unreadable."
             )
         case .settling: (["root"], "Files that are not known to be complete yet.")
-        case .watches: (["root"], "Watches of inotify that are held; with fanotify few stand for all folders.")
-        case .polled: (["root"], "Folders that are listed again and again because nothing tells of them.")
-        case .watchLimit: ([], "Folders of which the kernel tells one user at most (fs.inotify.max_user_watches).")
-        case .overflows: ([], "Times that the kernel lost news of a watched folder, which was then listed anew.")
+        case .watches: (["root"], "inotify watches in use; with fanotify a few cover all folders.")
+        case .polled: (["root"], "Folders that are polled because the kernel reports no changes there.")
+        case .watchLimit: ([], "The most folders that one user may watch (fs.inotify.max_user_watches).")
+        case .overflows: ([], "Times that the kernel dropped events of a watched folder, which was then listed again.")
         case .resuming: ([], "Files that waited at the start and have not been tried since.")
-        case .resumed: (["result"], "What became of the files that waited at the start.")
+        case .resumed: (["result"], "Files that waited at the start, by result.")
         case .recovered:
-            ([], "Deliveries that an earlier process was at when it ended, and that were freed at the start.")
-        case .continued: (["destination"], "Attempts that went on from where an earlier process was.")
-        case .residentMemory: ([], "Memory that is in RAM, in bytes.")
-        case .openDescriptors: ([], "Descriptors that are open.")
-        case .processorTime: ([], "Processor time used, in seconds.")
+            ([], "Deliveries in progress when an earlier process ended, returned to the queue at the start.")
+        case .continued: (["destination"], "Attempts that continued an earlier process's work.")
+        case .residentMemory: ([], "Resident memory in bytes.")
+        case .openDescriptors: ([], "Open file descriptors.")
+        case .processorTime: ([], "CPU time used, in seconds.")
         }
     }
 }

@@ -109,11 +109,11 @@ extension Request {
                 }
             }
         } catch {
-            throw .badRequest("the body ends too early, or is not framed as HTTP wants it")
+            throw .badRequest("the body is incomplete, or its framing is not valid HTTP")
         }
         if dropped > 0 { throw .tooLarge("the body is larger than \(limit) bytes") }
         if let length = headers[.contentLength], Int(length) != bytes.count {
-            throw .badRequest("the body ends before the length that its head says")
+            throw .badRequest("the body is shorter than its head says")
         }
         return bytes
     }

@@ -73,13 +73,13 @@ final class Authenticator: Sendable {
         if let (wait, isForAll) = throttle.withLock({ $0.failed(network, at: .now) }) {
             log.emit(.dashboardRefused(address: isForAll ? nil : address, wait: wait))
         }
-        throw APIFault(401, "login_needed", asToken ? "that is no token of this agent" : "that is not it; try again")
+        throw APIFault(401, "login_needed", asToken ? "wrong token" : "wrong password or token; try again")
     }
 
     private static func tooMany(_ wait: Duration) -> APIFault {
         let seconds = Duration.seconds(wait.components.seconds + 1)
         return APIFault(
-            429, "tries", "too many wrong tries; the next is looked at in \(DurationText.format(seconds))",
+            429, "tries", "too many failed attempts; try again in \(DurationText.format(seconds))",
             wait: seconds)
     }
 

@@ -107,7 +107,7 @@ final class OldProtocolFilter: ChannelInboundHandler, RemovableChannelHandler {
     private static let refusal: ByteBuffer = {
         let fault = APIFault(
             403, "proxy",
-            "refused: it is HTTP/1.0, as proxies speak it, and without a secret whoever reaches that might do everything; give dashboard a token or a password"
+            "refused: HTTP/1.0 suggests a proxy, through which anybody would have full access; set dashboard.token or dashboard.password"
         )
         let head = """
             HTTP/1.1 403 Forbidden\r

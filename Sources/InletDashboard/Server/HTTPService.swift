@@ -88,7 +88,7 @@ package struct ListenFault: Sendable {
 
     init(_ error: any Error, _ listen: ListenAddress) {
         guard let error = error as? IOError else {
-            reason = "'\(DisplayText.escape(listen.host))' is no address of this machine (\(error))"
+            reason = "'\(DisplayText.escape(listen.host))' is not an address of this machine (\(error))"
             remedy = nil
             return
         }
@@ -96,15 +96,16 @@ package struct ListenFault: Sendable {
             switch Errno(rawValue: error.errnoCode) {
             case .addressInUse:
                 (
-                    "another program listens there, or an agent that you may not ask",
-                    "give dashboard.listen another port, or end that program"
+                    "another program listens there, or an agent that you may not query",
+                    "choose another port for dashboard.listen, or end that program"
                 )
             case .addressNotAvailable:
                 (
                     "this machine does not have the address (yet)",
-                    "dashboard.listen needs one of its own, or 127.0.0.1"
+                    "set dashboard.listen to one of its own addresses, or 127.0.0.1"
                 )
-            case .permissionDenied: ("ports below 1024 need a privilege", "give dashboard.listen one from 1024")
+            case .permissionDenied:
+                ("ports below 1024 need a privilege", "choose a port from 1024 for dashboard.listen")
             case let other: ("\(other)", nil)
             }
     }

@@ -22,7 +22,9 @@ struct RequestFilter: Sendable {
         guard let host = head.hosts.first?.lowercased(), !host.isEmpty else {
             return APIFault(421, "host", "the request names no host")
         }
-        guard let name = Self.name(of: host) else { return .badRequest("the header Host is no name with a port") }
+        guard let name = Self.name(of: host) else {
+            return .badRequest("the header Host must be a name, with or without a port")
+        }
         if name == "localhost" || hosts.contains(host) || hosts.contains(name) || name == listen.host.lowercased() {
             return nil
         }
@@ -49,7 +51,7 @@ struct RequestFilter: Sendable {
     /// pages cannot see answers to reads; but they could keep others out.
     func crossFault(_ head: HTTPRequest) -> APIFault? {
         if let site = head.headerFields[.fetchSite], site != "same-origin", site != "none" {
-            return Self.csrf("it comes from another site's page")
+            return Self.csrf("the request comes from another site's page")
         }
         if [.get, .head].contains(head.method) { return nil }
         let type = head.headerFields[.contentType]?.split(separator: ";").first.map {
@@ -64,7 +66,8 @@ struct RequestFilter: Sendable {
             let authority = parts.count == 3 && parts[1].isEmpty ? String(parts[2]) : nil
             guard let authority, authority == head.hosts.first?.lowercased() else {
                 return Self.csrf(
-                    "it comes from a page of another host; a proxy in between must pass the header Host on as it is")
+                    "the request comes from a page of another host; a proxy in between must keep the header Host unchanged"
+                )
             }
         }
         return nil
@@ -80,9 +83,9 @@ struct RequestFilter: Sendable {
         case .full where access >= .full: nil
         case .full where access == .read:
             APIFault(
-                403, "read_only", "you may look, and change nothing; log in with the token or the password for more")
+                403, "read_only", "this login is read-only; log in with the token or the password to change anything")
         case .read, .full: APIFault(401, "login_needed", "log in, or send the token as 'Authorization: Bearer …'")
-        case .socket: .notFound("this goes through the control socket only")
+        case .socket: .notFound("only the control socket serves this")
         }
     }
 

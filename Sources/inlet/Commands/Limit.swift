@@ -39,7 +39,7 @@ struct Limit: AsyncParsableCommand {
         let config = try options.load()
         try await ControlAccess.useRunning(
             at: config.controlSocket,
-            absence: { "no agent is running; what it may send is in its configuration" }
+            absence: { "no agent is running; its limits are in the configuration" }
         ) { agent in
             if let rate {
                 return try await agent.ask(Endpoints.setLimit, body: LimitRequest(limit: rate, destination: to)).show()
