@@ -4,18 +4,18 @@ package import InletCore
 package import InletLinux
 package import SystemPackage
 
-/// Checksums of bytes and of files. Files are read on a blocking thread through one buffer, each
-/// file system on its own: one that does not answer holds up no other's.
+/// Checksums of bytes and of files. Files are read on a blocking thread through one buffer, each file system on its own
+/// pool: one that does not answer holds up no other.
 package enum Checksum {
     private static let bufferSize = 128 * 1024
-    /// For short slices: less than what the heap maps anew each time (`ProcessMemory.boundHeap`).
+    /// The buffer for short slices: smaller than the blocks that the heap maps separately (`ProcessMemory.boundHeap`).
     private static let smallBufferSize = 48 * 1024
 
     package static func md5(_ bytes: some Sequence<UInt8>) -> Digest { MD5.digest(of: bytes) }
 
     package static func sha256(_ bytes: some Sequence<UInt8>) -> Digest { SHA256.digest(of: bytes) }
 
-    /// The SHA-256 of all that the file held when it was opened, read on `pool` however short it is; throws as `sums` does.
+    /// The SHA-256 of the file's content when it was opened, always read on `pool`; throws as `sums` does.
     package static func sha256(
         of source: SourceFile, on pool: BlockingPool, progress: @escaping @Sendable () -> Void = {}
     ) async throws(TransferError) -> Digest {
@@ -29,7 +29,7 @@ package enum Checksum {
         }
     }
 
-    /// Gives `take` the slice, piece by piece; throws as `sums` does. Blocks.
+    /// Passes the slice to `take`, piece by piece; throws as `sums` does. Blocks.
     static func readAll(
         _ source: SourceFile, offset: Int64, length: Int64, _ take: (UnsafeRawBufferPointer) -> Void
     ) throws(TransferError) {
@@ -65,19 +65,19 @@ package enum Checksum {
     }
 }
 
-/// The SHA-256 of a file from its beginning up to a place that moves on, so that a whole file is hashed in steps beside
-/// the sending of its pieces.
+/// The SHA-256 of a file from its beginning up to a moving position, so that a whole file is hashed in steps while its
+/// pieces are sent.
 package struct RunningHash: Sendable {
     private var hash = SHA256()
-    /// How many bytes of the file are in it.
+    /// The number of bytes hashed.
     package private(set) var position: Int64 = 0
 
     package init() {}
 
-    /// What one job of a pool reads: its few threads serve everybody, and a whole file may take minutes.
+    /// The most that one job of a pool reads: its few threads serve everybody, and a whole file may take minutes.
     package static let piece: Int64 = 16 << 20
 
-    /// The hash with everything up to `end` in it, read on `pool`; itself when it is that far already.
+    /// The hash of everything up to `end`, read on `pool`; unchanged when it is that far already.
     ///
     /// - Throws: as `Checksum.sha256(of:)`.
     package func advanced(
@@ -85,7 +85,7 @@ package struct RunningHash: Sendable {
     ) async throws(TransferError) -> RunningHash {
         var hash = self
         while hash.position < end {
-            // Also where the caller is on the pool itself: whoever waits for the thread is next.
+            // Even when the caller is on the pool itself: the next job gets the thread.
             if hash.position > position { await Task.yield() }
             hash = try await hash.withNextPiece(to: end, of: source, on: pool)
         }
@@ -107,7 +107,7 @@ package struct RunningHash: Sendable {
     package var digest: Digest { hash.digest }
 }
 
-/// Checksums of one slice of a file: those that were asked for.
+/// The requested checksums of one slice of a file.
 package typealias SliceSums = [Digest.Algorithm: Digest]
 
 /// Computes several checksums in one pass.
@@ -141,8 +141,8 @@ package struct SliceHasher {
         return hasher.finish()
     }
 
-    /// A CRC-32C (Castagnoli) has 4 bytes, most significant first, as S3 sends it; an XXH64, with seed 0, 8 bytes in that
-    /// order, as media hash lists write it.
+    /// A CRC-32C (Castagnoli) has 4 bytes, most significant first, as S3 sends it. An XXH64, with seed 0, has 8 bytes
+    /// in that order, as media hash lists write it.
     package func finish() -> SliceSums {
         let all = [
             md5?.digest, sha256?.digest, crc32c.map { Digest(.crc32c, $0.bigEndianBytes) }, sha1?.digest,
@@ -168,13 +168,13 @@ extension Checksum {
     /// The checksums `kinds` of `length` bytes from `offset`, in one pass over the file.
     ///
     /// - Parameter progress: called after each buffer, to show that a long read is alive.
-    /// - Throws: `.sourceChanged` when the file ends before, `.sourceUnreadable`, `.cancelled` within one buffer of the
-    ///   task's cancellation.
+    /// - Throws: `.sourceChanged` when the file ends early, `.sourceUnreadable`, and `.cancelled` within one buffer of
+    ///   the task's cancellation.
     package static func sums(
         _ kinds: Set<Digest.Algorithm>, of source: SourceFile, offset: Int64, length: Int64, on pool: BlockingPool,
         progress: @escaping @Sendable () -> Void = {}
     ) async throws(TransferError) -> SliceSums {
-        // Two changes of thread take longer than such a read. The agent's deliveries run on threads that may block.
+        // Two thread switches take longer than such a read. The agent's deliveries run on threads that may block.
         if length <= shortest { return try sums(kinds, source, offset, length, progress) }
         return try await pool.branch(source.opened.device).run { () throws(TransferError) in
             try sums(kinds, source, offset, length, progress)
@@ -196,7 +196,7 @@ extension Checksum {
 }
 
 extension Checksum {
-    /// The SHA-256 of what the disk holds, past the page cache. Reads on `pool`; ends within 1 MiB of a cancellation.
+    /// The SHA-256 of the content on disk, past the page cache. Reads on `pool`; ends within 1 MiB of a cancellation.
     package static func sha256(
         readingBack name: FilePath.Component, in folder: Folder, on pool: BlockingPool
     ) async throws(SystemError) -> Digest {
@@ -211,7 +211,7 @@ extension Checksum {
         }
     }
 
-    /// Computes `content` anew from `source`, in the same way it was made.
+    /// Computes `content` again from `source`, in the same way.
     package static func content(
         like content: ContentHash, of source: SourceFile, on pool: BlockingPool,
         progress: @escaping @Sendable () -> Void = {}

@@ -1,13 +1,13 @@
-/// When one running request has waited long enough. Decides only; the loop tells it what happened and acts on it.
+/// When one running request has waited long enough. Decides only; the loop reports events and acts.
 struct Deadlines {
     typealias Instant = ContinuousClock.Instant
 
     enum Verdict: Equatable {
         /// Nothing moved for `stallTimeout`.
         case stalled
-        /// The answer was not whole within `answerDeadline`.
+        /// The answer was not complete within `answerDeadline`.
         case timedOut
-        /// Bytes move, but fewer than the least pace asks for.
+        /// Bytes move, but more slowly than the lowest acceptable pace.
         case tooSlow
     }
 
@@ -16,14 +16,14 @@ struct Deadlines {
     private let answer: Duration
     private var hasAnswer = false
     private var lastMove: Instant
-    /// Since when only the answer is waited for; nil while the body is being sent.
+    /// Since when only the answer is awaited; nil while the body is being sent.
     private var bodyEnd: Instant?
-    /// Whether the body waits for its turn, which is ours to give: no verdict is passed on that.
+    /// Whether the body waits for its turn, which is up to us: no verdict then.
     private var isHeld = false
-    /// Of the body, and of an answer that has no other limit of time than this.
+    /// The pace of the body, and of an answer without any other time limit.
     private var (sending, receiving): (Pace, Pace)
 
-    /// `silence` takes the place of `stall` between the end of the body and the beginning of the answer.
+    /// `silence` replaces `stall` between the end of the body and the start of the answer.
     init(
         stall: Duration, silence: Duration? = nil, answer: Duration, paceWindow: Duration = Pace.usualWindow,
         sendsBody: Bool, now: Instant
@@ -41,21 +41,21 @@ struct Deadlines {
     /// The peer has taken bytes of the body.
     mutating func bodyMoved(at now: Instant) {
         lastMove = now
-        // Bytes that were still in the kernel when the last one was handed over.
+        // Bytes that were still in the kernel when the last one was passed on.
         if bodyEnd != nil { bodyEnd = now }
     }
 
-    /// Of the body's `total` bytes that are to be sent, `count` have got to the peer; nil = all that are.
+    /// `count` of the body's `total` bytes have reached the peer; nil = all of them.
     mutating func sent(_ count: Int64, of total: Int64?, at now: Instant) {
         if let total { sending.moved(to: count, of: total, at: now) } else { sending.stop() }
     }
 
-    /// `count` bytes of an answer have come that may take as long as they move; `total` = nobody knows.
+    /// `count` bytes have arrived of an answer that may take as long as they move; `total` nil = unknown.
     mutating func received(_ count: Int64, of total: Int64?, at now: Instant) {
         receiving.moved(to: count, of: total, at: now)
     }
 
-    /// The last byte of the body was handed over, or the rest is not wanted.
+    /// The last byte of the body was passed on, or the rest is not wanted.
     mutating func bodyEnded(at now: Instant) {
         isHeld = false
         sending.released(at: now)
@@ -64,13 +64,13 @@ struct Deadlines {
         lastMove = now
     }
 
-    /// The body may not go on before its turn.
+    /// The body must wait for its turn.
     mutating func held(at now: Instant) {
         isHeld = true
         sending.held(at: now)
     }
 
-    /// The body's turn has come; standing still counts from here.
+    /// The body's turn has come; a standstill counts from here.
     mutating func released(at now: Instant) {
         guard isHeld else { return }
         isHeld = false
@@ -78,21 +78,22 @@ struct Deadlines {
         sending.released(at: now)
     }
 
-    /// curl starts the body anew on another connection.
+    /// curl sends the body again on another connection.
     mutating func bodyRestarted(at now: Instant) {
         sending.stop()
         bodyEnd = nil
         lastMove = now
     }
 
-    /// Answer bytes came. While the body is being sent they do not count: a dripping answer would hide a stalled upload.
+    /// Answer bytes arrived. While the body is being sent they do not count: a dripping answer would hide a stalled
+    /// upload.
     mutating func answerMoved(at now: Instant) {
         guard !isSending else { return }
         hasAnswer = true
         lastMove = now
     }
 
-    /// There is no connection yet; connecting has a limit of its own.
+    /// There is no connection yet; connecting has its own limit.
     mutating func notConnected(at now: Instant) {
         lastMove = now
         if bodyEnd != nil { bodyEnd = now }
@@ -100,7 +101,7 @@ struct Deadlines {
 
     private var patience: Duration { isSending || hasAnswer ? stall : silence }
 
-    /// The next moment at which there can be a verdict; nil while the body is held.
+    /// The next moment at which a verdict is possible; nil while the body is held.
     var next: Instant? {
         if isHeld { return nil }
         return [lastMove.advanced(by: patience), bodyEnd?.advanced(by: answer), sending.next, receiving.next]
@@ -115,12 +116,12 @@ struct Deadlines {
     }
 }
 
-/// Whether bytes that do move, move fast enough to be worth a worker: one byte a minute is no standstill and never ends.
+/// Whether moving bytes are fast enough to be worth a worker: one byte a minute is not a standstill and never ends.
 /// Decides only.
 ///
-/// The floor is 16 KiB in each five minutes, 55 bytes a second: what 32 connections still have each on a line of 16 kbit/s,
-/// so that many parts that share a bad uplink all stay above it. Time in which the bytes wait for our own throttle does not
-/// count. A rest that is shorter has the five minutes as well.
+/// The floor is 16 KiB in each five minutes, 55 bytes a second. That is the share of each of 32 connections on a line
+/// of 16 kbit/s, so parts that share a bad uplink all stay above it. Time in which the bytes wait for our own throttle
+/// does not count. A shorter rest also has five minutes.
 struct Pace {
     typealias Instant = ContinuousClock.Instant
 
@@ -128,18 +129,18 @@ struct Pace {
     static let usualWindow = Duration.seconds(300)
 
     private let window: Duration
-    /// Of the window that runs, without the time held; nil = nothing is measured.
+    /// The running window, without the time held; nil = nothing is measured.
     private var start: Instant?
     private var base: Int64 = 0
-    /// Bytes that are to move before the window ends.
+    /// Bytes that must move before the window ends.
     private var needed: Int64 = 0
     private var heldSince: Instant?
 
     init(window: Duration) { self.window = window }
 
-    /// `count` bytes have moved so far. A count that falls, as one does that is put together of two, is no news.
+    /// `count` bytes have moved so far. Ignores a falling count, which a sum of two counts can show.
     ///
-    /// - Parameter total: bytes that are to move; nil = nobody knows.
+    /// - Parameter total: bytes to move; nil = unknown.
     mutating func moved(to count: Int64, of total: Int64?, at now: Instant) {
         if start != nil, count < base + needed { return }
         let rest = total.map { $0 - count } ?? Self.least
@@ -148,7 +149,7 @@ struct Pace {
         if heldSince != nil { heldSince = now }
     }
 
-    /// Nothing is to move for now.
+    /// Nothing needs to move for now.
     mutating func stop() { start = nil }
 
     mutating func held(at now: Instant) { heldSince = heldSince ?? now }
@@ -159,6 +160,6 @@ struct Pace {
         start = start?.advanced(by: since.duration(to: now))
     }
 
-    /// When too few bytes will have moved, if none do until then; nil while there is nothing to judge.
+    /// When too few bytes will have moved if none move until then; nil while there is nothing to judge.
     var next: Instant? { heldSince == nil ? start?.advanced(by: window) : nil }
 }

@@ -3,23 +3,23 @@ package import InletCore
 package import InletLinux
 package import SystemPackage
 
-/// What is to be fetched, and what is known of it beforehand.
+/// The object to fetch, and the facts known beforehand.
 package struct Download: Sendable {
-    /// The file that it becomes; its folder must exist.
+    /// The resulting file; its folder must exist.
     package var target: FilePath
-    /// The folder that the target is in, where it must be this one; nil = the one that the path leads to.
+    /// The required folder of the target; nil = wherever the path leads.
     package var folder: Folder?
-    /// Its checksum, where something other than the answer says so.
+    /// Its checksum, if known from elsewhere than the answer.
     package var digest: Digest?
-    /// Whether a server's entity tag that looks like an MD5 is the content's, as it is in S3 stores.
+    /// Whether a server's entity tag that looks like an MD5 is the content's, as in S3 stores.
     package var tagIsMD5 = false
-    /// Why what was fetched is not what is wanted; nil where it is. Asked once all of it is here.
+    /// Why the fetched content is not the wanted one; nil where it is. Called once all of it has arrived.
     package var objection: (@Sendable (DownloadHead) -> String?)?
-    /// What is longer, in bytes, is refused.
+    /// The largest accepted length in bytes.
     package var limit: Int64
-    /// Whether a file that is at the target goes; otherwise it stays and the download fails.
+    /// Whether to replace a file at the target; otherwise it stays and the download fails.
     package var isReplacing: Bool
-    /// Bytes that are there so far, of how many; called on the transfer's thread at every piece.
+    /// The bytes received so far, and the total; called on the transfer's thread at every piece.
     package var progress: @Sendable (_ done: Int64, _ total: Int64?) -> Void
 
     package init(
@@ -35,10 +35,11 @@ package struct Download: Sendable {
         self.progress = progress
     }
 
-    /// How much of its beginning `objection` sees.
+    /// The length of the beginning that `objection` sees.
     static let headBytes = 512
 
-    /// Beside the target, so that a rename ends it: `.NAME.inlet-part`, NAME shortened so that a note beside it has a name, too.
+    /// Beside the target, so that a rename completes it: `.NAME.inlet-part`, with NAME shortened to leave room for a
+    /// note's name.
     package var partPath: FilePath {
         guard let name = target.lastComponent else { return target }
         let limit = FilePath.Component.longest - PartFile.noteEnding.utf8.count
@@ -46,7 +47,7 @@ package struct Download: Sendable {
             name.fitting(prefix: ".", suffix: ".inlet-part", limit: limit))
     }
 
-    /// Where all of it is done: the target's folder and name, and the part-file's. Blocks.
+    /// The target's folder and name, and the part-file's. Blocks.
     func place() throws(SystemError) -> (folder: Folder, name: FilePath.Component, part: FilePath.Component) {
         guard let name = target.lastComponent, let part = partPath.lastComponent else {
             throw SystemError(call: "create", path: target, code: .isDirectory)
@@ -57,36 +58,36 @@ package struct Download: Sendable {
     }
 }
 
-/// What tells of a fetched file whether it is what was asked for: its first bytes (at most `Download.headBytes`), the media type
-/// that the server gave, in lower case and without parameters, and whether all bytes were held against a checksum.
+/// The facts by which a fetched file is judged: its first bytes (at most `Download.headBytes`), the server's media
+/// type, in lower case and without parameters, and whether all bytes were compared with a checksum.
 package typealias DownloadHead = (bytes: [UInt8], type: String?, isProved: Bool)
 
-/// A file that was fetched whole, checked and synced: with the SHA-256 of what was written, read back from the file, and with
-/// what the content was held against; nothing where only its length was known.
+/// A file that was fetched completely, checked and synced: with the SHA-256 read back from the file, and the checksum
+/// it was compared with; none where only its length was known.
 package typealias Downloaded = (path: FilePath, size: Int64, sha256: Digest, checked: [Digest])
 
-/// What the bytes of a part-file are of, as the server described it: kept beside them, so that a later process can ask for
-/// the rest of the same thing. Decides; `OpenDownload` acts.
+/// The content of a part-file, as the server described it: kept beside it, so that a later process can ask for the rest
+/// of the same thing. Decides; `OpenDownload` acts.
 struct DownloadTag: Sendable, Equatable, Codable {
-    /// A strong entity tag (RFC 9110, section 8.8.3), quotes and all.
+    /// A strong entity tag (RFC 9110, section 8.8.3), with quotes.
     var etag: String?
-    /// `Last-Modified`, where it is old enough to be a strong validator (RFC 9110, section 8.8.2.2).
+    /// `Last-Modified`, if it is old enough to be a strong validator (RFC 9110, section 8.8.2.2).
     var modified: String?
     /// Of the whole.
     var length: Int64?
     /// `Content-Type`, in lower case and without parameters.
     var type: String?
-    /// Checksums of the whole that the server gave.
+    /// The server's checksums of the whole.
     var digests: [Digest] = []
-    /// Bytes that are surely on the disk.
+    /// Bytes that are certainly on disk.
     var synced: Int64 = 0
-    /// The kernel's boot id when this was written: what another boot wrote without syncing may be missing.
+    /// The kernel's boot id at the time of writing: bytes of another boot that were not synced may be missing.
     var boot: String?
 
     init() {}
 
-    /// What `head`, a 200, says of its body.
-    /// - Parameter tagIsMD5: as `Download` has it.
+    /// The description of the body in `head`, a 200.
+    /// - Parameter tagIsMD5: as for `Download`.
     init(_ head: HTTPResponse, tagIsMD5: Bool = false) {
         etag = head.header("ETag").flatMap { $0.hasPrefix("\"") && $0.utf8.count <= 1024 ? $0 : nil }
         if etag == nil, let text = head.header("Last-Modified"), let modified = WallTime(httpDate: text),
@@ -100,8 +101,8 @@ struct DownloadTag: Sendable, Equatable, Codable {
         if tagIsMD5, let md5 = Self.md5(head) { digests.append(md5) }
     }
 
-    /// The MD5 that an object's tag is; nil for objects of several parts, and for those that are encrypted with keys of their
-    /// own, whose tags look the same and are none (S3, "Common response headers").
+    /// The MD5 in an object's tag. nil for objects of several parts, and for objects encrypted with their own keys,
+    /// whose tags look alike but are not MD5s (S3, "Common response headers").
     private static func md5(_ head: HTTPResponse) -> Digest? {
         guard let tag = head.header("ETag"), tag.utf8.count == 34, tag.hasPrefix("\""), tag.hasSuffix("\""),
             let md5 = Digest(.md5, hex: tag.dropFirst().dropLast().lowercased())
@@ -113,24 +114,24 @@ struct DownloadTag: Sendable, Equatable, Codable {
     }
 
     init?(_ note: [UInt8]?) {
-        // One that is cut or of another version says nothing: the bytes are fetched once more.
+        // A truncated note, or one of another version, is ignored: the bytes are fetched again.
         guard let tag = JSON.note(note, as: Self.self) else { return nil }
         self = tag
     }
 
-    /// Empty, as none, should it ever not be written.
+    /// Empty, which counts as none, if it cannot be written.
     var note: [UInt8] { JSON.note(of: self) }
 
-    /// What makes a request for the rest safe (RFC 9110, section 13.1.5); nil when nothing does.
+    /// The validator that makes a request for the rest safe (RFC 9110, section 13.1.5); nil when there is none.
     var validator: String? { etag ?? modified }
 
-    /// How many of `size` bytes in the part-file can be gone on with.
+    /// The number of bytes, of `size` in the part-file, from which to continue.
     func trusted(of size: Int64, boot now: String?) -> Int64 {
         guard validator != nil, length.map({ size <= $0 }) ?? true else { return 0 }
         return boot != nil && boot == now ? size : min(size, synced)
     }
 
-    /// The fields that ask for what is missing after `offset` bytes; none for all of it.
+    /// The fields that ask for the rest after `offset` bytes; none for all of it.
     func fields(from offset: Int64) -> HTTPFields {
         guard offset > 0, let validator else { return [] }
         return [("Range", "bytes=\(offset)-"), ("If-Range", validator)]
@@ -141,13 +142,13 @@ struct DownloadTag: Sendable, Equatable, Codable {
         case whole
         /// The missing rest of `total` bytes follows.
         case rest(total: Int64)
-        /// Of no use: what is here does not fit what is there.
+        /// Useless: our bytes do not fit the server's object.
         case startAgain
-        /// It is no file.
+        /// Not a file.
         case refused
     }
 
-    /// What an answer is worth to who asked for the rest after `offset` bytes.
+    /// The meaning of an answer to a request for the rest after `offset` bytes.
     func judge(_ head: HTTPResponse, offset: Int64) -> RangeResponse {
         switch head.status {
         case 200: return .whole
@@ -162,7 +163,7 @@ struct DownloadTag: Sendable, Equatable, Codable {
         }
     }
 
-    /// Checksums of the whole: those of S3 that are not composed of parts', and RFC 9530's `Repr-Digest`.
+    /// Checksums of the whole: S3's, unless they are composed of parts', and RFC 9530's `Repr-Digest`.
     private static func digests(_ head: HTTPResponse) -> [Digest] {
         func bytes(_ text: String?, _ count: Int) -> [UInt8]? {
             text.flatMap { Data(base64Encoded: $0) }.flatMap { $0.count == count ? Array($0) : nil }

@@ -3,10 +3,10 @@ package import InletLinux
 import Synchronization
 import SystemPackage
 
-/// Fetches files: streamed into a part-file, gone on with after a break or a restart, checked, synced and renamed.
+/// Fetches files: streamed into a part-file, continued after a break or a restart, checked, synced and renamed.
 ///
-/// One request at a time; the caller makes each, because it may have to be signed or its URL asked for anew:
-/// `open`, then `fetch` until it returns nil, then `finish`.
+/// One request at a time. The caller makes each, because it may need a signature or a fresh URL: `open`, then `fetch`
+/// until it returns nil, then `finish`.
 package struct Downloader: Sendable {
     private let client: HTTPClient
     private let pool: BlockingPool
@@ -22,17 +22,16 @@ package struct Downloader: Sendable {
         try await pool.run { () throws(TransferError) in try OpenDownload(download) }
     }
 
-    /// Sends a GET with `open.headers` among its fields and writes what comes. What came before an error stays, for the
-    /// next request.
+    /// Sends a GET with `open.headers` among its fields and writes the answer. Bytes that arrived before an error stay
+    /// for the next request.
     ///
-    /// There is no limit of time besides the request's `stallTimeout`, and that some bytes come every few minutes (`Pace`).
+    /// Its only time limits are the request's `stallTimeout`, and that some bytes arrive every few minutes (`Pace`).
     ///
-    /// - Returns: nil when all bytes are in the part-file; otherwise an answer that is neither the file nor a part of it, such
-    ///   as an error.
-    /// - Throws: as `HTTPClient.send`; `.answerTooLarge`, `.destinationFull`, `.destinationUnwritable`; `.badAnswer` for an
-    ///   answer without a length, and where the server has
-    ///   other bytes than those that are here already, or will not say which: they were dropped, and the next request is for
-    ///   all of it.
+    /// - Returns: nil when all bytes are in the part-file; otherwise an answer that is neither the file nor a part of
+    ///   it, such as an error.
+    /// - Throws: as `HTTPClient.send`; `.answerTooLarge`, `.destinationFull`, `.destinationUnwritable`. `.badAnswer`
+    ///   for an answer without a length, and where the server's bytes differ from ours or cannot be compared: ours were
+    ///   dropped, and the next request is for all of it.
     package func fetch(_ open: OpenDownload, _ request: HTTPRequest) async throws(TransferError) -> HTTPResponse? {
         if open.isWhole { return nil }
         var request = request
@@ -61,10 +60,10 @@ package struct Downloader: Sendable {
         return nil
     }
 
-    /// Checks what was fetched and gives it its name; on the disk when this returns.
+    /// Checks the fetched file and gives it its name; on disk when this returns.
     ///
-    /// - Throws: `.corrupted` when a checksum differs, `.badAnswer` for what `Download.objection` does not take: then nothing is
-    ///   kept; `.destinationExists`, `.destinationFull`, `.destinationUnwritable`; `.cancelled`.
+    /// - Throws: `.corrupted` when a checksum differs, `.badAnswer` when `Download.objection` rejects it: then nothing
+    ///   is kept. Also `.destinationExists`, `.destinationFull`, `.destinationUnwritable`; `.cancelled`.
     package func finish(_ open: OpenDownload) async throws(TransferError) -> Downloaded {
         try await pool.run { () throws(TransferError) in
             let download = open.download
@@ -87,12 +86,12 @@ package struct Downloader: Sendable {
         }
     }
 
-    /// Ends a download that failed: a part-file with nothing in it goes, anything else stays for the next time.
+    /// Ends a failed download: an empty part-file goes, anything else stays for the next time.
     package func tidy(_ open: OpenDownload) async {
         await pool.run { open.removeIfEmpty() }
     }
 
-    /// Removes what an earlier download left; success when there is nothing, or another process is at it.
+    /// Removes the remains of an earlier download; succeeds when there are none, or another process is downloading.
     package func discard(_ download: Download) async throws(TransferError) {
         try await pool.run { () throws(TransferError) in
             do throws(SystemError) {
@@ -107,7 +106,7 @@ package struct Downloader: Sendable {
         }
     }
 
-    /// Whether it is what was asked for, as far as its beginning tells.
+    /// Whether it is the wanted file, as far as its beginning tells.
     private static func check(_ open: OpenDownload) throws(TransferError) {
         guard let objection = open.download.objection else { return }
         let bytes: [UInt8]
@@ -136,8 +135,8 @@ package struct Downloader: Sendable {
     }
 }
 
-/// Lets an answer through to its download while that is asked for: the transfer's thread may hold its sink a moment longer,
-/// and must not hold the part-file's lock with it.
+/// Passes an answer to its download while that wants it: the transfer's thread may hold its sink a moment longer, and
+/// must not hold the part-file's lock with it.
 private final class DownloadSink: ResponseSink {
     private let open: Mutex<OpenDownload?>
 

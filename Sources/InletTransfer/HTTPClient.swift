@@ -4,24 +4,23 @@ import Synchronization
 
 /// Sends requests on a few threads of its own, each with a libcurl multi handle and its connections.
 ///
-/// Nothing runs while nothing is sent. A task's cancellation ends its request within milliseconds, also when no byte
-/// moves.
+/// Nothing runs while nothing is sent. Cancelling a task ends its request within milliseconds, even when no byte moves.
 package final class HTTPClient: Sendable {
     private let threads: TransferThreads
     private let longestStall: Duration?
     private let proxies: ProxyRules
-    /// Where the bodies that are sent have their bytes from; nil = there is no limit.
+    /// The source of the bytes of sent bodies; nil = no limit.
     private let lane: ThrottleLane?
-    /// Whose threads these are, where those are another client's: it is there as long.
+    /// The client that owns the threads, if another does: it lives as long.
     private let origin: HTTPClient?
 
     /// Certificates are checked when the first connection is made, not here.
     ///
     /// - Parameters:
     ///   - threads: at least one.
-    ///   - connectionsPerHost: more requests than that wait, in their order.
-    ///   - proxies: what requests go through; nothing by itself, whatever the environment says.
-    ///   - longestStall: what no request's limits of standstill exceed, whatever it asks for; nil = as they ask.
+    ///   - connectionsPerHost: further requests wait, in their order.
+    ///   - proxies: the proxies for requests; the environment has no effect by itself.
+    ///   - longestStall: the upper bound of any request's standstill limits; nil = as each asks.
     package convenience init(
         trust: Trust = .system, threads: Int = 2, connectionsPerHost: Int = 32, userAgent: String,
         proxies: ProxyRules = .none, longestStall: Duration? = nil
@@ -50,20 +49,21 @@ package final class HTTPClient: Sendable {
         origin = client.origin ?? client
     }
 
-    /// The same client, with the same threads and connections, for requests whose bodies go through `lane`; nil = whose
-    /// bodies no limit holds.
+    /// The same client, with the same threads and connections, for requests whose bodies go through `lane`; nil =
+    /// without a limit.
     package func limited(by lane: ThrottleLane?) -> HTTPClient { HTTPClient(self, lane: lane) }
 
-    /// Waits while the lane's limit is 0; returns at once when the task is cancelled. For requests that grow old: what is
-    /// signed or asked for after it is sent soon.
+    /// Waits while the lane's limit is 0; returns at once when the task is cancelled. For requests that age: one signed
+    /// or requested after it is sent soon.
     package func untilOpen() async { await lane?.untilOpen() }
 
-    /// Sends `request` and returns the whole answer, whatever its status; of one that `sink` has taken on, the head.
+    /// Sends `request` and returns the whole answer, whatever its status; only the head of one that `sink` has
+    /// accepted.
     ///
-    /// - Parameter sink: offered the answer when its head is there; its calls have ended when this returns.
+    /// - Parameter sink: receives the answer once its head has arrived; its calls have ended when this returns.
     /// - Throws: `.cancelled` when the task is cancelled or the client shut down; `.badRequest` when the request cannot
-    ///   be put on the wire as it is; `.sourceChanged` and `.sourceUnreadable` for a body's file; otherwise what went
-    ///   wrong with the network or the answer.
+    ///   be sent as written; `.sourceChanged` and `.sourceUnreadable` for a body's file; otherwise the fault of the
+    ///   network or the answer.
     package func send(
         _ request: HTTPRequest, meter: TransferMeter? = nil, into sink: (any ResponseSink)? = nil
     ) async throws(TransferError) -> HTTPResponse {
@@ -105,8 +105,8 @@ package final class HTTPClient: Sendable {
         return choice(for: request.url).server
     }
 
-    /// Asks `api` where it is, if nobody has asked it anything in this process: what URLs that it sent to an earlier one may lead
-    /// to depends on that (`URLRules.sentByServer`). Behind a proxy it cannot be known.
+    /// Connects to `api` once, if this process has not yet: its address decides which URLs, sent to an earlier process,
+    /// may be used (`URLRules.sentByServer`). Behind a proxy the address is unknown.
     ///
     /// - Throws: as `send`.
     package func acquaint(with api: HTTPURL) async throws(TransferError) {
@@ -114,8 +114,8 @@ package final class HTTPClient: Sendable {
         _ = try await send(HTTPRequest("HEAD", api))
     }
 
-    /// Connects to `url`, through the proxy where there is one, and tells it nothing. Through a proxy of type http, a url
-    /// without TLS is not connected to, but the proxy alone.
+    /// Connects to `url`, through the proxy where there is one, and sends nothing. Through an http proxy, it connects
+    /// only to the proxy for a URL without TLS.
     ///
     /// - Throws: as `send`.
     package func connect(to url: HTTPURL) async throws(TransferError) {
@@ -124,8 +124,8 @@ package final class HTTPClient: Sendable {
         _ = try await send(request)
     }
 
-    /// The pin of the public key that the server at `url` has now, whatever its certificate is worth; nil without TLS.
-    /// Nothing is asked of the server, and nothing told to it.
+    /// The pin of the current public key of the server at `url`, whatever its certificate is worth; nil without TLS.
+    /// Nothing is sent to the server.
     ///
     /// - Throws: as `send`; `.tlsFailed` for a certificate that cannot be read.
     package func pin(of url: HTTPURL) async throws(TransferError) -> PublicKeyPin? {
@@ -139,15 +139,15 @@ package final class HTTPClient: Sendable {
         return pin
     }
 
-    /// Fails what runs with `.cancelled`, here and on all clients that share the threads, and waits for these to end. Further
-    /// requests fail. Blocks for milliseconds.
+    /// Fails running requests with `.cancelled`, here and on all clients that share the threads, and waits for them to
+    /// end. Further requests fail. Blocks for milliseconds.
     package func shutdown() { threads.shutdown() }
 }
 
-/// Bytes of one delivery that its sockets have taken, summed over all its parts.
+/// The bytes of one delivery that its sockets have taken, summed over all its parts.
 ///
-/// `HTTPClient` adds while it sends and takes a request's bytes back when the request does not end with a 2xx answer or
-/// curl starts it anew, so the sum never counts a byte twice.
+/// `HTTPClient` adds while it sends, and takes a request's bytes back when the request does not end with a 2xx answer
+/// or curl repeats it, so the sum never counts a byte twice.
 package final class TransferMeter: Sendable {
     private let sent = Atomic<Int64>(0)
     private let started = Atomic<Bool>(false)
@@ -156,12 +156,12 @@ package final class TransferMeter: Sendable {
 
     package var bytesSent: Int64 { sent.load(ordering: .relaxed) }
 
-    /// Adds `count` bytes, e.g. those of parts that an earlier run has proved; negative takes back.
+    /// Adds `count` bytes, such as those of parts that an earlier run has proved; negative takes back.
     package func add(_ count: Int64) {
         if count > 0 { started.store(true, ordering: .relaxed) }
         sent.add(count, ordering: .relaxed)
     }
 
-    /// Whether any byte has ever been counted, also one that was taken back.
+    /// Whether any byte was ever counted, even if taken back.
     package var hasStarted: Bool { started.load(ordering: .relaxed) }
 }

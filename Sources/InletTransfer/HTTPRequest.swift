@@ -5,7 +5,7 @@ package import SystemPackage
 /// Header fields in their order.
 package typealias HTTPFields = [(name: String, value: String)]
 
-/// What a request carries; its length is always known and sent as Content-Length.
+/// The body of a request; its length is always known and sent as Content-Length.
 package enum HTTPBody: Sendable {
     case none
     case bytes([UInt8])
@@ -23,13 +23,13 @@ package enum HTTPBody: Sendable {
         }
     }
 
-    /// How many of the first `sent` bytes count as progress: of a form those of its file.
+    /// The number of the first `sent` bytes that count as progress: of a form, those of its file.
     func payload(in sent: Int64) -> Int64 {
         guard case .form(let header, _, _, let length, _) = self else { return sent }
         return min(max(sent - Int64(header.count), 0), length)
     }
 
-    /// The file that is read while it is sent, and which part of it.
+    /// The file that is read while it is sent, and its range.
     var file: (source: SourceFile, offset: Int64, length: Int64)? {
         switch self {
         case .none, .bytes: nil
@@ -43,29 +43,29 @@ package enum HTTPBody: Sendable {
 package struct HTTPRequest: Sendable {
     package var method: String
     package var url: HTTPURL
-    /// Sent as they are; names and values that would break the framing are refused by `HTTPClient.send`.
+    /// Sent unchanged; `HTTPClient.send` refuses names and values that would break the framing.
     package var headers: HTTPFields
     package var body: HTTPBody
     /// Largest answer body, in bytes.
     package var answerLimit: Int
     /// From the acknowledged end of the body (without one: from the start) to the end of the answer.
     package var answerDeadline: Duration
-    /// How long no byte may move in either direction once connected.
+    /// The longest time without a byte in either direction once connected.
     package var stallTimeout: Duration
-    /// How long the server may work in silence between the end of the body and its answer; nil = `stallTimeout`.
+    /// The server's time for silent work between the end of the body and its answer; nil = `stallTimeout`.
     package var silenceTimeout: Duration?
     /// Name look-up, TCP and TLS together.
     package var connectTimeout: Duration
     /// Connects to this socket instead of the URL's host and port.
     package var unixSocket: FilePath?
-    /// Whether the request goes on when its task is cancelled: for what must not be cut off between the server's doing it and
-    /// our knowing. The other limits hold.
+    /// Whether the request continues when its task is cancelled: for orders that must not be cut off between the
+    /// server's doing and our knowing. The other limits hold.
     package var outlivesCancellation = false
-    /// Credentials in the body. Those in headers and in the query are known by their names.
+    /// Credentials in the body. Those in headers and in the query are recognised by name.
     package var secrets: [Secret] = []
-    /// In which `Pace.least` bytes have to move.
+    /// The period in which `Pace.least` bytes must move.
     var paceWindow = Pace.usualWindow
-    /// Only connects, without looking at who answers, and reports the certificate: nothing of the request is sent.
+    /// Only connects, without checking the peer, and reports the certificate: nothing of the request is sent.
     var readsCertificate = false
 
     package init(
@@ -84,7 +84,7 @@ package struct HTTPRequest: Sendable {
         self.unixSocket = unixSocket
     }
 
-    /// The same, with less patience where it had more than `limit`; nil = as it is.
+    /// The same, with waiting times of at most `limit`; nil = unchanged.
     func stalling(atMost limit: Duration?) -> HTTPRequest {
         guard let limit else { return self }
         var request = self
@@ -102,14 +102,14 @@ package struct HTTPRequest: Sendable {
         return true
     }
 
-    /// A body that is sent in one piece with the header; nil for larger ones, and for requests that curl must not repeat by
-    /// itself, which it does with such bodies without asking.
+    /// A body that is sent in one piece with the header. nil for larger ones, and for requests that curl must not
+    /// repeat by itself, as it does with such bodies.
     var inlineBody: [UInt8]? {
         guard case .bytes(let bytes) = body, !bytes.isEmpty, bytes.count <= 64 << 10, isRepeatable else { return nil }
         return bytes
     }
 
-    /// Whether the request may be done twice (RFC 9110, 9.2.2).
+    /// Whether the request may be repeated (RFC 9110, 9.2.2).
     var isRepeatable: Bool {
         switch method {
         case "GET", "HEAD", "OPTIONS", "PUT", "DELETE": true
@@ -117,8 +117,8 @@ package struct HTTPRequest: Sendable {
         }
     }
 
-    /// Refuses what would let data become protocol: RFC 9110 tokens for method and names, no CR, LF or NUL in values,
-    /// no framing fields besides our own.
+    /// Refuses data that would become protocol: RFC 9110 tokens for method and names, no CR, LF or NUL in values, no
+    /// framing fields besides our own.
     func validate() throws(TransferError) {
         guard Self.isToken(method) else { throw refusal("the method \(DisplayText.escape(method)) is no HTTP token") }
         for (name, value) in headers {
@@ -152,9 +152,9 @@ package struct HTTPRequest: Sendable {
     }
 }
 
-/// Names of header fields, which are looked at for every request: nothing is allocated.
+/// Names of header fields, compared for every request: nothing is allocated.
 enum FieldName {
-    /// Whether `name` is called so, in any case (RFC 9110, 5.1).
+    /// Whether `name` equals it, in any case (RFC 9110, 5.1).
     /// - Parameter lower: in lower case, of letters and hyphens.
     static func isSame(_ name: String, _ lower: String) -> Bool {
         name.utf8.count == lower.utf8.count && zip(name.utf8, lower.utf8).allSatisfy { lowercased($0) == $1 }
@@ -162,7 +162,7 @@ enum FieldName {
 
     private static func lowercased(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
 
-    /// What names and methods are made of (RFC 9110, 5.6.2).
+    /// The characters of names and methods (RFC 9110, 5.6.2).
     static func isTokenByte(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
@@ -170,7 +170,7 @@ enum FieldName {
         }
     }
 
-    /// Looks at the bytes of a text where they are; those of one that is not stored as UTF-8 are copied first.
+    /// Reads a text's bytes in place; a text that is not stored as UTF-8 is copied first.
     static func bytes<Answer>(of text: String, _ look: (UnsafeBufferPointer<UInt8>) -> Answer) -> Answer {
         if let answer = text.utf8.withContiguousStorageIfAvailable(look) { return answer }
         return Array(text.utf8).withUnsafeBufferPointer(look)

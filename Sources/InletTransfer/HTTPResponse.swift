@@ -2,21 +2,21 @@ internal import FoundationEssentials
 package import InletCore
 internal import InletLinux
 
-/// An answer that arrived whole, whatever its status.
+/// A complete answer, whatever its status.
 package struct HTTPResponse: Sendable {
     package var status: Int
-    /// Those of the final answer, in their order; names as the server spelt them.
+    /// The final answer's fields, in their order; names as the server spelt them.
     package var headers: HTTPFields
     package var body: [UInt8]
-    /// The server's certificate in PEM, for requests that ask for nothing else.
+    /// The server's certificate in PEM, for requests that ask only for it.
     var certificate: String?
     /// Credentials of the request, which the answer may repeat and nobody may read there.
     package var sentCredentials = SentCredentials()
 
-    /// Takes our own credentials out of the answer's words. Whatever of them becomes a text for people passes it first.
+    /// Removes our credentials from the answer's words. Every text for people passes through it first.
     package var redactor: Redactor { redactor(also: []) }
 
-    /// The same, for an answer that brings credentials itself.
+    /// The same for an answer that contains credentials itself.
     package func redactor(also secrets: [Secret]) -> Redactor { Redactor(sentCredentials.all + secrets) }
 
     package init(status: Int, headers: HTTPFields = [], body: [UInt8] = []) {
@@ -34,8 +34,8 @@ package struct HTTPResponse: Sendable {
     /// The server's clock when it answered (RFC 9110, section 6.6.1); nil when it does not say.
     package var date: WallTime? { header("Date").flatMap { WallTime(httpDate: $0) } }
 
-    /// How long the server asks us to wait (RFC 9110, section 10.2.3), at most a day; nil when it does not ask or
-    /// cannot be understood.
+    /// The wait that the server asks for (RFC 9110, section 10.2.3), at most a day; nil without one, or when it is
+    /// unreadable.
     package func retryAfter(now: WallTime) -> Duration? {
         guard let value = header("Retry-After") else { return nil }
         let day = Duration.seconds(86_400)
@@ -47,12 +47,13 @@ package struct HTTPResponse: Sendable {
 }
 
 extension WallTime {
-    /// One of the three formats that RFC 9110, section 5.6.7 asks recipients to read; the first two with years of two and of four digits.
+    /// A date in one of the three formats that recipients must read (RFC 9110, section 5.6.7); the first two with years
+    /// of two and of four digits.
     init?(httpDate text: String) {
         self.init(
             text,
             formats: [
-                // Two digits first: of a year of four they leave the rest, which is no time.
+                // Two digits first: they leave the rest of a four-digit year, which is not a time.
                 "%a, %d %b %y %H:%M:%S GMT", "%a, %d %b %Y %H:%M:%S GMT", "%a, %d-%b-%y %H:%M:%S GMT",
                 "%a, %d-%b-%Y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y",
             ])
@@ -61,7 +62,7 @@ extension WallTime {
 
 /// Collects an answer within bounds: 200 header fields, 64 KiB of header, `limit` bytes of body.
 struct ResponseBuffer {
-    /// Why an answer is not read on; continues a sentence about it.
+    /// Why reading an answer stops; continues a sentence about it.
     typealias Refusal = (why: String, code: ErrorCode)
 
     static let fieldLimit = 200
@@ -73,7 +74,7 @@ struct ResponseBuffer {
     private var lines = 0
     private var headerSize = 0
     private var body: [UInt8] = []
-    /// Status of the latest header, also of an interim one (1xx); 0 before the first.
+    /// Status of the latest header, even an interim one (1xx); 0 before the first.
     private(set) var status = 0
     /// Whether the empty line after a final status was reached.
     private(set) var hasFields = false
@@ -85,8 +86,8 @@ struct ResponseBuffer {
 
     /// Takes one line of the header, with its line end.
     ///
-    /// The bounds are those of all heads of an answer together, interim ones too, and of the lines behind a chunked body.
-    /// These say nothing: what is read there was not known when the body was (RFC 9110, 6.5.1).
+    /// The bounds cover all heads of an answer together, interim ones too, and the lines behind a chunked body. These
+    /// are ignored: they were unknown when the body was read (RFC 9110, 6.5.1).
     mutating func take(line: UnsafeRawBufferPointer) -> Refusal? {
         headerSize += line.count
         lines += 1
@@ -102,11 +103,11 @@ struct ResponseBuffer {
             let words = text.split(separator: UInt8(ascii: " "))
             status = words.dropFirst().first.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
         } else if text.isEmpty {
-            // What follows would be no HTTP.
+            // The rest would not be HTTP.
             if status == 101 { return ("it changes to another protocol, unasked (status 101)", .badAnswer) }
             hasFields = status >= 200
             if hasFields, let coding {
-                // libcurl would hand over what it makes of the body.
+                // Otherwise libcurl would pass on its own decoding of the body.
                 let shown = DisplayText.escape(String(coding.prefix(100)))
                 return (
                     "its body comes in another coding than was asked for (Transfer-Encoding: \(shown))", .badAnswer
@@ -120,15 +121,15 @@ struct ResponseBuffer {
         return nil
     }
 
-    /// How the body comes, where that is neither as it is nor in chunks. What is coded with its content (Content-Encoding) is
-    /// left so by libcurl, and kept so: it is what was stored.
+    /// The transfer coding, unless it is none or chunked. libcurl leaves a Content-Encoding in place, and so do we: it
+    /// is the stored form.
     private var coding: String? {
         let codings = fields.lazy.filter { FieldName.isSame($0.name, "transfer-encoding") }.map(\.value)
         let all = codings.joined(separator: ", ")
         return all.isEmpty || all.lowercased() == "chunked" ? nil : all
     }
 
-    /// Without the spaces, tabs and line ends around it (RFC 9110, 5.5).
+    /// Without surrounding spaces, tabs and line ends (RFC 9110, 5.5).
     private static func trimmed(_ bytes: Slice<UnsafeRawBufferPointer>) -> UnsafeRawBufferPointer {
         func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
         var rest = bytes.drop(while: isSpace)
@@ -136,7 +137,7 @@ struct ResponseBuffer {
         return UnsafeRawBufferPointer(rebasing: rest)
     }
 
-    /// Takes a piece of the body; false when the limit is passed.
+    /// Takes a piece of the body; false when the limit is exceeded.
     mutating func take(body piece: some Collection<UInt8>) -> Bool {
         guard body.count + piece.count <= limit else { return false }
         body.append(contentsOf: piece)
@@ -146,22 +147,21 @@ struct ResponseBuffer {
     func response(status: Int) -> HTTPResponse { HTTPResponse(status: status, headers: fields, body: body) }
 }
 
-/// Takes the body of an answer while it comes, instead of it being kept in memory.
+/// Receives an answer's body as it arrives, instead of keeping it in memory.
 ///
-/// All calls come from the thread of the transfer, one after the other: each must return within milliseconds, and may write
-/// to a file but not sync it, nor hash it where the client has other transfers to serve. What is thrown ends the request
-/// with that error.
+/// All calls come from the transfer's thread, one after the other. Each must return within milliseconds: it may write
+/// to a file but not sync it, nor hash it where the client serves other transfers. An error thrown ends the request.
 package protocol ResponseSink: Sendable {
-    /// The head of the final answer. false leaves the body, within `answerLimit`, to the response: that of an error.
+    /// The head of the final answer. false leaves the body, within `answerLimit`, to the response: for an error's.
     func begins(_ head: HTTPResponse) throws(TransferError) -> Bool
 
     /// The next bytes of the body, valid within the call.
     func take(_ piece: UnsafeRawBufferPointer) throws(TransferError)
 }
 
-/// The credentials that went out with a request. Its answer may repeat them, and so may a proxy's.
+/// The credentials sent with a request. Its answer may repeat them, and so may a proxy's.
 ///
-/// They are found by the names of fields and query items: whatever sends a new one needs nothing here.
+/// They are found by the names of fields and query items: a new one needs nothing here.
 package struct SentCredentials: Sendable {
     private var headers: HTTPFields = []
     private var url: HTTPURL?
@@ -178,13 +178,13 @@ package struct SentCredentials: Sendable {
         self.proxy = proxy
     }
 
-    /// All of them. Made when an answer is to be shown: few are.
+    /// All of them. Computed when an answer is shown, which is rare.
     var all: [Secret] { body + headers.flatMap(Self.secrets) + querySecrets + proxySecrets }
 
     private static let names = [
         "authorization", "token", "secret", "password", "signature", "credential", "api-key", "api_key", "cookie",
     ]
-    /// Of a query, and nothing else: in addresses that a server has signed (Azure's SAS, plain gateways).
+    /// Credentials that occur only in queries: in addresses that a server has signed (Azure's SAS, plain gateways).
     private static let wholeNames: Set = ["sig", "auth", "jwt", "hmac"]
 
     private static func isSecret(_ name: String) -> Bool {
@@ -207,7 +207,7 @@ package struct SentCredentials: Sendable {
         }
     }
 
-    /// What is in the word of a Basic login (RFC 7617).
+    /// The parts of a Basic login's word (RFC 7617).
     private static func login(_ word: String) -> [Secret] {
         guard let data = Data(base64Encoded: word) else { return [] }
         let text = String(decoding: data, as: UTF8.self)

@@ -3,26 +3,26 @@ import InletCore
 
 /// An absolute http or https URL that has passed `URLRules`.
 ///
-/// `text` may carry a presigned query, which is a credential: everything that prints shows `redacted` only.
+/// `text` may carry a presigned query, which is a credential: only `redacted` may be printed.
 package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The whole URL, for the wire only.
+    /// The whole URL, for sending only.
     package private(set) var text: String
     /// `http` or `https`.
     package let scheme: String
-    /// Lower case; an IPv6 literal stands without brackets.
+    /// Lower case; an IPv6 literal without brackets.
     package let host: String
     package let port: UInt16
-    /// As it goes on the wire, percent-encoded.
+    /// As sent, percent-encoded.
     package private(set) var path: String
     private var query: String?
-    /// Scheme, host and port; the same for requests that can share connections.
+    /// Scheme, host and port; equal for requests that can share connections.
     let origin: String
-    /// Which addresses it may lead to; nil = any, because a person has named it.
+    /// The addresses that it may lead to; nil = any, because a person has named it.
     let reach: Set<HostScope>?
 
-    /// Parses `text` and holds it to `rules`.
+    /// Parses `text` and checks it against `rules`.
     ///
-    /// - Throws: `.forbiddenURL` for what is no URL or names a place it must not, `.insecureURL` for http where it is
+    /// - Throws: `.forbiddenURL` for anything but a URL, or for a forbidden place; `.insecureURL` for http where it is
     ///   not allowed.
     package init(_ text: String, rules: URLRules) throws(TransferError) {
         guard text.utf8.count <= 16_384, Self.isPlain(text),
@@ -30,7 +30,7 @@ package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebug
             let slashes = text.firstRange(of: "://"), !text[slashes.upperBound...].hasPrefix("/"),
             let parts = Self.parts(of: text), !parts.host.isEmpty
         else { throw URLRules.refusal(.forbiddenURL, Self.excerpt(text), "is not a URL that can be used") }
-        // libcurl would map such a host to another one, of which no rule has been asked: "①②⑦.⓪.⓪.①" to 127.0.0.1.
+        // libcurl would map such a host to another one, which the rules have not seen: "①②⑦.⓪.⓪.①" to 127.0.0.1.
         guard parts.host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "%") }) else {
             let why = "has a host with letters other than those of ASCII; write its name as xn--…"
             throw URLRules.refusal(.forbiddenURL, Self.excerpt(text), why)
@@ -51,7 +51,7 @@ package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebug
     /// Scheme, host, port and path; no query, no fragment.
     package var redacted: String { origin + path }
 
-    /// Host and port as the Host field has them: no default port, an IPv6 literal in brackets.
+    /// Host and port as in the Host field: no default port, an IPv6 literal in brackets.
     package var authority: String { String(origin.dropFirst(scheme.utf8.count + 3)) }
 
     /// Whether the host is `localhost` or a loopback address.
@@ -70,7 +70,7 @@ package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebug
         return nil
     }
 
-    /// The URL with `path` below it, the slash between them made single. Every byte but RFC 3986's unreserved ones and
+    /// The URL with `path` appended, with a single slash between them. Every byte but RFC 3986's unreserved ones and
     /// `/` is percent-encoded; the query stays.
     package func appending(path suffix: String) -> HTTPURL {
         var url = self
@@ -95,7 +95,7 @@ package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebug
         return url
     }
 
-    /// Of its parts. Each small file has a URL: one allocation.
+    /// Joins its parts. Each small file has a URL: one allocation.
     private mutating func setText() {
         text = ""
         text.reserveCapacity(origin.utf8.count + path.utf8.count + (query.map { $0.utf8.count + 1 } ?? 0))
@@ -120,7 +120,7 @@ package enum Percent {
     /// `text` with every UTF-8 byte but the unreserved ones and those of `kept` as `%HH`.
     package static func encode(_ text: Substring, keeping kept: String = "") -> String {
         func isPlain(_ byte: UInt8) -> Bool { unreserved[Int(byte)] || kept.utf8.contains(byte) }
-        // Most texts stay as they are, and a whole one then costs nothing.
+        // Most texts need no change, and then cost nothing.
         if text.utf8.allSatisfy(isPlain) { return String(text) }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(text.utf8.count + 32)
@@ -140,7 +140,7 @@ package enum Percent {
         return (UInt8.min...UInt8.max).map { plain.contains($0) }
     }()
 
-    /// `text` with every `%HH` as its byte; what is no such triplet stays, bytes that are not UTF-8 become U+FFFD.
+    /// `text` with every `%HH` decoded; incomplete ones stay, bytes that are not UTF-8 become U+FFFD.
     package static func decode(_ text: Substring) -> String {
         var bytes: [UInt8] = []
         var rest = Array(text.utf8)[...]
@@ -161,11 +161,11 @@ package enum Percent {
 }
 
 extension HTTPURL {
-    /// The parts of a URL as libcurl itself reads them, so that what the rules check is what is connected to. nil when libcurl
-    /// refuses `text`; user names and passwords are refused.
+    /// The parts of a URL as libcurl itself reads them, so that the rules check exactly the place of the connection.
+    /// nil when libcurl refuses `text`; user names and passwords are refused.
     ///
-    /// The text is normalised, for the wire; dot segments are kept because presigned URLs are signed as they stand. The host is
-    /// in lower case: percent-decoded, odd IPv4 spellings made dotted, IPv6 without brackets and zone.
+    /// The text is normalised for sending; dot segments are kept because presigned URLs are signed with them. The host
+    /// is in lower case, percent-decoded, with odd IPv4 spellings made dotted, and IPv6 without brackets and zone.
     private static func parts(
         of text: String
     ) -> (text: String, scheme: String, host: String, port: UInt16, path: String, query: String?)? {
@@ -186,12 +186,12 @@ extension HTTPURL {
         return (whole, scheme.lowercased(), bare(host), port, path, part(CURLUPART_QUERY))
     }
 
-    /// What a `Location` means at the address that gave it (RFC 3986, section 5), in the bytes in which it came; the fragment, which is
-    /// never sent, is left out. What is no reference stays as it is, and is no URL either.
+    /// The target of a `Location` at the address that sent it (RFC 3986, section 5), byte for byte; the fragment, which
+    /// is never sent, is dropped. Text that is not a reference stays unchanged, and is not a URL either.
     package static func resolved(_ reference: String, at base: String) -> String {
         let text = String(reference.prefix { $0 != "#" })
         if text.isEmpty { return base }
-        // curl would mend them: escape a space, and take "///name" for "//name".
+        // curl would repair them: escape a space, and take "///name" for "//name".
         guard isPlain(text), !text.hasPrefix("///"), !text.contains(":///") else { return text }
         let handle = curl_url()
         defer { curl_url_cleanup(handle) }
@@ -205,7 +205,7 @@ extension HTTPURL {
         return String(cString: whole)
     }
 
-    /// No space, no control byte, and nothing that some take for a slash.
+    /// No space, no control byte, and nothing that some programs take for a slash.
     private static func isPlain(_ text: String) -> Bool {
         text.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "\\") }
     }

@@ -3,21 +3,21 @@ import InletLinux
 import Synchronization
 import SystemPackage
 
-/// A download under way: its part-file, which nobody else can write, and what its bytes are of.
+/// A running download: its part-file, which nobody else can write, and the description of its content.
 package final class OpenDownload: Sendable {
     package let download: Download
     let part: PartFile
     /// The target's.
     let name: FilePath.Component
 
-    /// `startsAgain` is set when the last answer did not fit what is here.
+    /// `startsAgain` is set when the last answer did not fit our bytes.
     private let state: Mutex<(tag: DownloadTag, position: Int64, startsAgain: Bool)>
     private let boot: String?
 
-    /// Opens or makes the part-file and finds how much of it can be gone on with. Blocks.
+    /// Opens or creates the part-file and determines where to continue. Blocks.
     ///
-    /// - Throws: `.destinationExists` when a file is at the target and may not go, `.conflict` while another process
-    ///   fetches it; `.destinationUnwritable`.
+    /// - Throws: `.destinationExists` when a file at the target must stay, `.conflict` while another process fetches
+    ///   it; `.destinationUnwritable`.
     init(_ download: Download) throws(TransferError) {
         self.download = download
         do throws(SystemError) {
@@ -47,19 +47,19 @@ package final class OpenDownload: Sendable {
     /// Fields that the request must have, to be signed where fields are: none, or `Range` and `If-Range`.
     package var headers: HTTPFields { state.withLock { $0.tag.fields(from: $0.position) } }
 
-    /// Whether there is nothing left to ask for.
+    /// Whether nothing is left to ask for.
     package var isWhole: Bool { position > 0 && position == state.withLock({ $0.tag.length }) }
 
     /// Checksums that the content must have.
     var wanted: [Digest] { state.withLock { $0.tag.digests } + (download.digest.map { [$0] } ?? []) }
 
-    /// The media type that the server gave.
+    /// The server's media type.
     var type: String? { state.withLock { $0.tag.type } }
 
-    /// Whether the last answer did not fit what is here.
+    /// Whether the last answer did not fit our bytes.
     var startsAgain: Bool { state.withLock { $0.startsAgain } }
 
-    /// Whether the end of the file has been told from a cut connection.
+    /// Whether the file's end can be distinguished from a cut connection.
     var endIsKnown: Bool {
         state.withLock { state in state.tag.length.map { $0 == state.position } ?? true }
     }
@@ -77,13 +77,13 @@ package final class OpenDownload: Sendable {
         state.withLock { ($0.tag, $0.position) = (DownloadTag(), 0) }
     }
 
-    /// Removes the part-file when there is nothing in it. Blocks.
+    /// Removes an empty part-file. Blocks.
     func removeIfEmpty() {
-        // What stays is found, and gone on with or dropped, by the next download of the same.
+        // The next download of the same object finds a leftover, and continues or drops it.
         if position == 0 { try? part.remove() }
     }
 
-    /// Makes what is here survive a power cut, so that another boot can go on with it. Blocks.
+    /// Makes the bytes survive a power cut, so that another boot can continue. Blocks.
     func secure() {
         let (tag, position) = state.withLock { ($0.tag, $0.position) }
         guard position > 0, tag.validator != nil else { return }
@@ -94,7 +94,7 @@ package final class OpenDownload: Sendable {
             state.withLock { $0.tag = secured }
             try part.setNote(secured.note)
         } catch {
-            // No note says that what cannot be synced is here: another boot fetches the bytes once more.
+            // No note records bytes that cannot be synced: another boot fetches them again.
             return
         }
     }

@@ -2,14 +2,14 @@ internal import FoundationEssentials
 internal import InletCore
 
 /// The SHA-256 of a server's public key (RFC 7469, section 2.4: of its SubjectPublicKeyInfo), or several of which one
-/// must be the server's.
+/// must match.
 package struct PublicKeyPin: Sendable, Hashable, CustomStringConvertible {
     /// As libcurl reads it: `sha256//BASE64`, joined by `;`.
     package let text: String
 
     private static let prefix = "sha256//"
 
-    /// nil unless every part is `sha256//` and the base64 of 32 bytes. libcurl would take anything else for a file.
+    /// nil unless every part is `sha256//` and the base64 of 32 bytes. libcurl takes anything else for a file name.
     package init?(_ text: String) {
         let parts = text.split(separator: ";", omittingEmptySubsequences: false)
         let isValid = parts.allSatisfy { part in
@@ -34,14 +34,14 @@ package struct PublicKeyPin: Sendable, Hashable, CustomStringConvertible {
     package var description: String { text }
 }
 
-/// As much of an X.509 certificate (RFC 5280, section 4.1) in DER (X.690) as leads to its public key.
+/// The part of an X.509 certificate (RFC 5280, section 4.1) in DER (X.690) that leads to its public key.
 extension PublicKeyPin {
     private static let integer: UInt8 = 0x02
     private static let sequence: UInt8 = 0x30
     /// `[0] EXPLICIT Version`, left out by version 1.
     private static let version: UInt8 = 0xA0
 
-    /// The SubjectPublicKeyInfo with its own header, as it is hashed for pins; nil for what is no certificate.
+    /// The SubjectPublicKeyInfo with its own header, as it is hashed for pins; nil for anything but a certificate.
     static func publicKey(of certificate: [UInt8]) -> ArraySlice<UInt8>? {
         var outer = certificate[...]
         guard var whole = element(&outer, sequence)?.content, var signed = element(&whole, sequence)?.content
@@ -53,7 +53,7 @@ extension PublicKeyPin {
         return element(&signed, sequence)?.whole
     }
 
-    /// Takes the next element off `bytes`; nil unless it has this tag and a definite length that fits.
+    /// Removes the next element from `bytes`; nil unless it has this tag and a definite length that fits.
     private static func element(
         _ bytes: inout ArraySlice<UInt8>, _ tag: UInt8
     ) -> (whole: ArraySlice<UInt8>, content: ArraySlice<UInt8>)? {

@@ -2,17 +2,17 @@ internal import InletCore
 internal import InletLinux
 internal import Synchronization
 
-/// Bytes a second that may be sent: by all destinations together, and by each.
+/// Limits the bytes sent a second: by all destinations together, and by each.
 ///
-/// Held are the bodies of requests, shared out fairly (`BandwidthShare`), whatever threads and clients they run on. Not
-/// counted are headers, what TLS and TCP add, and answers: downloads are not limited. Nor are requests that outlive their
-/// task's cancellation: they are small, and a wait could not be ended.
+/// It limits the bodies of requests, shared fairly (`BandwidthShare`) across threads and clients. It does not count
+/// headers, TLS and TCP overhead, or answers: downloads are not limited. Nor does it hold requests that outlive their
+/// task's cancellation: they are small, and their wait could not be ended.
 ///
-/// A request begins when there are bytes for it; at a rate of 0 no connection is made for one. One that has begun goes on
-/// with what curl and the kernel have taken and then waits for its turn with an open connection. Waiting is neither
-/// standstill nor silence, and ends at once when the task is cancelled. A server may lose its patience and close such a
-/// connection: that is noticed at the latest when the request goes on, and reported as any lost connection is, which costs a
-/// delivery no attempt.
+/// A request begins when there are bytes for it; at a rate of 0 it does not even connect. A started one first uses the
+/// bytes that curl and the kernel have taken, then waits for its turn with an open connection. Waiting is neither
+/// standstill nor silence, and ends at once when the task is cancelled. A server may lose patience and close the
+/// connection. That is noticed at the latest when the request continues, and reported like any lost connection, which
+/// costs a delivery no attempt.
 package final class Throttle: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -21,10 +21,10 @@ package final class Throttle: Sendable {
         var isLimited = false
         var limited: Set<String> = []
         var flags: [String: LimitFlag] = [:]
-        /// Of those who ask: wakes the thread that they run on.
+        /// Wakes the threads of those who ask.
         var wakes: [BandwidthFlow: @Sendable () -> Void] = [:]
         var flows: UInt64 = 0
-        /// Those who wait for a limit to change.
+        /// Tasks that wait for a limit to change.
         var watchers: [(destination: String, waiter: Waiter<Void>)] = []
 
         func refreshFlags() {
@@ -36,10 +36,10 @@ package final class Throttle: Sendable {
 
     package init() {}
 
-    /// Limits one destination, or all together. Takes effect at once, also for what is under way.
+    /// Limits one destination, or all together. Takes effect at once, even for running transfers.
     ///
     /// - Parameters:
-    ///   - rate: nil = no limit; 0 = nothing is sent until it is raised.
+    ///   - rate: nil = no limit; 0 = a pause until it is raised.
     ///   - destination: nil = all together.
     package func set(_ rate: Int64?, for destination: String? = nil) {
         let wakes = state.withLock { state in
@@ -58,14 +58,14 @@ package final class Throttle: Sendable {
         for wake in wakes { wake() }
     }
 
-    /// Whether something for `destination` waits for a limit at this moment.
+    /// Whether any request for `destination` waits for a limit now.
     package func isHolding(_ destination: String) -> Bool {
         state.withLock { state in
             state.share.isWaiting(destination) || state.watchers.contains { $0.destination == destination }
         }
     }
 
-    /// What requests of a destination are sent with (`HTTPClient.limited`).
+    /// The lane for a destination's requests (`HTTPClient.limited`).
     package func lane(_ destination: String) -> ThrottleLane {
         let flag = state.withLock { state in
             if let known = state.flags[destination] { return known }
@@ -77,7 +77,7 @@ package final class Throttle: Sendable {
         return ThrottleLane(destination: destination, throttle: self, flag: flag)
     }
 
-    /// Waits for a change of any limit, or the task's cancellation, where nothing may be sent; false where something may.
+    /// Waits for any limit to change, or the task's cancellation, where nothing may be sent; false where something may.
     fileprivate func change(ifClosed destination: String) async -> Bool {
         let waiter = Waiter<Void>()
         let isClosed = state.withLock { state in
@@ -117,16 +117,16 @@ package final class Throttle: Sendable {
     func next(at time: Instant) -> Instant? { state.withLock { $0.share.next(at: time) } }
 }
 
-/// The limit of one destination, and of all together, as its requests meet it.
+/// The limits of one destination and of all together, as its requests meet them.
 package struct ThrottleLane: Sendable {
     let destination: String
     let throttle: Throttle
     fileprivate let flag: LimitFlag
 
-    /// Whether any limit is set that holds here. Costs no lock: without limits it is all that is asked.
+    /// Whether any limit applies here. Takes no lock: without limits nothing else is asked.
     var isLimited: Bool { flag.isSet.load(ordering: .relaxed) }
 
-    /// Waits while the limit, its own or that for all, is 0, and notes that; returns at once when the task is cancelled.
+    /// Waits while its own or the common limit is 0, and records that; returns at once when the task is cancelled.
     func untilOpen() async {
         guard isLimited else { return }
         let note = ThrottleWaits.current
@@ -136,16 +136,16 @@ package struct ThrottleLane: Sendable {
     }
 }
 
-/// Whether a limit holds for a destination: one for all its lanes.
+/// Whether a limit applies to a destination: one for all its lanes.
 private final class LimitFlag: Sendable {
     let isSet = Atomic<Bool>(false)
 }
 
-/// Whether anything that a task does waits for its bytes under a limit: its own requests, and those of its child tasks.
+/// Whether any request of a task waits for bytes under a limit: its own, and those of its child tasks.
 ///
-/// A limit of 0 can hold for hours. Who has given a task a worker sees here whether the worker is of use.
+/// A limit of 0 can last for hours. The giver of a worker sees here whether the worker is busy.
 package final class ThrottleWaits: Sendable {
-    /// That of the running task; nil where nobody asks.
+    /// The running task's; nil where nobody asks.
     @TaskLocal package static var current: ThrottleWaits?
 
     private let count = Atomic<Int>(0)
@@ -154,7 +154,7 @@ package final class ThrottleWaits: Sendable {
 
     package var isHeld: Bool { count.load(ordering: .relaxed) > 0 }
 
-    /// Something begins to wait; each is followed by an `end`.
+    /// A wait begins; each is followed by an `end`.
     package func begin() { count.add(1, ordering: .relaxed) }
     package func end() { count.subtract(1, ordering: .relaxed) }
 }

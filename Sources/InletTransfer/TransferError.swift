@@ -2,12 +2,12 @@ import CCurl
 package import InletCore
 import InletLinux
 
-/// Why a request got no usable answer. An answer with an error status is no `TransferError`: it is returned.
+/// Why a request got no usable answer. An answer with an error status is not a `TransferError`: it is returned.
 package struct TransferError: Error, Sendable, Equatable, CustomStringConvertible {
     package var code: ErrorCode
-    /// A sentence for a person: the URL without its query, what happened, what to do. Holds no secrets.
+    /// A sentence for a person: the URL without its query, the fault, the remedy. Holds no secrets.
     package var reason: String
-    /// Whether the other side could not be reached at all, so that any other request to it would fare the same.
+    /// Whether the other side was unreachable, so that any other request to it would fail too.
     package var isOutage: Bool
 
     package init(_ code: ErrorCode, _ reason: String, isOutage: Bool) {
@@ -19,7 +19,7 @@ package struct TransferError: Error, Sendable, Equatable, CustomStringConvertibl
     package var description: String { "\(reason) [\(code.rawValue)]" }
 }
 
-/// What every result of libcurl that can come up here means to the agent.
+/// The agent's meaning of every libcurl result that can occur here.
 extension TransferError {
     /// The failure of a request named `label`; `answered` tells whether a part of the answer had arrived.
     init(_ code: CURLcode, _ label: String, detail: String, answered: Bool) {
@@ -35,7 +35,7 @@ extension TransferError {
             isOutage: row.isOutage ?? !answered)
     }
 
-    /// What libcurl reports when it gets no socket, or cannot open its files, for want of descriptors.
+    /// libcurl's reports when it lacks descriptors for a socket or a file.
     private static let mayBeShortage: [CURLcode] = [
         CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT, CURLE_SSL_CACERT_BADFILE,
         CURLE_SSL_CONNECT_ERROR, CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT,
@@ -55,7 +55,7 @@ extension TransferError {
             [CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED, CURLE_PROXY], .connectFailed, true,
             "no connection", "check that the server runs and that no firewall stands between"
         ),
-        // The only time limit that libcurl itself keeps is the one for connecting.
+        // libcurl itself keeps only one time limit, the one for connecting.
         (
             [CURLE_OPERATION_TIMEDOUT], .timedOut, true, "no connection in time",
             "check that the server runs and that no firewall stands between"

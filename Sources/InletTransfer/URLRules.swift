@@ -10,8 +10,8 @@ package struct URLRules: Sendable {
     /// For URLs that a person configured: any host; http only to loopback unless `allowHTTP`.
     package static func configured(allowHTTP: Bool) -> URLRules { URLRules(allowHTTP: allowHTTP, api: nil) }
 
-    /// For URLs that the server at `api` sent: as `configured`, and no http when `api` is https, no host closer to us than
-    /// `api` itself, by its text or by what it resolves to (`reach` of its scopes), and no port of another protocol.
+    /// For URLs that the server at `api` sent: as `configured`, without http when `api` is https, without hosts closer
+    /// to us than `api` itself, by text or by address (`reach` of its scopes), and without ports of other protocols.
     package static func sentByServer(at api: HTTPURL, allowHTTP: Bool) -> URLRules {
         URLRules(allowHTTP: allowHTTP, api: api)
     }
@@ -24,14 +24,14 @@ package struct URLRules: Sendable {
             throw Self.refusal(.insecureURL, url.redacted, "was sent by a server that is itself reached over https")
         }
         try checkPlace(url)
-        // Last: what is refused for its place is not to be had by allowing more.
+        // Last: allowing http would not help a forbidden place.
         guard url.scheme == "https" || allowHTTP || url.isLoopback else {
             throw Self.refusal(
                 .insecureURL, url.redacted, "is not encrypted; use https, or set allow_http: true for this destination")
         }
     }
 
-    /// No port of another protocol, and no host closer to us than the server that has sent the URL.
+    /// No port of another protocol, and no host closer to us than the server that sent the URL.
     private func checkPlace(_ url: HTTPURL) throws(TransferError) {
         guard let api, let reach else { return }
         if Self.otherPorts.contains(url.port), url.authority != api.authority {
@@ -48,8 +48,8 @@ package struct URLRules: Sendable {
     /// Where a URL may lead; nil = anywhere, because a person has named it.
     var reach: Set<HostScope>? { api.map { HostScopeCache.shared.scopes(of: $0.host).reach } }
 
-    /// What could take a request for one of its own: the ports that browsers refuse (fetch.spec.whatwg.org, "bad port"), and
-    /// those of databases and Docker.
+    /// Services that could mistake a request for one of their own: the ports that browsers refuse
+    /// (fetch.spec.whatwg.org, "bad port"), and those of databases and Docker.
     private static let otherPorts: Set<UInt16> = [
         1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109,
         110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530,
@@ -67,16 +67,16 @@ package struct URLRules: Sendable {
 enum HostScope: CaseIterable {
     case anywhere
     case privateNetwork
-    /// Addresses of one line.
+    /// Addresses of one network segment.
     case linkLocal
     case loopback
-    /// Where clouds tell a machine its own secrets.
+    /// Where clouds give a machine its own secrets.
     case platform
 
     /// The scope of a lower-case host without brackets.
     init(_ host: String) { self = Self.known(host) ?? .anywhere }
 
-    /// The scope of a `sockaddr`; nil for a Unix socket's. What is no address of the internet counts as the closest.
+    /// The scope of a `sockaddr`; nil for a Unix socket's. Addresses outside the internet count as the closest.
     init?(socketAddress: UnsafeRawPointer) {
         var bytes = [UInt8](repeating: 0, count: 16)
         switch inlet_socket_address_bytes(socketAddress, &bytes) {
@@ -122,7 +122,7 @@ enum HostScope: CaseIterable {
         }
     }
 
-    /// Where clouds tell a machine about itself: nearly all at the first; AWS to containers and pods; Scaleway, Tencent, Azure,
+    /// Clouds' metadata addresses: nearly all use the first; AWS for containers and pods; Scaleway, Tencent, Azure,
     /// Alibaba, Oracle. By IPv6 AWS (twice), Google, Scaleway, OpenStack.
     private static let platforms: [[UInt8]] = [
         [169, 254, 169, 254], [169, 254, 170, 2], [169, 254, 170, 23], [169, 254, 42, 42], [169, 254, 0, 23],
@@ -148,9 +148,9 @@ enum HostScope: CaseIterable {
         }
     }
 
-    /// IANA IPv6 special-purpose registry; addresses that embed an IPv4 one have its scope. Where an address is translated
-    /// by the rules of one network (64:ff9b:1::/48), or tunnelled to who has chosen it (Teredo and the like, 2001::/23), it
-    /// counts as private.
+    /// IANA IPv6 special-purpose registry; addresses that embed an IPv4 one have its scope. Addresses translated by one
+    /// network's rules (64:ff9b:1::/48), or tunnelled to a peer of the sender's choice (Teredo and the like,
+    /// 2001::/23), count as private.
     private init(version6 bytes: [UInt8]) {
         let zeros = bytes.prefix { $0 == 0 }.count
         switch (bytes[0], bytes[1]) {
@@ -171,38 +171,38 @@ enum HostScope: CaseIterable {
 }
 
 extension Set<HostScope> {
-    /// Where a server that is at these may send us: not closer than it is itself, so that none can point us at our own
-    /// network (SSRF). Link-local addresses are for those alone that are there, however close others are, and so are
-    /// those at which a cloud hands out the machine's own credentials.
+    /// Where a server at these addresses may send us: no closer than it is itself, so that none can direct us into our
+    /// own network (SSRF). Link-local addresses are only for servers that are there themselves, however close others
+    /// are. So are those at which a cloud hands out the machine's own credentials.
     var reach: Set<HostScope> {
         let further: Set = self == [.anywhere] ? [HostScope.anywhere] : [.anywhere, .privateNetwork]
         return further.union(intersection([.linkLocal, .loopback, .platform]))
     }
 }
 
-/// Where hosts that are names have answered from, in this process: an API on the local network under a name may name its own
-/// network's addresses, a public one may not.
+/// The addresses from which named hosts have answered in this process: a named API on the local network may name its
+/// own network's addresses, a public one may not.
 final class HostScopeCache: Sendable {
     static let shared = HostScopeCache()
 
-    /// More than anybody configures. The others' names are servers' choice, and must not fill the memory.
+    /// More than anybody configures. Servers choose further names, which must not fill the memory.
     private static let most = 1000
 
     private let scopes = Mutex<[String: Set<HostScope>]>([:])
 
-    /// The host's own scope where its text tells, otherwise where it has answered from; `anywhere` before that.
+    /// The host's own scope where its text tells, otherwise the scope that it answered from; `anywhere` before that.
     func scopes(of host: String) -> Set<HostScope> {
         guard HostScope.isUnknown(host) else { return [HostScope(host)] }
         return scopes.withLock { $0[host] } ?? [.anywhere]
     }
 
-    /// Whether asking would tell nothing new.
+    /// Whether another question would add nothing.
     func knows(_ host: String) -> Bool { !HostScope.isUnknown(host) || scopes.withLock { $0[host] != nil } }
 
     /// `host` has answered from an address of this scope.
     ///
-    /// - Parameter isProven: whether TLS has shown that it was the host. Otherwise only the first address counts: a name that
-    ///   leads to ours later proves nothing by what answers there.
+    /// - Parameter isProven: whether TLS has proved the host. Otherwise only the first address counts: an answer from
+    ///   our network, for a name that leads there later, proves nothing.
     func note(_ host: String, _ scope: HostScope, isProven: Bool) {
         guard HostScope.isUnknown(host) else { return }
         scopes.withLock { scopes in

@@ -1,13 +1,14 @@
 import CCurl
 
-/// Handles of one loop that have no request, kept because making one costs more than a small request's own work.
+/// Idle handles of one loop, kept because creating one costs more than a small request's own work.
 ///
-/// What libcurl keeps in a handle across a reset is of no request: name look-ups, TLS sessions, a connection's number.
+/// libcurl keeps nothing of a request in a handle across a reset: only name look-ups, TLS sessions, a connection's
+/// number.
 struct CurlHandles {
     private var free: [CurlHandle] = []
     private let most: Int
 
-    /// - Parameter most: as many as run at once; more would only be memory.
+    /// - Parameter most: as many as run at once; more would only cost memory.
     init(most: Int) { self.most = most }
 
     var count: Int { free.count }
@@ -17,23 +18,22 @@ struct CurlHandles {
         Self.isUsual(submission) ? free.popLast() ?? CurlHandle() : CurlHandle()
     }
 
-    /// Keeps the handle of a request that ended well, empty; others go with what they may still hold.
+    /// Keeps the handle of a successful request, cleared; others are dropped with everything they may still hold.
     mutating func giveBack(_ easy: CurlHandle, of submission: Submission, isWell: Bool) {
         guard isWell, free.count < most, Self.isUsual(submission) else { return }
         easy.reset()
         if easy.setUp == CURLE_OK { free.append(easy) }
     }
 
-    /// A certificate is only shown by a handle that knows no session, and a download's buffer is larger than a kept handle
-    /// should be.
+    /// Only a handle without a session shows a certificate, and a download's buffer is too large for a kept handle.
     private static func isUsual(_ submission: Submission) -> Bool {
         !submission.request.readsCertificate && submission.sink == nil
     }
 }
 
-/// Owner of one `CURL` and of what libcurl expects to outlive it. Used by one thread at a time.
+/// Owner of one `CURL` and of the objects that must outlive it. Used by one thread at a time.
 ///
-/// Setters after a failed one do nothing, so that `setUp` is looked at once, at the end.
+/// Setters after a failed one do nothing, so `setUp` is checked once, at the end.
 final class CurlHandle {
     let handle: UnsafeMutableRawPointer
     /// The first failure of a setter.
@@ -60,7 +60,7 @@ final class CurlHandle {
         message.deallocate()
     }
 
-    /// Forgets the request: every option, and the header's lines with what is secret in them. Not while it runs.
+    /// Forgets the request: every option, and the header's lines with their secrets. Not while it runs.
     func reset() {
         curl_easy_reset(handle)
         curl_slist_free_all(fields)
@@ -68,11 +68,12 @@ final class CurlHandle {
         message[0] = 0
         setUp = CURLE_OK
         note(inlet_curl_set_error_buffer(handle, message))
-        // libcurl keeps the buffer of the last body, however small, and believes it to be of the usual size: this frees it.
+        // libcurl keeps the buffer of the last body, however small, and believes it to have the usual size: this frees
+        // it.
         set(CURLOPT_UPLOAD_BUFFERSIZE, Self.usualBuffer)
     }
 
-    /// libcurl's own choice.
+    /// libcurl's default.
     private static let usualBuffer = 64 << 10
 
     func set(_ option: CURLoption, _ value: Int) { note(inlet_curl_set_long(handle, option, value)) }
@@ -82,7 +83,7 @@ final class CurlHandle {
     func set(_ option: CURLoption, path: UnsafePointer<CChar>) { note(inlet_curl_set_string(handle, option, path)) }
     func note(_ code: CURLcode) { if setUp == CURLE_OK { setUp = code } }
 
-    /// Lets the handle go on with TLS sessions that others have begun.
+    /// Lets the handle resume TLS sessions of other handles.
     func shareSessions(of multi: CurlMulti) {
         guard let sessions = multi.sessions else { return }
         self.multi = multi
@@ -95,7 +96,7 @@ final class CurlHandle {
         fields = longer
     }
 
-    /// The same of a line that ends with a zero; curl copies it.
+    /// The same for a line that ends with a zero; curl copies it.
     func add(line: [UInt8]) {
         let longer = line.withUnsafeBytes { bytes in
             bytes.baseAddress.flatMap { curl_slist_append(fields, $0.assumingMemoryBound(to: CChar.self)) }
@@ -104,16 +105,16 @@ final class CurlHandle {
         fields = longer
     }
 
-    /// Has names answered by `answers` instead of by DNS (CURLOPT_RESOLVE); once for a handle.
+    /// Resolves names from `answers` instead of DNS (CURLOPT_RESOLVE); once for a handle.
     func resolve(_ answers: [String]) {
         if names == nil { for answer in answers { names = curl_slist_append(names, answer) } }
         note(inlet_curl_set_list(handle, CURLOPT_RESOLVE, names))
     }
 
-    /// Lets a body go on that its callback has paused; before the end of the request only.
+    /// Resumes a body that its callback has paused; only before the end of the request.
     func goOn() { curl_easy_pause(handle, CInt(CURLPAUSE_CONT)) }
 
-    /// Hands the added lines over.
+    /// Passes the added lines to curl.
     func setFields() { note(inlet_curl_set_list(handle, CURLOPT_HTTPHEADER, fields)) }
 
     /// libcurl's own sentence on the failure, or its general text for `code`.
@@ -124,13 +125,13 @@ final class CurlHandle {
     /// Status of the answer so far; 0 before there is one.
     var status: Int { Int(inlet_curl_status(handle)) }
 
-    /// Status of the proxy's answer when it was asked for a tunnel; 0 when it was not, or has not answered.
+    /// Status of the proxy's answer to a tunnel request; 0 when there was no request or no answer.
     var connectStatus: Int { Int(inlet_curl_connect_status(handle)) }
 
-    /// The server's own certificate in PEM, where it was asked for and TLS was spoken.
+    /// The server's own certificate in PEM, if requested and TLS was used.
     var certificate: String? { inlet_curl_certificate(handle).map { String(cString: $0) } }
 
-    /// The address of the other end, where a connection was made for this request.
+    /// The peer's address, if a connection was made for this request.
     var newAddress: String? {
         guard let text = inlet_curl_new_address(handle) else { return nil }
         return text.pointee == 0 ? nil : String(cString: text)
@@ -139,25 +140,26 @@ final class CurlHandle {
     /// Whether the connection stands and the request may be on its way.
     var isConnected: Bool { inlet_curl_time_to_send(handle) > 0 }
 
-    /// Bytes in the kernel that the peer has not acknowledged; 0 where that is not known.
+    /// Bytes in the kernel that the peer has not acknowledged; 0 where that is unknown.
     var unacknowledged: Int { max(0, Int(inlet_curl_unacknowledged(handle))) }
 }
 
 /// Owner of one `CURLM` with its connections, and of the TLS sessions that the handles of one thread share.
 ///
 /// `@unchecked`: libcurl lets other threads call `curl_multi_wakeup` while the loop's own thread does everything else,
-/// and `wakeUp` is all that `TransferMailbox` shows to other threads.
+/// and `TransferMailbox` shows other threads only `wakeUp`.
 final class CurlMulti: @unchecked Sendable {
     private let handle: UnsafeMutableRawPointer
-    /// A `CURLSH` that keeps TLS sessions (RFC 8446 2.2). Without it libcurl keeps them with each handle, and requests that run
-    /// at once have handles of their own: each would make a whole handshake. libcurl looks sessions up by host, port and
-    /// everything that decides about trust. nil when memory is out or libcurl has no TLS; then handshakes are whole.
+    /// A `CURLSH` that keeps TLS sessions (RFC 8446 2.2). Without it libcurl keeps them with each handle; parallel
+    /// requests have separate handles, so each would make a full handshake. libcurl looks sessions up by host, port and
+    /// everything that decides about trust. nil when memory is out or libcurl has no TLS: handshakes are then full.
     fileprivate let sessions: UnsafeMutableRawPointer?
 
-    /// The library's own state, set up once, on first use; before 7.84 `curl_global_init` must not run twice at the same time.
+    /// The library's own state, set up once, on first use. Before 7.84 `curl_global_init` must not run twice at the
+    /// same time.
     static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
-    /// nil when memory is out. `idleConnections` is how many are kept for the next request.
+    /// nil when memory is out. `idleConnections` is the number kept for later requests.
     init?(idleConnections: Int) {
         guard Self.isLibraryReady, let handle = curl_multi_init() else { return nil }
         self.handle = handle
@@ -180,7 +182,7 @@ final class CurlMulti: @unchecked Sendable {
 
     func remove(_ easy: CurlHandle) { curl_multi_remove_handle(handle, easy.handle) }
 
-    /// Does what can be done without waiting.
+    /// Makes all progress that is possible without waiting.
     func perform() {
         var running: CInt = 0
         curl_multi_perform(handle, &running)

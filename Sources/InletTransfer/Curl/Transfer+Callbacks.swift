@@ -3,7 +3,7 @@ import InletCore
 import InletLinux
 import Synchronization
 
-/// What libcurl calls while a transfer runs, on the loop's thread. The context is the unretained `Transfer`, which its
+/// libcurl's callbacks during a transfer, on the loop's thread. The context is the unretained `Transfer`, which its
 /// loop keeps until the handle is removed.
 extension Transfer {
     func setCallbacks() {
@@ -33,7 +33,7 @@ extension Transfer {
             return 0
         }
         if transfer.answer.hasFields, !hadFields, !transfer.offerToSink() { return 0 }
-        // curl stops sending then, or what it still sends has been refused already.
+        // curl then stops sending, or the rest has been refused already.
         if transfer.answer.status >= 300 { transfer.deadlines.bodyEnded(at: .now) }
         transfer.deadlines.answerMoved(at: .now)
         return count
@@ -55,8 +55,8 @@ extension Transfer {
         // curl only ever seeks from the start (0 is SEEK_SET).
         guard let transfer = from(context), origin == 0, (0...transfer.request.body.length).contains(Int64(offset))
         else { return CInt(CURL_SEEKFUNC_FAIL) }
-        // curl sends a request anew by itself when a kept connection dies without an answer. What has been done by then is
-        // unknown: only the caller can say whether it may be done twice.
+        // curl repeats a request when a kept connection dies without an answer. The first one's effect is unknown, and
+        // only the caller can say whether a second may follow.
         if transfer.position > 0, !transfer.request.isRepeatable { return CInt(CURL_SEEKFUNC_FAIL) }
         transfer.position = Int64(offset)
         return CInt(CURL_SEEKFUNC_OK)
@@ -69,12 +69,12 @@ extension Transfer {
     }
 }
 
-/// The body of a request on its way into libcurl's buffer.
+/// The body of a request, on its way into libcurl's buffer.
 extension Transfer {
     /// Puts the next bytes into `room`, as far as the lane has any for this request.
     ///
-    /// - Returns: for curl: their number, 0 at the end of the body; that it shall wait until the loop says so, where it is not
-    ///   this request's turn; or that the request ends, with the failure that is kept.
+    /// - Returns: curl's answer: their number, 0 at the end of the body; a pause until the loop continues it, where it
+    ///   is not this request's turn; or an abort, with the failure kept.
     private func givePiece(_ room: UnsafeMutableRawBufferPointer, now: Instant) -> Int {
         let left = request.body.length - position
         guard let place, left > 0 else { return giveBody(room) ?? Int(CURL_READFUNC_ABORT) }
@@ -84,7 +84,7 @@ extension Transfer {
             deadlines.held(at: now)
             return Int(CURL_READFUNC_PAUSE)
         }
-        // curl may ask before the loop lets it go on: when it sends the body anew.
+        // curl may call before the loop continues it: when it sends the body again.
         isPaused = false
         deadlines.released(at: now)
         let count = giveBody(UnsafeMutableRawBufferPointer(rebasing: room.prefix(Int(clamping: allowance))))
@@ -92,7 +92,7 @@ extension Transfer {
         return count ?? Int(CURL_READFUNC_ABORT)
     }
 
-    /// The whole body of a small request, where the lane has bytes for all of it.
+    /// The whole body of a small request, if the lane has bytes for all of it.
     static func inlineBody(_ request: HTTPRequest, _ place: ThrottledRequest?, _ now: Instant) -> [UInt8]? {
         guard let body = request.inlineBody, let place else { return request.inlineBody }
         let length = Int64(body.count)
@@ -116,7 +116,7 @@ extension Transfer {
         }
     }
 
-    /// Bytes of a piece that begins at `start` of the body.
+    /// The bytes of a piece that begins at `start` of the body.
     private func give(_ bytes: [UInt8], from start: Int64, _ room: UnsafeMutableRawBufferPointer) -> Int {
         let rest = bytes[Int(position - start)...].prefix(room.count)
         room.copyBytes(from: rest)
@@ -138,7 +138,7 @@ extension Transfer {
             }
             position += Int64(count)
             if place + Int64(count) < length { return count }
-            // The last bytes are held back from a file that was written to: what went out may be a mixture.
+            // The last bytes of a file that was written to are held back: the bytes already sent may be a mixture.
             guard try source.identity().isUntouched(since: source.opened) else {
                 return fail(source, "was changed while it was sent")
             }
@@ -156,13 +156,14 @@ extension Transfer {
     }
 }
 
-/// Holds requests whose URL a server has sent to addresses that such a server may name (`HTTPURL.reach`), whatever the
-/// URL's host is called and resolves to, and however often that changes (DNS rebinding).
+/// Keeps requests for a server's URLs to addresses that such a server may name (`HTTPURL.reach`), whatever the URL's
+/// host resolves to, and however often that changes (DNS rebinding).
 extension Transfer {
-    /// Asked for each address before it is connected to, and for that of each connection before the request goes out: one
-    /// that an earlier request has left may be of a destination of other rights to the same host.
+    /// Called for each address before connecting, and for each connection's address before the request is sent: a
+    /// connection left by an earlier request may belong to a destination with other rights to the same host.
     ///
-    /// A proxy looks the name up itself, and is where a person wants it: behind one, the URL's text is all there is to judge.
+    /// A proxy resolves the name itself, and stands where a person wants it: behind one, only the URL's text can be
+    /// judged.
     func setAddressGuard() {
         guard request.url.reach != nil, submission.proxy == nil, request.unixSocket == nil else { return }
         let context = Unmanaged.passUnretained(self).toOpaque()
@@ -198,7 +199,7 @@ extension Transfer {
         return false
     }
 
-    /// Of a request that no address was left for: no outage, which would hold up the destination for what one URL says.
+    /// The error when no address was allowed. Not an outage, which would hold up the destination because of one URL.
     var addressRefusal: TransferError? { hasSocket ? nil : refused.map { refusal(of: $0.address, $0.scope) } }
 
     private func refusal(of address: String, _ scope: HostScope) -> TransferError {
@@ -208,7 +209,7 @@ extension Transfer {
                 + "server that sent this URL is not that close itself", isOutage: false)
     }
 
-    /// Notes where the host has answered from, for the URLs that it will send.
+    /// Records the address that the host answered from, for the URLs that it will send.
     func noteHost() {
         guard submission.proxy == nil, request.unixSocket == nil, !request.readsCertificate, answer.hasFields,
             let address = easy.newAddress
@@ -217,26 +218,26 @@ extension Transfer {
     }
 }
 
-/// The memory that bodies pass through on their way into sockets, one buffer for each, of all threads and clients together.
+/// The memory through which bodies pass into sockets: one buffer each, for all threads and clients together.
 ///
-/// The first bodies get buffers so large that a system call is cheap; the more there are, the less a larger buffer brings,
-/// because none of them is the line's only one. So the sum stays below 6 MiB and 64 KiB for each body.
+/// The first bodies get buffers large enough to make system calls cheap. The more bodies there are, the less a larger
+/// buffer helps, because none has the line to itself. So the sum stays below 6 MiB plus 64 KiB for each body.
 final class UploadBuffers: Sendable {
     static let shared = UploadBuffers()
 
-    /// libcurl refuses less than the least, and 2 MiB at most.
+    /// libcurl accepts no less than the minimum, and no more than 2 MiB.
     private static let sizes = 16 << 10...512 << 10
     private static let room = 6 << 20
-    /// A quarter of what is left, but of a large body no less than this.
+    /// A quarter of the rest, but for a large body no less than this.
     private static let fair = 64 << 10
-    /// Bodies up to `small` pass through less than what the heap maps anew each time (`ProcessMemory.boundHeap`): a few system
-    /// calls more cost less than the faults of fresh pages.
+    /// Bodies up to `small` use buffers below the size that the heap maps separately (`ProcessMemory.boundHeap`): a few
+    /// more system calls cost less than faults of fresh pages.
     private static let small: Int64 = 1 << 20
     private static let kept = 60 << 10
 
     private let taken = Mutex(0)
 
-    /// How large the buffer for a body of `length` bytes shall be, to be given back.
+    /// The size of the buffer for a body of `length` bytes; release it afterwards.
     func take(for length: Int64) -> Int {
         taken.withLock { taken in
             let size = Self.size(for: length, taken: taken)

@@ -3,11 +3,11 @@ import InletCore
 import InletLinux
 package import SystemPackage
 
-/// Which servers are trusted: those with a certificate of the system's authorities, or of `caFile` (PEM) besides.
+/// Which servers to trust: those with a certificate of the system's authorities, or also of `caFile` (PEM).
 ///
-/// With a `pin` the server's public key must be the pinned one. Without a `caFile` that alone is asked, neither the
-/// certificate's authority nor its name and dates: the key says more, and a self-signed certificate rarely has the name
-/// that is connected to. With both, both are asked.
+/// With a `pin` the server's public key must be the pinned one. Without a `caFile` only the key is checked, neither the
+/// certificate's authority nor its name and dates: the key proves more, and a self-signed certificate rarely has the
+/// right name. With both, both are checked.
 package struct Trust: Sendable, Hashable {
     package var caFile: FilePath?
     package var pin: PublicKeyPin?
@@ -20,19 +20,19 @@ package struct Trust: Sendable, Hashable {
     package static let system = Trust()
 }
 
-/// What is the same for every request of a client.
+/// Options shared by every request of a client.
 struct ClientOptions: Sendable {
     var trust: Trust
     var userAgent: String
-    /// Answers in place of DNS, as `CURLOPT_RESOLVE` takes them; for tests.
+    /// Answers instead of DNS, as `CURLOPT_RESOLVE` takes them; for tests.
     var names: [String] = []
 }
 
 extension Transfer {
-    /// Of an answer that goes to a file: fewer, larger writes.
+    /// For an answer that goes to a file: fewer, larger writes.
     private static let downloadBuffer = 256 * 1024
 
-    /// Tells curl everything about the request. `easy.setUp` holds the first refusal.
+    /// Sets every option of the request. `easy.setUp` holds the first refusal.
     func configure(_ options: ClientOptions) {
         setCallbacks()
         setTarget()
@@ -40,15 +40,17 @@ extension Transfer {
         setProxy(options.trust)
         request.readsCertificate ? setCertificateReading() : setTrust(options.trust)
         setMethodAndBody()
-        // Without a body there is no rewinding to refuse (`rewind`): only on a new connection curl sends it once for certain.
+        // A request without a body cannot refuse to rewind (`rewind`): only on a new connection does curl certainly
+        // send it once.
         easy.set(CURLOPT_FRESH_CONNECT, !request.isRepeatable && request.body.length == 0)
         setFields()
         easy.set(CURLOPT_USERAGENT, options.userAgent)
         if !options.names.isEmpty { easy.resolve(options.names) }
         easy.set(CURLOPT_NOSIGNAL, true)
-        // A connection is kept for the next file as long as libcurl dares to: until it has been idle for 118 s.
+        // A connection is kept for the next file until it has been idle for 118 s, libcurl's limit.
         if submission.sink != nil { easy.set(CURLOPT_BUFFERSIZE, Self.downloadBuffer) }
-        // Each body has a connection, and so a window, of its own; HTTP/2 would put all on one, and copy them into frames.
+        // Each body has its own connection, and so its own window; HTTP/2 would put all on one, and copy them into
+        // frames.
         easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         easy.set(CURLOPT_FOLLOWLOCATION, false)
         easy.set(CURLOPT_TCP_NODELAY, true)
@@ -58,8 +60,8 @@ extension Transfer {
         easy.note(inlet_curl_leave_resolver(easy.handle))
     }
 
-    /// Lets a new connection resume a session, which saves a round trip and the server's signature. A certificate that is
-    /// to be read is only shown in a whole handshake.
+    /// Lets a new connection resume a session, which saves a round trip and the server's signature. A certificate to be
+    /// read appears only in a full handshake.
     func shareSessions(of multi: CurlMulti) {
         if request.url.scheme == "https", !request.readsCertificate { easy.shareSessions(of: multi) }
     }
@@ -71,8 +73,8 @@ extension Transfer {
         request.unixSocket?.withPlatformString { easy.set(CURLOPT_UNIX_SOCKET_PATH, path: $0) }
     }
 
-    /// `CURLOPT_CAINFO` takes one file, so `ca_file` takes the place of the system's bundle and the system's hashed
-    /// directory of the same certificates is named beside it.
+    /// `CURLOPT_CAINFO` takes one file, so `ca_file` replaces the system's bundle; the system's hashed directory of the
+    /// same certificates is named beside it.
     private func setTrust(_ trust: Trust) {
         easy.set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
         easy.set(CURLOPT_SSL_VERIFYPEER, true)
@@ -86,7 +88,7 @@ extension Transfer {
         easy.set(CURLOPT_CAPATH, "/etc/ssl/certs")
     }
 
-    /// Ends once TLS stands: no request, and so no secret, goes to whoever answered.
+    /// Ends once TLS is established: no request, and so no secret, goes to the peer.
     private func setCertificateReading() {
         easy.set(CURLOPT_CONNECT_ONLY, true)
         easy.set(CURLOPT_CERTINFO, true)
@@ -119,11 +121,11 @@ extension Transfer {
     }
 
     private func setFields() {
-        // curl would wait for "100 Continue" before a body: a round trip for each, and a second where the server knows
-        // nothing of it. It helps where bodies are often refused; ours hardly ever are, and curl stops one that is answered
-        // early. An empty value leaves the field out.
+        // curl would wait for "100 Continue" before a body: a round trip each time, and a second where the server does
+        // not know it. That helps where bodies are often refused; ours hardly ever are, and curl stops one that is
+        // answered early. An empty value removes the field.
         easy.add(field: "Expect:")
-        // curl would call such a body a form.
+        // Otherwise curl declares such a body a form.
         if inlineBody != nil, !request.headers.contains(where: { FieldName.isSame($0.name, "content-type") }) {
             easy.add(field: "Content-Type:")
         }
@@ -141,24 +143,26 @@ extension Transfer {
         easy.setFields()
     }
 
-    /// Of a signature; a longer line makes its buffer larger.
+    /// Fits a signature; a longer line grows its buffer.
     private static let usualLine = 384
 }
 
 extension Transfer {
-    /// `CURLAUTH_BASIC`, a macro that Swift does not see. Others would cost a refused request, and its body, each time.
+    /// `CURLAUTH_BASIC`, a macro that Swift does not import. Other methods would cost a refused request, with its body,
+    /// each time.
     private static let basicLogin = 1
 
-    /// Through the proxy that was chosen, or none: never what libcurl finds in the environment.
+    /// Uses the chosen proxy or none, and never libcurl's reading of the environment.
     ///
-    /// A proxy that is reached by TLS needs a certificate like any server; a pin is the destination's alone.
+    /// A proxy reached by TLS needs a certificate like any server; a pin concerns only the destination.
     func setProxy(_ trust: Trust) {
-        // An empty name is no proxy, whatever the environment says (CURLOPT_PROXY(3)); an empty list has no exceptions.
+        // An empty name means no proxy, whatever the environment says (CURLOPT_PROXY(3)); an empty list has no
+        // exceptions.
         easy.set(CURLOPT_PROXY, submission.proxy?.description ?? "")
         guard let proxy = submission.proxy else { return }
         easy.set(CURLOPT_NOPROXY, "")
-        // What the proxy says to CONNECT is not of the answer, and our header, with the login at the destination in it, is
-        // not the proxy's.
+        // The proxy's answer to CONNECT is not part of the answer, and our header, with the destination's login, is not
+        // for the proxy.
         easy.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
         easy.set(CURLOPT_HEADEROPT, Int(CURLHEADER_SEPARATE))
         if let user = proxy.user {
@@ -175,7 +179,7 @@ extension Transfer {
         easy.set(CURLOPT_PROXY_CAPATH, "/etc/ssl/certs")
     }
 
-    /// The failure that is the proxy's own doing; nil when the destination, or the way behind the proxy, is to blame.
+    /// A failure caused by the proxy itself; nil when the destination, or the path behind the proxy, is to blame.
     func proxyFailure(_ code: CURLcode) -> TransferError? {
         guard let proxy = submission.proxy, SystemError.shortage() == nil else { return nil }
         let connectStatus = easy.connectStatus
@@ -184,7 +188,7 @@ extension Transfer {
         case _ where request.url.scheme == "https" && !proxy.isSOCKS && connectStatus >= 300:
             fault =
                 switch connectStatus {
-                // A tunnel that was never made has carried nothing.
+                // A tunnel that was never made carried nothing.
                 case 500...: cannotReach(connectStatus, .connectFailed)
                 case 407: loginNeeded(proxy)
                 default: refused(": it answered \(connectStatus)")
@@ -192,7 +196,7 @@ extension Transfer {
         case CURLE_COULDNT_RESOLVE_PROXY:
             let remedy = "check its spelling in 'proxy' or the environment"
             fault = (.nameNotFound, "has a name that was not found", remedy)
-        // Only the proxy is connected to; what it cannot reach itself it says in its own words.
+        // We connect only to the proxy, which reports in its own words what it cannot reach.
         case CURLE_COULDNT_CONNECT:
             let remedy = "check that it runs, or set 'proxy: off' where none is needed"
             fault = (.connectFailed, "does not answer", remedy)
@@ -202,9 +206,9 @@ extension Transfer {
         return error(fault, proxy, "\(DisplayText.escape(easy.detail(code))), curl \(code.rawValue)")
     }
 
-    /// What a plain request's status means that the proxy has answered itself; nil for the destination's answers.
+    /// The meaning of a status that the proxy itself gave to a plain request; nil for the destination's answers.
     ///
-    /// 502 and 504 come of gateways only. Through a tunnel all that is read is the destination's.
+    /// Only gateways send 502 and 504. Through a tunnel everything comes from the destination.
     func proxyRefusal(_ status: Int) -> TransferError? {
         guard let proxy = submission.proxy, request.url.scheme == "http", !proxy.isSOCKS else { return nil }
         switch status {
@@ -232,7 +236,7 @@ extension Transfer {
         return (code, "answered \(status): it cannot reach the server", remedy)
     }
 
-    /// Each is an outage: every request would fare the same.
+    /// Each is an outage: every request would fail alike.
     private func error(_ fault: ProxyFault, _ proxy: ProxyServer, _ cause: String) -> TransferError {
         let text = "\(request.label): the proxy \(proxy) \(fault.what) (\(cause)); \(fault.remedy)"
         return TransferError(fault.code, text, isOutage: true)

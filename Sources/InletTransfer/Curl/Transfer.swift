@@ -2,40 +2,40 @@ import CCurl
 import InletCore
 import InletLinux
 
-/// One running request: curl's handle and what its callbacks gather. Belongs to the thread of its loop.
+/// One running request: curl's handle and the results of its callbacks. Belongs to its loop's thread.
 final class Transfer {
     typealias Instant = ContinuousClock.Instant
 
     let submission: Submission
     let easy: CurlHandle
-    /// nil for requests that no limit holds.
+    /// nil for requests without a limit.
     let place: ThrottledRequest?
-    /// The whole body, where it goes with the header.
+    /// The whole body, if it is sent with the header.
     let inlineBody: [UInt8]?
     var answer: ResponseBuffer
     var deadlines: Deadlines
-    /// Why a callback made curl give up.
+    /// Why a callback made curl abort.
     var failure: TransferError?
-    /// Next byte of the body to read, counted from the body's start.
+    /// The next byte of the body to read, counted from the body's start.
     var position: Int64 = 0
-    /// Bytes of the body that the socket has taken, as the meter knows it.
+    /// Bytes of the body that the socket has taken, as counted by the meter.
     private(set) var counted: Int64 = 0
     private var received: Int64 = 0
-    /// Bytes of the answer's body, where it says so.
+    /// The length of the answer's body, if announced.
     private var expected: Int64?
-    /// From here on curl's calls, which go on until the handle is removed, count for nothing.
+    /// From here on curl's callbacks, which continue until the handle is removed, have no effect.
     private(set) var isSettled = false
-    /// Whether curl has been told to wait for the body's next bytes.
+    /// Whether curl waits for the body's next bytes.
     var isPaused = false
-    /// Whether a refusal has been let through to a paused body.
+    /// Whether a refusal has been passed to a paused body.
     private var isRefused = false
-    /// Whether the sink has taken the answer on.
+    /// Whether the sink has accepted the answer.
     private(set) var isSunk = false
     private var unacknowledged = 0
-    /// Whether there was an address that may be connected to, and the last that may not (`setAddressGuard`).
+    /// Whether any address was allowed, and the last forbidden one (`setAddressGuard`).
     var hasSocket = false
     var refused: (address: String, scope: HostScope)?
-    /// Bytes of libcurl's buffer for the body.
+    /// The size of libcurl's buffer for the body.
     var buffer = 0
 
     var request: HTTPRequest { submission.request }
@@ -54,15 +54,15 @@ final class Transfer {
 
     deinit { UploadBuffers.shared.giveBack(buffer) }
 
-    /// Offers the answer to the sink, once its header is whole; false after a failure, which is kept.
+    /// Offers the answer to the sink once its header is complete; false after a failure, which is kept.
     func offerToSink() -> Bool {
         guard let sink = submission.sink, answer.hasFields, !isSettled else { return true }
         return sunk { () throws(TransferError) in isSunk = try sink.begins(answer.response(status: answer.status)) }
     }
 
-    /// Keeps a piece of the body, or gives it to the sink; false after a failure, which is kept.
+    /// Keeps a piece of the body, or passes it to the sink; false after a failure, which is kept.
     func take(_ piece: UnsafeRawBufferPointer) -> Bool {
-        // What curl still has for an answer that was given up is not the sink's any more.
+        // The rest of an aborted answer is not for the sink.
         if isSettled { return false }
         if let sink = submission.sink, isSunk {
             return sunk { () throws(TransferError) in try sink.take(piece) }
@@ -82,8 +82,8 @@ final class Transfer {
         }
     }
 
-    /// Whether a paused body may go on: its turn has come, or the server has answered that it does not want the rest, which
-    /// curl acts on only then.
+    /// Whether a paused body may continue: its turn has come, or the server has refused the rest, which curl handles
+    /// only then.
     func mayGoOn(at now: Instant) -> Bool {
         if !isRefused, answer.hasFields, answer.status >= 300 {
             isRefused = true
@@ -98,7 +98,7 @@ final class Transfer {
         easy.goOn()
     }
 
-    /// Takes in curl's running totals.
+    /// Records curl's running totals.
     func progress(sent: Int64, received: Int64, of expected: Int64?, now: Instant) {
         guard !isSettled else { return }
         self.expected = expected
@@ -114,8 +114,8 @@ final class Transfer {
         }
     }
 
-    /// The error that time alone has made certain, if any. Looks at the socket's send queue too: what the kernel has
-    /// taken is not yet what the peer has.
+    /// The error that has become certain by time alone, if any. Checks the socket's send queue too: the peer does not
+    /// have the kernel's bytes yet.
     func overdue(at now: Instant) -> TransferError? {
         guard easy.isConnected else {
             deadlines.notConnected(at: now)
@@ -128,15 +128,15 @@ final class Transfer {
         return deadlines.verdict(at: now).map(error)
     }
 
-    /// What is in the kernel is not counted as moved. Answers that are kept in memory have a deadline, and those of a server that
-    /// works for minutes are a few spaces until then. What another process of this machine says as it happens has no pace.
+    /// Bytes in the kernel do not count as moved. Answers kept in memory have a deadline, and those of a server that
+    /// works for minutes are a few spaces until then. Events from another process of this machine have no pace.
     private func judgePace(queued: Int64, at now: Instant) {
         let toSend = deadlines.isSending ? request.body.length : queued > 0 ? counted : nil
         deadlines.sent(counted - queued, of: toSend, at: now)
         if isSunk, request.unixSocket == nil { deadlines.received(received, of: expected, at: now) }
     }
 
-    /// What `code`, curl's last word, and the gathered answer come to.
+    /// The result of `code`, curl's final status, and the answer collected so far.
     func outcome(_ code: CURLcode) -> Result<HTTPResponse, TransferError> {
         noteHost()
         if let failure { return .failure(failure) }
@@ -144,7 +144,7 @@ final class Transfer {
         let status = easy.status
         let isWhole = counted >= request.body.length
         switch code {
-        // libcurl takes an answer that ends in its head for a whole one (7.88).
+        // libcurl accepts an answer that ends within its head as complete (7.88).
         case CURLE_OK where !answer.hasFields && !request.readsCertificate:
             return .failure(
                 TransferError(
@@ -158,7 +158,7 @@ final class Transfer {
         case CURLE_OK:
             let what = "status \(status) came after \(counted) of \(request.body.length) bytes of the body"
             return .failure(TransferError(.badAnswer, "\(request.label): \(what)", isOutage: false))
-        // A server that has refused the body early and hung up: its answer says more than the broken pipe.
+        // A server that refused the body early and hung up: its answer says more than the broken pipe.
         case CURLE_SEND_ERROR where status >= 300 && answer.hasFields,
             CURLE_RECV_ERROR where status >= 300 && answer.hasFields && !isWhole:
             return proxyRefusal(status).map { .failure($0) } ?? .success(answer.response(status: status))
@@ -169,7 +169,7 @@ final class Transfer {
         }
     }
 
-    /// Answers the caller; called once, when the transfer has left the loop's books.
+    /// Answers the caller; called once, when the transfer has left the loop's records.
     func settle(_ result: Result<HTTPResponse, TransferError>) {
         if case .success(let response) = result, (200..<300).contains(response.status) {
             submission.meter?.add(request.body.payload(in: request.body.length) - request.body.payload(in: counted))

@@ -1,7 +1,7 @@
 import CCurl
 import InletCore
 
-/// Runs transfers on one thread, with connections of its own.
+/// Runs transfers on one thread, with its own connections.
 final class TransferLoop {
     private let mailbox: TransferMailbox
     private let multi: CurlMulti
@@ -9,21 +9,22 @@ final class TransferLoop {
     private let connectionsPerHost: Int
     private var handles: CurlHandles
     private var running: [UnsafeMutableRawPointer: Transfer] = [:]
-    /// Requests whose host has all the connections it may have, or whose lane has no bytes yet, in their order.
+    /// Requests whose host has no free connection, or whose lane has no bytes yet, in their order.
     private var waiting: [Pending] = []
     private var connections: [String: Int] = [:]
-    /// Whether something came or went since it was last asked who may start.
+    /// Whether anything changed since the loop last decided who may start.
     private var hasNews = true
     private let clock = ContinuousClock()
-    /// When time alone may have decided about a running transfer; nil while there is none, or all wait for their turn.
+    /// When time alone may decide about a running transfer; nil while there is none, or all wait for their turn.
     private var nextLook: ContinuousClock.Instant?
 
     private typealias Pending = (submission: Submission, place: ThrottledRequest?)
 
-    /// How often all that run, and the kernel's send queues, are looked at: not at every event, of which there are thousands a
-    /// second. Time limits that come nearer, because a body has ended, are noticed so much later at most.
+    /// How often running transfers and the kernel's send queues are checked: not at every event, of which there are
+    /// thousands a second. A time limit that comes nearer, because a body has ended, is noticed at most this much
+    /// later.
     private static let tick = Duration.seconds(1)
-    /// Beyond this a body can take long enough that others must not wait for its end.
+    /// A longer body can take so long that others must not wait for its end.
     static let large: Int64 = 1 << 20
     private static let keptHandles = 32
 
@@ -50,13 +51,13 @@ final class TransferLoop {
             goOnWithPaused()
             settleEnded()
             settleOverdue()
-            // What has ended has left its connection: nothing else would end the wait.
+            // An ended request has left its connection: nothing else would end the wait.
             startWaiting()
             multi.wait(atMost: [nextLook, nextTurn].compactMap { $0 }.min().map { clock.now.duration(to: $0) })
         }
     }
 
-    /// Makes sure that `transfer` is looked at in time.
+    /// Ensures that `transfer` is checked in time.
     private func watch(_ transfer: Transfer, from now: ContinuousClock.Instant) {
         guard let verdict = transfer.deadlines.next else { return }
         let time = min(verdict, now.advanced(by: Self.tick))
@@ -98,8 +99,8 @@ final class TransferLoop {
         return connections[submission.destination, default: 0] < Self.room(connectionsPerHost, isLarge: isLarge)
     }
 
-    /// How many of a host's connections such bodies may have. Large ones leave some to the others, which would otherwise wait
-    /// for the end of one.
+    /// The share of a host's connections for such bodies. Large ones leave some to the others, which would otherwise
+    /// wait for one to end.
     static func room(_ connections: Int, isLarge: Bool) -> Int {
         isLarge && connections > 1 ? connections - max(1, connections / 8) : connections
     }
@@ -109,7 +110,7 @@ final class TransferLoop {
         return place.allowance(of: pending.submission.request.body.length, at: clock.now) > 0
     }
 
-    /// After `perform`, which may have brought a refusal: what goes on makes the next wait end at once.
+    /// After `perform`, which may have brought a refusal: a resumed body ends the next wait at once.
     private func goOnWithPaused() {
         for transfer in running.values where transfer.isPaused {
             let now = clock.now
@@ -145,7 +146,7 @@ final class TransferLoop {
             remove(transfer)
             handles.giveBack(
                 transfer.easy, of: transfer.submission, isWell: code == CURLE_OK && transfer.failure == nil)
-            // Before the caller goes on: its next request shall find this loop, and its open connection, free.
+            // Before the caller continues: its next request must find this loop, and its open connection, free.
             mailbox.settled()
             transfer.settle(outcome)
         }
@@ -193,22 +194,22 @@ final class TransferLoop {
     }
 }
 
-/// One request's place in its lane, and the bytes that it got there. Belongs to the thread of its loop.
+/// One request's place in its lane, and its bytes there. Belongs to its loop's thread.
 final class ThrottledRequest {
     typealias Instant = ContinuousClock.Instant
 
     private let lane: ThrottleLane
     private let isSmall: Bool
     private let wake: @Sendable () -> Void
-    /// Told while it waits.
+    /// Marked while it waits.
     private let note: ThrottleWaits?
     /// nil until a limit has been met.
     private var flow: BandwidthFlow?
     private var credit: Int64 = 0
-    /// Whether the last question was answered with nothing.
+    /// Whether the last request for bytes got none.
     private(set) var isWaiting = false
 
-    /// nil for requests that are not held.
+    /// nil for requests without a limit.
     ///
     /// - Parameter wake: ends the wait of the loop's thread; from any thread.
     init?(_ submission: Submission, waking wake: @escaping @Sendable () -> Void) {
@@ -222,7 +223,7 @@ final class ThrottledRequest {
 
     deinit { leave() }
 
-    /// How many bytes of the body may be read now, of the `left` that it still has; 0 = not yet.
+    /// The number of bytes of the body that may be read now, of the `left` remaining; 0 = not yet.
     func allowance(of left: Int64, at now: Instant) -> Int64 {
         guard lane.isLimited else {
             leave()
@@ -239,13 +240,13 @@ final class ThrottledRequest {
     /// `count` bytes were read.
     func use(_ count: Int64) { credit = max(0, credit - count) }
 
-    /// When it is worth asking again; nil when only a limit that is raised can help, which wakes the loop.
+    /// When to ask again; nil when only a raised limit can help, which wakes the loop.
     func next(at now: Instant) -> Instant? { lane.throttle.next(at: now) }
 
-    /// Whether `next` says the same for both.
+    /// Whether `next` has the same value for both.
     func sharesLimits(with other: ThrottledRequest?) -> Bool { lane.throttle === other?.lane.throttle }
 
-    /// The request has nothing to send any more.
+    /// The request has nothing left to send.
     func leave() {
         wait(false)
         guard let flow else { return }

@@ -3,12 +3,12 @@ import InletLinux
 import Synchronization
 import SystemPackage
 
-/// What other threads may do with a loop: leave a request, or the end of one, and wake it.
+/// Other threads' access to a loop: leave a request, cancel one, wake it.
 final class TransferMailbox: Sendable {
     let multi: CurlMulti
     /// Connections that the loop has for each host.
     let share: Int
-    /// What has come in since the loop looked; `load`: submissions that have not been answered.
+    /// Submissions since the loop last looked; `load` counts unanswered ones.
     private let state = Mutex<(added: [Submission], cancelled: [CancellationToken], isClosed: Bool, load: Int)>(
         ([], [], false, 0))
 
@@ -19,7 +19,7 @@ final class TransferMailbox: Sendable {
 
     var load: Int { state.withLock { $0.load } }
 
-    /// Hands a request to the loop; after `close` it fails at once.
+    /// Passes a request to the loop; after `close` it fails at once.
     func add(_ submission: Submission) {
         let isFirst = state.withLock { state -> Bool? in
             guard !state.isClosed else { return nil }
@@ -28,23 +28,23 @@ final class TransferMailbox: Sendable {
             return state.added.count == 1
         }
         guard let isFirst else { return submission.fail(submission.cancellation) }
-        // For the first of several the loop is woken, and it takes all.
+        // The first of several wakes the loop, which takes all.
         if isFirst { multi.wakeUp() }
     }
 
-    /// Gives up the request with this ticket, if it is there.
+    /// Cancels the request with this ticket, if it is there.
     func cancel(_ ticket: CancellationToken) {
         state.withLock { $0.cancelled.append(ticket) }
         multi.wakeUp()
     }
 
-    /// Makes the loop fail what it has with `.cancelled`, and end.
+    /// Makes the loop fail its requests with `.cancelled`, and end.
     func close() {
         state.withLock { $0.isClosed = true }
         multi.wakeUp()
     }
 
-    /// For the loop: what has come in.
+    /// For the loop: the new submissions.
     func take() -> (added: [Submission], cancelled: [CancellationToken], isClosed: Bool) {
         state.withLock { state in
             defer { (state.added, state.cancelled) = ([], []) }
@@ -56,24 +56,24 @@ final class TransferMailbox: Sendable {
     func settled() { state.withLock { $0.load -= 1 } }
 }
 
-/// What a caller hands to a loop: the request, and the promise to resume it once.
+/// A caller's submission to a loop: the request, and the promise to resume it once.
 struct Submission: Sendable {
     let request: HTTPRequest
     let meter: TransferMeter?
-    /// Where its body's bytes are asked for; nil = they need not be.
+    /// The source of its body's bytes; nil = without a limit.
     let lane: ThrottleLane?
-    /// Of the task that sends it: told while it waits for them.
+    /// The sending task's: marked while it waits for them.
     let note = ThrottleWaits.current
-    /// Where the body of the answer goes; nil keeps it in memory.
+    /// The receiver of the answer's body; nil keeps it in memory.
     let sink: (any ResponseSink)?
     let ticket: CancellationToken
-    /// What it goes through; nil = the direct way.
+    /// The proxy; nil = a direct connection.
     let proxy: ProxyServer?
     let continuation: CheckedContinuation<Result<HTTPResponse, TransferError>, Never>
-    /// The same for requests that can share connections.
+    /// Equal for requests that can share connections.
     var destination: String { request.unixSocket.map { "unix:\($0.display)" } ?? request.url.origin }
 
-    /// The request and, where there is one, the proxy, for error texts.
+    /// The request and its proxy, if any, for error texts.
     var label: String { proxy.map { "\(request.label) through the proxy \($0)" } ?? request.label }
 
     func fail(_ error: TransferError) { continuation.resume(returning: .failure(error)) }
@@ -83,7 +83,7 @@ struct Submission: Sendable {
     }
 }
 
-/// Names one request to the loop, and remembers a cancellation that comes before the request does.
+/// Identifies one request to the loop, and remembers a cancellation that comes before the request does.
 final class CancellationToken: Sendable {
     private let cancelled = Atomic<Bool>(false)
 
@@ -92,7 +92,7 @@ final class CancellationToken: Sendable {
     func cancel() { cancelled.store(true, ordering: .releasing) }
 }
 
-/// The threads of a client and of those made from it (`HTTPClient.limited`). They end with the last of them.
+/// The threads of a client and of those derived from it (`HTTPClient.limited`). They end with the last of these.
 final class TransferThreads: Sendable {
     private typealias Running = (mailboxes: [TransferMailbox], threads: [LoopThread], isShut: Bool)
 
@@ -108,13 +108,13 @@ final class TransferThreads: Sendable {
 
     deinit { shutdown() }
 
-    /// As many as can be had: one is enough, and with none the next request tries again.
+    /// As many as possible: one is enough, and with none the next request tries again.
     private static func started(_ shares: [Int], _ options: ClientOptions) -> Running {
         var state: Running = ([], [], false)
         for (index, share) in shares.enumerated() {
             guard let multi = CurlMulti(idleConnections: share * 2) else { continue }
             let mailbox = TransferMailbox(multi, share: share)
-            // One that cannot be started is done without.
+            // Continues without a thread that cannot be started.
             let thread = try? LoopThread(name: "transfer-\(index)") {
                 TransferLoop(mailbox, options: options, connectionsPerHost: share).run()
             }
@@ -125,13 +125,13 @@ final class TransferThreads: Sendable {
         return state
     }
 
-    /// How many connections each thread has: 28 and 4 of the usual 32.
+    /// The connections of each thread: 28 and 4 of the usual 32.
     ///
-    /// A small request's cost is mostly that of waking the thread, on both sides of the socket, which requests share that are
-    /// on one thread: it wakes up for several answers at a time, and hands over several new requests meanwhile. Two threads
-    /// would each wake up for half as many. A few large bodies want all threads instead, because copying and TLS fill one. So
-    /// the first has most of the connections, where there are enough, and the others an eighth each, which is where large
-    /// bodies go while the first is busy with small ones.
+    /// A small request mostly costs waking the thread on either side of the socket. Requests on one thread share that:
+    /// it wakes up for several answers at a time, and submits several new requests meanwhile. Two threads would each
+    /// wake up for half as many. A few large bodies need all threads instead, because copying and TLS fill one. So the
+    /// first has most of the connections, where there are enough, and the others an eighth each, for large bodies while
+    /// the first is busy with small ones.
     static func shares(of connections: Int, among threads: Int) -> [Int] {
         let few = max(1, connections / (connections < 8 ? threads : 8))
         return [max(1, connections - few * (threads - 1))] + Array(repeating: few, count: threads - 1)
@@ -147,11 +147,11 @@ final class TransferThreads: Sendable {
         return Self.choice(among: loads, length: request.body.length).map { mailboxes[$0] }
     }
 
-    /// Which of the threads takes a body of `length` bytes: a small one the first that has a connection free, so that the
-    /// second has none before all of the first's are busy; a larger one the least busy. Where all are busy, the request waits
-    /// where the queue is shortest for its connections.
+    /// The thread for a body of `length` bytes. A small one takes the first with a free connection, so that the second
+    /// stays empty until all of the first's are busy; a larger one takes the least busy. Where all are busy, the
+    /// request waits where the queue is shortest for its connections.
     ///
-    /// - Parameter threads: what each has to answer, and its connections.
+    /// - Parameter threads: the unanswered requests of each, and its connections.
     static func choice(among threads: [(load: Int, share: Int)], length: Int64) -> Int? {
         func load(_ index: Int) -> Int { threads[index].load }
         let isLarge = length > TransferLoop.large
