@@ -58,11 +58,11 @@ package struct Download: Sendable {
     }
 }
 
-/// The facts by which a fetched file is judged: its first bytes (at most `Download.headBytes`), the server's media
-/// type, in lower case and without parameters, and whether all bytes were compared with a checksum.
+/// The facts by which a fetched file is judged. They are its first bytes (at most `Download.headBytes`), the server's
+/// media type in lower case without parameters, and whether all bytes were compared with a checksum.
 package typealias DownloadHead = (bytes: [UInt8], type: String?, isProved: Bool)
 
-/// A file that was fetched completely, checked and synced: with the SHA-256 read back from the file, and the checksum
+/// A file that was fetched completely, checked and synced. It has the SHA-256 read back from the file, and the checksum
 /// it was compared with; none where only its length was known.
 package typealias Downloaded = (path: FilePath, size: Int64, sha256: Digest, checked: [Digest])
 

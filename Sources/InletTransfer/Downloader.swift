@@ -30,8 +30,8 @@ package struct Downloader: Sendable {
     /// - Returns: nil when all bytes are in the part-file; otherwise an answer that is neither the file nor a part of
     ///   it, such as an error.
     /// - Throws: as `HTTPClient.send`; `.answerTooLarge`, `.destinationFull`, `.destinationUnwritable`. `.badAnswer`
-    ///   for an answer without a length, and where the server's bytes differ from ours or cannot be compared: ours were
-    ///   dropped, and the next request is for all of it.
+    ///   for an answer without a length, and where the server's bytes differ from ours or cannot be compared. Ours were
+    ///   dropped then, and the next request is for all of it.
     package func fetch(_ open: OpenDownload, _ request: HTTPRequest) async throws(TransferError) -> HTTPResponse? {
         if open.isWhole { return nil }
         var request = request
@@ -49,7 +49,7 @@ package struct Downloader: Sendable {
             }
             try await pool.run { () throws(TransferError) in try open.clear() }
             throw TransferError(
-                .badAnswer, "\(request.url.redacted) is another file than it was; it is fetched anew", isOutage: false)
+                .badAnswer, "\(request.url.redacted)has changed; it is fetched again", isOutage: false)
         }
         guard response.status == 200 || response.status == 206 && open.position > 0 else { return response }
         guard open.endIsKnown else {

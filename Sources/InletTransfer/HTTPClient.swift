@@ -61,9 +61,9 @@ package final class HTTPClient: Sendable {
     /// accepted.
     ///
     /// - Parameter sink: receives the answer once its head has arrived; its calls have ended when this returns.
-    /// - Throws: `.cancelled` when the task is cancelled or the client shut down; `.badRequest` when the request cannot
-    ///   be sent as written; `.sourceChanged` and `.sourceUnreadable` for a body's file; otherwise the fault of the
-    ///   network or the answer.
+    /// - Throws: `.cancelled` when the task is cancelled or the client shut down, and `.badRequest` when the request
+    ///   cannot be sent as written. `.sourceChanged` and `.sourceUnreadable` for a body's file; otherwise the fault of
+    ///   the network or the answer.
     package func send(
         _ request: HTTPRequest, meter: TransferMeter? = nil, into sink: (any ResponseSink)? = nil
     ) async throws(TransferError) -> HTTPResponse {
@@ -146,8 +146,8 @@ package final class HTTPClient: Sendable {
 
 /// The bytes of one delivery that its sockets have taken, summed over all its parts.
 ///
-/// `HTTPClient` adds while it sends, and takes a request's bytes back when the request does not end with a 2xx answer
-/// or curl repeats it, so the sum never counts a byte twice.
+/// `HTTPClient` adds while it sends. It takes a request's bytes back when the request does not end with a 2xx answer or
+/// curl repeats it, so the sum never counts a byte twice.
 package final class TransferMeter: Sendable {
     private let sent = Atomic<Int64>(0)
     private let started = Atomic<Bool>(false)

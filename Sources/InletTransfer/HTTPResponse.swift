@@ -104,13 +104,13 @@ struct ResponseBuffer {
             status = words.dropFirst().first.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
         } else if text.isEmpty {
             // The rest would not be HTTP.
-            if status == 101 { return ("it changes to another protocol, unasked (status 101)", .badAnswer) }
+            if status == 101 { return ("it changes the protocol without being asked (status 101)", .badAnswer) }
             hasFields = status >= 200
             if hasFields, let coding {
                 // Otherwise libcurl would pass on its own decoding of the body.
                 let shown = DisplayText.escape(String(coding.prefix(100)))
                 return (
-                    "its body comes in another coding than was asked for (Transfer-Encoding: \(shown))", .badAnswer
+                    "its body uses a coding that was not requested (Transfer-Encoding: \(shown))", .badAnswer
                 )
             }
         } else if let colon = text.firstIndex(of: UInt8(ascii: ":")) {

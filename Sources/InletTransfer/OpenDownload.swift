@@ -111,7 +111,7 @@ extension OpenDownload {
         case .startAgain:
             state.withLock { $0.startsAgain = true }
             throw TransferError(
-                .badAnswer, "\(download.target.display): the server has other bytes than those that are here",
+                .badAnswer, "\(download.target.display): the server's bytes differ from those already fetched",
                 isOutage: false)
         case .rest(let total):
             state.withLock { $0.tag.length = total }
@@ -143,7 +143,7 @@ extension OpenDownload {
         guard tag.length != nil || isChunked else {
             throw TransferError(
                 .badAnswer,
-                "\(download.target.display): the answer has no length, so that its end could not be told from a cut",
+                "\(download.target.display): the answer has no length, so its end looks like a cut",
                 isOutage: false)
         }
         try clear()

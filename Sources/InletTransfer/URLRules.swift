@@ -10,8 +10,9 @@ package struct URLRules: Sendable {
     /// For URLs that a person configured: any host; http only to loopback unless `allowHTTP`.
     package static func configured(allowHTTP: Bool) -> URLRules { URLRules(allowHTTP: allowHTTP, api: nil) }
 
-    /// For URLs that the server at `api` sent: as `configured`, without http when `api` is https, without hosts closer
-    /// to us than `api` itself, by text or by address (`reach` of its scopes), and without ports of other protocols.
+    /// For URLs that the server at `api` sent. The rules are those of `configured`, without http when `api` is https,
+    /// and without ports of other protocols. No host may be closer to us than `api` itself, by text or by address
+    /// (`reach` of its scopes).
     package static func sentByServer(at api: HTTPURL, allowHTTP: Bool) -> URLRules {
         URLRules(allowHTTP: allowHTTP, api: api)
     }

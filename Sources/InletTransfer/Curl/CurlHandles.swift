@@ -150,7 +150,7 @@ final class CurlHandle {
 /// and `TransferMailbox` shows other threads only `wakeUp`.
 final class CurlMulti: @unchecked Sendable {
     private let handle: UnsafeMutableRawPointer
-    /// A `CURLSH` that keeps TLS sessions (RFC 8446 2.2). Without it libcurl keeps them with each handle; parallel
+    /// A `CURLSH` that keeps TLS sessions (RFC 8446 2.2). Without it libcurl keeps them with each handle. Parallel
     /// requests have separate handles, so each would make a full handshake. libcurl looks sessions up by host, port and
     /// everything that decides about trust. nil when memory is out or libcurl has no TLS: handshakes are then full.
     fileprivate let sessions: UnsafeMutableRawPointer?

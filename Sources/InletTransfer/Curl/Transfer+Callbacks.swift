@@ -73,8 +73,8 @@ extension Transfer {
 extension Transfer {
     /// Puts the next bytes into `room`, as far as the lane has any for this request.
     ///
-    /// - Returns: curl's answer: their number, 0 at the end of the body; a pause until the loop continues it, where it
-    ///   is not this request's turn; or an abort, with the failure kept.
+    /// - Returns: curl's answer. It is their number, 0 at the end of the body; a pause where it is not this request's
+    ///   turn, until the loop continues it; or an abort, with the failure kept.
     private func givePiece(_ room: UnsafeMutableRawBufferPointer, now: Instant) -> Int {
         let left = request.body.length - position
         guard let place, left > 0 else { return giveBody(room) ?? Int(CURL_READFUNC_ABORT) }
@@ -159,7 +159,7 @@ extension Transfer {
 /// Keeps requests for a server's URLs to addresses that such a server may name (`HTTPURL.reach`), whatever the URL's
 /// host resolves to, and however often that changes (DNS rebinding).
 extension Transfer {
-    /// Called for each address before connecting, and for each connection's address before the request is sent: a
+    /// Called for each address before connecting, and for each connection's address before the request is sent. A
     /// connection left by an earlier request may belong to a destination with other rights to the same host.
     ///
     /// A proxy resolves the name itself, and stands where a person wants it: behind one, only the URL's text can be

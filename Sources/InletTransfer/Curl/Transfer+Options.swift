@@ -228,7 +228,7 @@ extension Transfer {
 
     private func refused(_ answer: String) -> ProxyFault {
         let remedy = "ask who runs it to allow this host, or name the host in no_proxy"
-        return (.proxyRefused, "does not let us through" + answer, remedy)
+        return (.proxyRefused, "refuses this host" + answer, remedy)
     }
 
     private func cannotReach(_ status: Int, _ code: ErrorCode) -> ProxyFault {
