@@ -77,10 +77,10 @@ struct Verify: AsyncParsableCommand {
     }
 }
 
-/// What is said of one delivery, or of a job without any.
-private struct VerifyFinding: Sendable {
+/// The result for one delivery, or for a job without any; with `--json` a line each.
+struct VerifyFinding: Codable, Sendable {
     /// From what needs a person to what does not.
-    enum Verdict: String, CaseIterable {
+    enum Verdict: String, Codable, CaseIterable {
         case missing
         case different
         /// It was named, and has not arrived.
@@ -94,7 +94,8 @@ private struct VerifyFinding: Sendable {
     var job: Int64
     var path: String
     var destination = ""
-    var key: String?
+    /// Empty where there is none yet.
+    var key = ""
     var said: String
 }
 
@@ -119,27 +120,16 @@ private struct VerifyReport {
         seen.insert(finding.job)
         let verdict = finding.verdict
         counts[verdict, default: 0] += 1
-        if isJSON { return Console.print(Self.line(finding)) }
+        if isJSON { return Console.print(String(decoding: JSON.note(of: finding), as: UTF8.self)) }
         if rows[verdict, default: []].count < Self.mostRows {
             rows[verdict, default: []].append([
                 Console.tint(verdict.rawValue, verdict == .same ? .plain : .strong),
                 Console.tint(String(finding.job), .plain), Console.tint(finding.destination, .plain),
-                Console.tint(DisplayText.escape(finding.key ?? finding.path), .plain),
+                Console.tint(DisplayText.escape(finding.key.isEmpty ? finding.path : finding.key), .plain),
                 DisplayText.escape(finding.said),
             ])
         }
         line.draw(finding.path, "", "\(counts.values.reduce(0, +)) asked about")
-    }
-
-    private static func line(_ finding: VerifyFinding) -> String {
-        var object = JSONLine()
-        object.add("job", finding.job)
-        object.add("path", finding.path)
-        object.add("destination", finding.destination)
-        object.add("key", finding.key ?? "")
-        object.add("verdict", finding.verdict.rawValue)
-        object.add("said", finding.said)
-        return String(decoding: object.finished, as: UTF8.self)
     }
 
     /// Says the rest, and exits with what it was.
@@ -198,7 +188,7 @@ private final class Verifier: Sendable {
                     let (verdict, said) = await self.ask(report)
                     return VerifyFinding(
                         verdict: verdict, job: report.job, path: report.path, destination: report.destination,
-                        key: report.proof?.key, said: said)
+                        key: report.proof?.key ?? "", said: said)
                 }
             }
             for _ in 0..<Self.parallel { begin() }
@@ -313,7 +303,7 @@ extension ProofRequest {
             return nil
         }
         return VerifyFinding(
-            verdict: .undelivered, job: job, path: path, destination: destination, key: key,
+            verdict: .undelivered, job: job, path: path, destination: destination, key: key ?? "",
             said: Self.said(state, reason))
     }
 

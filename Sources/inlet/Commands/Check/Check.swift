@@ -64,7 +64,7 @@ struct Check: AsyncParsableCommand {
 /// The checklist that `check` prints as it comes, and the exit code that comes of it.
 struct Findings {
     /// From the best to the worst.
-    enum Severity: String, Encodable, CaseIterable {
+    enum Severity: String, Codable, CaseIterable {
         case fine = "ok"
         case warning
         case unavailable
@@ -73,7 +73,7 @@ struct Findings {
         fileprivate var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
     }
 
-    enum Group: String, Encodable {
+    enum Group: String, Codable, CaseIterable {
         case configuration
         case folders
         case watch
@@ -81,7 +81,7 @@ struct Findings {
         case system
     }
 
-    private struct Finding: Encodable {
+    struct Finding: Codable {
         var group: Group
         var check: String
         var grade: Severity
@@ -89,7 +89,8 @@ struct Findings {
         var remedy: String?
     }
 
-    private struct Report: Encodable {
+    /// The answer to `inlet check --json`.
+    struct Report: Codable {
         var checks: [Finding]
         var warnings: Int
         var errors: Int
