@@ -65,15 +65,23 @@ class Page:
         self.file = "index.html" if name == "inlet" else f"{name}.html"
         self.tokens = parser.parse(without_directives(text))
         self.title, self.headings, self.links, self.images = name, [], [], []
-        seen = Counter()
+        seen, heading = Counter(), name
         for index, token in enumerate(self.tokens):
             if token.type == "heading_open":
                 inline = self.tokens[index + 1]
                 words = "".join(child.content for child in inline.children if child.type in ("text", "code_inline"))
                 token.attrSet("id", slug(words, seen))
                 self.headings.append((int(token.tag[1]), words, token.attrGet("id")))
+                heading = words
                 if token.tag == "h1":
                     self.title = "Inlet" if words == "inlet" else words
+            elif token.type == "table_open":
+                # Those who hear the page are told where they are.
+                token.meta["caption"] = heading
+            elif token.type in ("th_open", "td_open"):
+                # The page's policy allows no style in an element.
+                align = (token.attrs.pop("style", "") or "").rpartition(":")[2]
+                token.attrs |= ({"scope": "col"} if token.tag == "th" else {}) | ({"class": align} if align else {})
             for child in token.children or []:
                 if child.type == "link_open":
                     self.links.append(child)
@@ -102,7 +110,7 @@ class Manual:
         parser = MarkdownIt("commonmark", {"html": False}).enable("table")
         self.parser = parser
         parser.add_render_rule("fence", fence)
-        parser.add_render_rule("table_open", lambda *_: '<div class="table"><table>\n')
+        parser.add_render_rule("table_open", table)
         parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
         self.generated = reference.pages(program)
         texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(CATALOG.glob("*.md"))} | self.generated
@@ -190,11 +198,11 @@ class Manual:
 <link rel="stylesheet" href="style.css">
 </head>
 <body>
-<a class="skip" href="#content">Skip to the content</a>
+<a class="skip" href="#_content">Skip to the content</a>
 <header><a class="brand" href="index.html">Inlet</a> <span>manual of version {escape(self.program.version.split()[-1])}</span>
-<a class="jump" href="#pages">All pages</a></header>
+<a class="jump" href="#_pages">All pages</a></header>
 <div class="columns">
-<main id="content">
+<main id="_content">
 <article>
 {body[:begin]}{contents(page)}{body[begin:]}</article>
 <nav class="turn" aria-label="Neighbouring pages">{turn(before, "prev", "Previous")}{turn(after, "next", "Next")}</nav>
@@ -206,7 +214,7 @@ class Manual:
 """
 
     def navigation(self, page):
-        lines = ['<nav id="pages" aria-label="All pages">']
+        lines = ['<nav id="_pages" aria-label="All pages">']
         for part, names in PARTS.items():
             lines += [f"<h2>{part}</h2>", "<ul>"]
             for name in names:
@@ -237,6 +245,8 @@ class Manual:
         texts = {name: page.text for name, page in self.pages.items() if (CATALOG / f"{name}.md").exists()} | self.generated
         for name, text in texts.items():
             (folder / f"{name}.md").write_text(self.for_docc(self.pages[name], text), encoding="utf-8")
+        # DocC's pages ask for it, and complain where it is missing.
+        (folder / "theme-settings.json").write_text("{}\n")
         for image in {image.attrGet("src") for page in self.pages.values() for image in page.images}:
             if "/" in image and self.place(image).is_file():
                 shutil.copy(self.place(image), folder)
@@ -289,6 +299,10 @@ def fence(self, tokens, index, options, env):
     if language in ("yaml", "sh"):
         text = re.sub(r"(?m)(^|(?<=\s))(#.*)$", r"\1<i>\2</i>", text)
     return f'<pre tabindex="0"><code class="{escape(language)}">{text}</code></pre>\n'
+
+
+def table(self, tokens, index, options, env):
+    return f'<div class="table"><table>\n<caption>{escape(tokens[index].meta["caption"])}</caption>\n'
 
 
 def main(arguments):
