@@ -28,7 +28,8 @@ struct Inlet: AsyncParsableCommand {
               inlet run --dry-run
               inlet run
 
-            Exit codes: \(ExitStatus.list).
+            Exit codes: 0 all delivered, 1 some failed, 64 usage, 69 destination unavailable,
+            75 try later (another instance is running), 78 configuration.
             """,
         version: release,
         subcommands: [
@@ -39,8 +40,7 @@ struct Inlet: AsyncParsableCommand {
             GigHive.self,
             VOPI.self,
             Roboscope.self,
-            Demo.self, Config.self, Sandbox.self, Reference.self,
-            HostCommand.self,
+            Demo.self, Config.self, Sandbox.self, Reference.self, HostCommand.self,
         ])
 
     /// On the first thread, and without another one until `Run` has given up what it does not need.

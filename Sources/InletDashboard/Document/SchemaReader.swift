@@ -39,7 +39,6 @@ extension SchemaSample where Self: FixedWidthInteger {
 }
 
 extension Int: SchemaSample {}
-extension Int32: SchemaSample {}
 extension Int64: SchemaSample {}
 extension UInt8: SchemaSample {}
 
@@ -71,20 +70,9 @@ final class SchemaReader: Decoder {
     static func schema(of type: Any.Type) -> Schema {
         if let type = type as? any NamedSchema.Type { return .named(type) }
         if let type = type as? any SchemaSample.Type { return type.schema }
-        if let words = (type as? any (CaseIterable & RawRepresentable).Type).flatMap({ words($0) }) {
-            return .word(words)
-        }
         if let type = type as? any Decodable.Type { return members(of: type, [:]) }
         return .anything
     }
-
-    /// Those of an enumeration that another module declares; nil for one of numbers.
-    private static func words(_ type: (some CaseIterable & RawRepresentable).Type) -> [String]? {
-        let words = type.allCases.compactMap { $0.rawValue as? String }
-        return words.count == type.allCases.count ? words : nil
-    }
-
-    private static func first(_ type: (some CaseIterable).Type) -> Any? { type.allCases.first }
 
     static func members<Value: Decodable>(of type: Value.Type, _ notes: [String: SchemaDescription]) -> Schema {
         let reader = SchemaReader()
@@ -133,7 +121,6 @@ final class SchemaReader: Decoder {
 
         func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
             reader.add(key, type, isRequired: !reader.isOptional)
-            if let all = type as? any CaseIterable.Type, let first = SchemaReader.first(all) as? Value { return first }
             guard let sample = type as? any SchemaSample.Type else { return try Value(from: SchemaReader()) }
             guard let value = sample.sample as? Value else { throw SchemaReader.untold }
             return value

@@ -10,21 +10,6 @@ struct Reference: ParsableCommand {
         abstract: "Prints the declarations that the manual's reference pages are made from.",
         discussion: "Example: inlet reference | jq .metrics", shouldDisplay: false)
 
-    /// A command with `--json` that has no row here stops the build of the manual.
-    private static let answers: [CommandAnswer] = [
-        CommandAnswer("status", .object, StatusReport.self, "With `--watch`, one object a line."),
-        CommandAnswer("check", .object, Findings.Report.self),
-        CommandAnswer("run", .lines, RehearsalLine.self, "With `--dry-run`, a line for each file."),
-        CommandAnswer("queue list", .lines, JobReport.self),
-        CommandAnswer("queue show", .object, JobReport.self),
-        CommandAnswer("batch list", .lines, JobReport.Batch.self),
-        CommandAnswer("report", .object, OffloadReport.self, "With `--format json`."),
-        CommandAnswer("verify", .lines, VerifyFinding.self),
-        CommandAnswer("storage list", .lines, StorageList.Line.self),
-        CommandAnswer("vopi", .lines, nil, "The VOPI server's own objects, unchanged."),
-        CommandAnswer("roboscope", .lines, nil, "The Roboscope server's own objects, unchanged."),
-    ]
-
     func run() {
         let errors = ErrorCode.allCases.map { code in
             JSONValue.members([
@@ -36,9 +21,15 @@ struct Reference: ParsableCommand {
         let verdicts = ErrorCodeHelp.Verdict.allCases.map { verdict in
             JSONValue.object(["name": .string(verdict.rawValue), "meaning": .string(verdict.meaning)])
         }
+        let exits = ExitStatus.allCases.map { status in
+            JSONValue.members([
+                "code": JSONValue(Int(status.rawValue)), "name": status.symbol.map { .string($0) },
+                "meaning": .string(status.meaning),
+            ])
+        }
         let reference = JSONValue.object([
-            "api": Endpoints.openAPI(version: Inlet.version), "answers": CommandAnswer.reference(Self.answers),
-            "errors": .array(errors), "events": EventTable.reference, "exits": ExitStatus.reference,
+            "api": Endpoints.openAPI(version: Inlet.version), "answers": CommandOutput.document,
+            "errors": .array(errors), "events": EventTable.reference, "exits": .array(exits),
             "metrics": MetricsPage.reference, "verdicts": .array(verdicts),
         ])
         Console.draw(reference.text + "\n")

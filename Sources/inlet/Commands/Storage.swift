@@ -44,7 +44,7 @@ struct StorageList: AsyncParsableCommand {
         }
         do {
             try await listing.list(prefix: prefix) { [json] objects in
-                for object in objects { Console.print(json ? try Console.json(Line(object)) : Self.line(object)) }
+                for object in objects { Console.print(json ? Self.jsonLine(object) : Self.line(object)) }
             }
         } catch {
             throw ExitStatus.unavailable.saying("\(destination): \(error)")
@@ -57,15 +57,8 @@ struct StorageList: AsyncParsableCommand {
         return "\(String(object.size).leftPadded(15))  \(modified)  \(key)"
     }
 
-    /// The answer to `--json`.
-    struct Line: Codable {
-        var key: String
-        var size: Int64
-        var modified: String
-        var etag: String
-
-        init(_ object: ListedObject) {
-            (key, size, modified, etag) = (object.key, object.size, object.modified, object.etag)
-        }
+    static func jsonLine(_ object: ListedObject) -> String {
+        "{\"key\":\(JSONString.quote(object.key)),\"size\":\(object.size),"
+            + "\"modified\":\(JSONString.quote(object.modified)),\"etag\":\(JSONString.quote(object.etag))}"
     }
 }

@@ -77,10 +77,10 @@ struct Verify: AsyncParsableCommand {
     }
 }
 
-/// The result for one delivery, or for a job without any; with `--json` a line each.
-struct VerifyFinding: Codable, Sendable {
+/// What is said of one delivery, or of a job without any.
+private struct VerifyFinding: Sendable {
     /// From what needs a person to what does not.
-    enum Verdict: String, Codable, CaseIterable {
+    enum Verdict: String, CaseIterable {
         case missing
         case different
         /// It was named, and has not arrived.
@@ -94,8 +94,7 @@ struct VerifyFinding: Codable, Sendable {
     var job: Int64
     var path: String
     var destination = ""
-    /// Empty where there is none yet.
-    var key = ""
+    var key: String?
     var said: String
 }
 
@@ -120,16 +119,27 @@ private struct VerifyReport {
         seen.insert(finding.job)
         let verdict = finding.verdict
         counts[verdict, default: 0] += 1
-        if isJSON { return Console.print(String(decoding: JSON.note(of: finding), as: UTF8.self)) }
+        if isJSON { return Console.print(Self.line(finding)) }
         if rows[verdict, default: []].count < Self.mostRows {
             rows[verdict, default: []].append([
                 Console.tint(verdict.rawValue, verdict == .same ? .plain : .strong),
                 Console.tint(String(finding.job), .plain), Console.tint(finding.destination, .plain),
-                Console.tint(DisplayText.escape(finding.key.isEmpty ? finding.path : finding.key), .plain),
+                Console.tint(DisplayText.escape(finding.key ?? finding.path), .plain),
                 DisplayText.escape(finding.said),
             ])
         }
         line.draw(finding.path, "", "\(counts.values.reduce(0, +)) asked about")
+    }
+
+    private static func line(_ finding: VerifyFinding) -> String {
+        var object = JSONLine()
+        object.add("job", finding.job)
+        object.add("path", finding.path)
+        object.add("destination", finding.destination)
+        object.add("key", finding.key ?? "")
+        object.add("verdict", finding.verdict.rawValue)
+        object.add("said", finding.said)
+        return String(decoding: object.finished, as: UTF8.self)
     }
 
     /// Says the rest, and exits with what it was.
@@ -188,7 +198,7 @@ private final class Verifier: Sendable {
                     let (verdict, said) = await self.ask(report)
                     return VerifyFinding(
                         verdict: verdict, job: report.job, path: report.path, destination: report.destination,
-                        key: report.proof?.key ?? "", said: said)
+                        key: report.proof?.key, said: said)
                 }
             }
             for _ in 0..<Self.parallel { begin() }
@@ -303,7 +313,7 @@ extension ProofRequest {
             return nil
         }
         return VerifyFinding(
-            verdict: .undelivered, job: job, path: path, destination: destination, key: key ?? "",
+            verdict: .undelivered, job: job, path: path, destination: destination, key: key,
             said: Self.said(state, reason))
     }
 

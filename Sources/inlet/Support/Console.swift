@@ -85,7 +85,7 @@ enum ExitStatus: Int32, CaseIterable {
     static let interrupted = ExitCode(Self.stopped.rawValue)
 
     /// The name in sysexits(3); nil for a code that has none there.
-    var name: String? {
+    var symbol: String? {
         switch self {
         case .success: "EX_OK"
         case .wrongUsage: "EX_USAGE"
@@ -93,19 +93,6 @@ enum ExitStatus: Int32, CaseIterable {
         case .temporary: "EX_TEMPFAIL"
         case .wrongConfiguration: "EX_CONFIG"
         case .failure, .stopped: nil
-        }
-    }
-
-    /// A few words for the help.
-    var summary: String {
-        switch self {
-        case .success: "all delivered"
-        case .failure: "some failed"
-        case .wrongUsage: "usage"
-        case .noDestination: "destination unavailable"
-        case .temporary: "try later (another instance is running)"
-        case .wrongConfiguration: "configuration"
-        case .stopped: "stopped by a signal"
         }
     }
 
@@ -124,19 +111,6 @@ enum ExitStatus: Int32, CaseIterable {
         case .wrongConfiguration: "The configuration, a folder or the journal is wrong."
         case .stopped: "A signal stopped `send` before its end, or a second signal stopped any command at once."
         }
-    }
-
-    /// `0 all delivered, 1 some failed…`
-    static let list = allCases.map { "\($0.rawValue) \($0.summary)" }.joined(separator: ", ")
-
-    static var reference: JSONValue {
-        .array(
-            allCases.map { status in
-                .members([
-                    "code": JSONValue(Int(status.rawValue)), "name": status.name.map { .string($0) },
-                    "summary": .string(status.summary), "meaning": .string(status.meaning),
-                ])
-            })
     }
 
     /// What a command ends with that asked a server for one thing: whether the server could do it for nobody now, or not

@@ -79,37 +79,29 @@ extension DryRun.Finding {
     }
 
     /// For programs: every file, whatever is done with it.
-    fileprivate var json: String { String(decoding: JSON.note(of: RehearsalLine(self)), as: UTF8.self) }
-}
-
-/// A line of `inlet run --dry-run --json`.
-struct RehearsalLine: Codable {
-    var path: String
-    var size: Int64
-    var verdict: String
-    var unit: String?
-    var route: String?
-    var destinations: [String]?
-    var key: String?
-    var on_success: String?
-    var job: Int64?
-    var reason: String?
-
-    fileprivate init(_ finding: DryRun.Finding) {
-        (path, size, verdict) = (
-            finding.path.display, finding.size, RehearsalSummary.name(finding.verdict)
-        )
-        unit = finding.unit?.display
-        switch finding.verdict {
+    fileprivate var json: String {
+        var object: JSONObject = [
+            "path": .string(path.display), "size": .number("\(size)"),
+            "verdict": .string(RehearsalSummary.name(verdict)),
+        ]
+        object["unit"] = unit.map { .string($0.display) }
+        switch verdict {
         case .planned(let plan, let steps):
-            (route, destinations, key) = (plan.route, steps.destinations, plan.key)
-            on_success = plan.onSuccess.rawValue
-        case .rejected(let route, let reason): (self.route, self.reason) = (route, reason)
-        case .known(let job, let state): (self.job, reason) = (job, state.rawValue)
-        case .along(let path), .awaited(let path): reason = path.display
-        case .unreadable(let reason): self.reason = reason
+            object["route"] = .string(plan.route)
+            object["destinations"] = .array(steps.destinations.map { .string($0) })
+            object["key"] = .string(plan.key)
+            object["on_success"] = .string(plan.onSuccess.rawValue)
+        case .rejected(let route, let reason):
+            object["route"] = .string(route)
+            object["reason"] = .string(reason)
+        case .known(let job, let state):
+            object["job"] = .number("\(job)")
+            object["reason"] = .string(state.rawValue)
+        case .along(let path), .awaited(let path): object["reason"] = .string(path.display)
+        case .unreadable(let reason): object["reason"] = .string(reason)
         case .unmatched, .skipped, .adopted, .irregular: break
         }
+        return JSONValue.object(object).text
     }
 }
 

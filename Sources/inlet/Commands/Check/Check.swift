@@ -64,7 +64,7 @@ struct Check: AsyncParsableCommand {
 /// The checklist that `check` prints as it comes, and the exit code that comes of it.
 struct Findings {
     /// From the best to the worst.
-    enum Severity: String, Codable, CaseIterable {
+    enum Severity: String, Encodable, CaseIterable {
         case fine = "ok"
         case warning
         case unavailable
@@ -73,7 +73,7 @@ struct Findings {
         fileprivate var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
     }
 
-    enum Group: String, Codable, CaseIterable {
+    enum Group: String, Encodable {
         case configuration
         case folders
         case watch
@@ -81,7 +81,7 @@ struct Findings {
         case system
     }
 
-    struct Finding: Codable {
+    private struct Finding: Encodable {
         var group: Group
         var check: String
         var grade: Severity
@@ -89,8 +89,7 @@ struct Findings {
         var remedy: String?
     }
 
-    /// The answer to `inlet check --json`.
-    struct Report: Codable {
+    private struct Report: Encodable {
         var checks: [Finding]
         var warnings: Int
         var errors: Int
