@@ -175,6 +175,9 @@ def exits_page(program):
 
 # MARK: - Schemas, the API, --json
 
+# Their commands print the servers' own objects.
+SERVERS = {"roboscope", "vopi"}
+
 def type_of(schema, place):
     """A schema in a few words; named ones link to their chapter in `place`."""
     if name := schema.get("$ref", "").rpartition("/")[2]:
@@ -251,12 +254,10 @@ def json_page(program):
     others = {name: schema for name, schema in schemas.items() if name not in known}
     more = [["## Schemas", ""], schema_blocks(others, "")] if others else []
     return page("JSON answers", "Look up the fields that reading commands print with `--json`. Names are stable; later versions can "
-                "add fields.", ["Times are RFC 3339, sizes are bytes, durations are milliseconds where the name ends in `_ms`.", "",
+                "add fields.", ["Times are RFC 3339, sizes are bytes, durations are milliseconds where the name ends in `_ms`. The commands of "
+                                + " and ".join(f"`inlet {name}`" for name in sorted(SERVERS))
+                                + " print the objects of their servers unchanged.", "",
                                 *blocks], *more)
-
-
-# Their commands print the servers' own objects.
-SERVERS = {"roboscope", "vopi"}
 
 
 def unanswered(program):

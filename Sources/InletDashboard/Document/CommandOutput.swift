@@ -21,21 +21,10 @@ package struct CommandOutput: Sendable {
         CommandOutput("queue show", .named(JobReport.self)),
         CommandOutput("receipts", server, isLines: true),
         CommandOutput("report", .named(OffloadReport.self)),
-        CommandOutput("roboscope events list", server, isLines: true),
-        CommandOutput("roboscope markers get", server),
-        CommandOutput("roboscope markers list", server, isLines: true),
-        CommandOutput("roboscope sessions get", server),
-        CommandOutput("roboscope sessions list", server, isLines: true),
-        CommandOutput("roboscope spaces get", server),
-        CommandOutput("roboscope spaces list", server, isLines: true),
         CommandOutput("run", server, isLines: true),
         CommandOutput("status", .named(StatusReport.self)),
         CommandOutput("storage list", server, isLines: true),
         CommandOutput("verify", server, isLines: true),
-        CommandOutput("vopi frames", server, isLines: true),
-        CommandOutput("vopi images", server, isLines: true),
-        CommandOutput("vopi jobs", server, isLines: true),
-        CommandOutput("vopi show", server),
     ]
 
     /// The schemas of all commands by name, and the types that they refer to below `components/schemas`, as in OpenAPI.
