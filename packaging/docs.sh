@@ -1,33 +1,50 @@
 #!/usr/bin/env bash
-# The documentation of the modules as web pages: one folder a module below FOLDER (default .build/docs). A link to a type
-# that is gone is an error. (Some enums of ours are not in the compiler's symbol graphs: the pages do not link to them.)
+# The documentation as web pages below FOLDER (default .build/docs): FOLDER/manual is the manual as plain HTML, without scripts,
+# as the Debian package has it; FOLDER/MODULE is the DocC archive of a module, FOLDER/inlet that of the manual.
 #     packaging/docs.sh [FOLDER]
+# Fails on a broken link or anchor, a link to a type that is gone, a page that is missing or that nothing links to, and a
+# sentence in README.md or the manual that texts.sh --long finds.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 
 need_toolchain
-need_packages
+need_packages "$MARKDOWN_PACKAGE"
 target="${1:-.build/docs}"
-graphs="$(mktemp -d)"
-trap 'rm -rf -- "$graphs"' EXIT
+work="$(mktemp -d)"
+trap 'rm -rf -- "$work"' EXIT
 
 build_tests
 built="$PWD/$TESTS_BUILD/debug"
+failed=0
+
+# The manual; $work/catalog is its catalog with the generated pages and DocC's own links.
+rm -rf -- "$target/manual"
+"$(markdown_python)" -B packaging/docs/manual.py "$built/inlet" "$target/manual" --catalog "$work/inlet.docc" >&2 || failed=1
+packaging/texts.sh --long README.md Sources/inlet/inlet.docc >&2 || failed=1
+say "manual: $target/manual/index.html"
+
 # What of the package's own C modules and dependencies the compiler must find to read a module again.
 mapfile -t maps < <(find -H "$PWD/Sources" "$built" "$PWD/$TESTS_BUILD/checkouts" -name module.modulemap -not -path '*.build/include/*')
 flags=()
 for map in "${maps[@]}"; do flags+=(-Xcc "-fmodule-map-file=$map"); done
 
+# archive MODULE CATALOG: its archive. Some enums of ours are not in the compiler's symbol graphs: no page links to them.
+archive() {
+    local graphs="$work/graphs/$1" log="$work/$1.log"
+    mkdir -p -- "$graphs"
+    swift symbolgraph-extract -module-name "$1" -minimum-access-level package -output-dir "$graphs" \
+        -target "$(uname -m)-unknown-linux-gnu" -I "$built/Modules" "${flags[@]}" >&2 || return 1
+    docc convert "$2" --fallback-display-name "$1" --fallback-bundle-identifier "inlet.$1" \
+        --additional-symbol-graph-dir "$graphs" --output-path "$target/$1" --warnings-as-errors >"$log" 2>&1 ||
+        { cat -- "$log" >&2 && return 1; }
+    ! grep -A 6 "doesn't exist at" "$log" >&2 || { say "$2 names what is not there" && return 1; }
+    say "documented: $target/$1"
+}
+
 mkdir -p -- "$target"
 for catalog in Sources/*/*.docc; do
     module="$(basename -- "$catalog" .docc)"
-    mkdir -p -- "$graphs/$module"
-    swift symbolgraph-extract -module-name "$module" -minimum-access-level package -output-dir "$graphs/$module" \
-        -target "$(uname -m)-unknown-linux-gnu" \
-        -I "$built/Modules" "${flags[@]}" >&2
-    docc convert "$catalog" --fallback-display-name "$module" --fallback-bundle-identifier "inlet.$module" \
-        --additional-symbol-graph-dir "$graphs/$module" --output-path "$target/$module" >"$graphs/$module.log" 2>&1 ||
-        die 1 "$(cat -- "$graphs/$module.log")"
-    ! grep -A 6 "doesn't exist at" "$graphs/$module.log" >&2 || die 1 "$catalog names what is not there"
-    say "documented: $target/$module"
+    [[ $module != inlet ]] || catalog="$work/inlet.docc"
+    archive "$module" "$catalog" || failed=1
 done
+exit "$failed"

@@ -65,6 +65,19 @@ readonly TEST_PACKAGES=(
     "python3-venv file:/usr/lib/python3*/ensurepip/__init__.py"
 )
 
+# What makes the manual, for the distribution's own Python.
+# shellcheck disable=SC2034  # docs.sh and deb/build.sh do.
+readonly MARKDOWN_PACKAGE="python3-markdown-it file:/usr/lib/python3/dist-packages/markdown_it/__init__.py"
+
+# markdown_python: the Python that has it; another one may come first on PATH.
+markdown_python() {
+    local python
+    for python in python3 /usr/bin/python3; do
+        if "$python" -c 'import markdown_it' 2>/dev/null; then printf '%s\n' "$python" && return; fi
+    done
+    die $EX_UNAVAILABLE "no Python has markdown_it (Debian: python3-markdown-it)"
+}
+
 # present PROBE
 present() {
     local kind=${1%%:*} what=${1#*:}

@@ -40,7 +40,7 @@ struct Inlet: AsyncParsableCommand {
             GigHive.self,
             VOPI.self,
             Roboscope.self,
-            Demo.self, Config.self, Sandbox.self, HostCommand.self,
+            Demo.self, Config.self, Sandbox.self, Reference.self, HostCommand.self,
         ])
 
     /// On the first thread, and without another one until `Run` has given up what it does not need.

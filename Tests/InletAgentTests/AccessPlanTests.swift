@@ -32,7 +32,9 @@ import Testing
         let config = try ConfigFile.parse(
             text: text.utf8, file: "/etc/inlet/inlet.yaml", types: DestinationKinds.types, environment: [:],
             defaults: ConfigDefaults(stateDirectory: "/var/lib/inlet", home: nil, workingDirectory: "/"))
-        return AccessPlan(config, former: former, home: "/people/ada") { _ in nil }
+        return AccessPlan(config, former: former, home: "/people/ada", manual: ["/opt/inlet/share/inlet/manual"]) { _ in
+            nil
+        }
     }
 
     /// A machine with these folders and files, links and mounts.
@@ -73,6 +75,14 @@ import Testing
                 "/srv/library": true, "/srv/drop": true, "/data": true, "/media": false, "/etc": false, "/usr": false,
                 "/proc": false, "/dev/null": true,
             ])
+    }
+
+    @Test func `the manual may be read where the page serves it`() throws {
+        let ground = Self.ground(Self.usual + ["/opt/inlet/share/inlet/manual"])
+        #expect(rights(try Self.plan(Self.text).rules(on: ground))["/opt/inlet/share/inlet/manual"] == nil)
+        let page = Self.text + "\ndashboard: { listen: \"127.0.0.1:8844\" }\n"
+        #expect(rights(try Self.plan(page).rules(on: ground))["/opt/inlet/share/inlet/manual"] == false)
+        #expect(rights(try Self.plan(page).rules(on: Self.ground(Self.usual)))["/opt/inlet/share/inlet/manual"] == nil)
     }
 
     @Test func `files that are only sent need no writing, on cards only where that is allowed`() throws {

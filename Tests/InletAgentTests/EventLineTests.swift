@@ -410,14 +410,19 @@ import Testing
         }
     }
 
-    @Test func `README's table of events has their rows, in order`() throws {
-        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appendingPathComponent("README.md")
-        let chapter = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
-            .drop { $0 != "## Log lines" }.dropFirst().prefix { !$0.hasPrefix("## ") }
-        let rows = chapter.filter { $0.hasPrefix("| `") }.map(String.init)
-        for (row, event) in zip(rows, EventTable.all) { #expect(row == event.manualRow) }
-        #expect(rows.count == EventTable.all.count)
+    @Test func `the manual's reference has every event, in order, with its levels, fields and sentence`() throws {
+        let entries = try #require(EventTable.reference.array)
+        #expect(entries.map { $0["name"]?.string } == EventTable.all.map(\.name))
+        for (entry, event) in zip(entries, EventTable.all) {
+            let fields = entry["fields"]?.array ?? []
+            #expect(fields.map { $0["name"]?.string } == event.fields.map(\.name), "\(event.name)")
+            #expect(fields.map { $0["optional"]?.boolean } == event.fields.map(\.isOptional), "\(event.name)")
+            #expect(fields.allSatisfy { $0["schema"]?["type"] != nil }, "\(event.name)")
+            let levels = (entry["levels"]?.array ?? []).map(\.string)
+            #expect(levels == event.levels.map(\.rawValue), "\(event.name)")
+            #expect(entry["sentence"]?.string == event.sentence, "\(event.name)")
+            #expect(entry["was"]?.string == event.formerName, "\(event.name)")
+        }
     }
 
     @Test func `each sentence is whole, and names only fields that its event has`() {

@@ -27,7 +27,7 @@ struct DashboardScene: Sendable {
     init(
         token: String? = nil, password: String? = nil, reader: String? = nil, port: Int = 0,
         proxy: Bool = false, roots: [RootStatus] = [], resuming: [Int64] = [],
-        bounds: ServerBounds = ServerBounds()
+        bounds: ServerBounds = ServerBounds(), manual: [FilePath] = []
     ) throws {
         directory = try TemporaryDirectory()
         journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
@@ -42,7 +42,8 @@ struct DashboardScene: Sendable {
             AgentControl(try Self.running(journal, directory.path, roots, resuming: resuming, log)), dashboard: status
         )
         server = DashboardServer(
-            settings, control: control, feed: feed, status: status, log: log, bounds: bounds)
+            settings, control: control, feed: feed, status: status, log: log, bounds: bounds,
+            manual: ManualFiles(manual))
     }
 
     private static func running(

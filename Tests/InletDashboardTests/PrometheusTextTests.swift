@@ -86,7 +86,7 @@ import Testing
     }
 }
 
-/// What is shipped for Prometheus and Grafana, and what the README says, against the metrics that there are.
+/// What is shipped for Prometheus and Grafana, and what the manual says, against the metrics that there are.
 @Suite struct ShippedMetricsTests {
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -136,16 +136,12 @@ import Testing
         for line in lines { #expect(Self.unknown(in: String(line)) == [], "\(line)") }
     }
 
-    @Test func `README lists every metric, in order, with its labels and its meaning`() throws {
-        let table = try Self.text("README.md").split(separator: "\n").drop { $0 != "## Metrics" }.dropFirst()
-            .prefix { !$0.hasPrefix("## ") }
-        let rows = table.filter { $0.hasPrefix("| `") }.map(String.init)
-        #expect(rows == Metric.allCases.map(Self.row))
-    }
-
-    static func row(_ metric: Metric) -> String {
-        let labels = metric.labels.map { "`\($0)`" }.joined(separator: " ")
-        return "| `\(metric.rawValue)` | \(metric.kind.rawValue) | \(labels) | \(metric.help) |"
+    @Test func `the manual's reference lists every metric, in order, with its labels and its meaning`() throws {
+        let entries = try #require(MetricsPage.reference.array)
+        #expect(entries.map { $0["name"]?.string } == Metric.allCases.map(\.rawValue))
+        #expect(entries.map { $0["type"]?.string } == Metric.allCases.map(\.kind.rawValue))
+        #expect(entries.map { $0["help"]?.string } == Metric.allCases.map(\.help))
+        #expect(entries.map { ($0["labels"]?.array ?? []).map(\.string) } == Metric.allCases.map(\.labels))
     }
 
     @Test(.enabled(if: Promtool.isThere, "needs promtool, of Debian's package prometheus"))

@@ -1,4 +1,4 @@
-"""Tests the dashboard in a real browser: browser.py [FOLDER-FOR-PICTURES], with INLET_BINARY in the environment.
+"""Tests the dashboard and the manual in a real browser: browser.py [FOLDER-FOR-PICTURES]. browser.sh sets the environment.
 
 Each check is a function; CHECKS names them in their order, with what the console may say because of them.
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import checks_action
 import checks_look
+import checks_manual
 import checks_story
 import checks_truth
 from page import Page
@@ -77,7 +78,7 @@ def read_only(page, station):
 
 
 CHECKS = [
-    (log_in, LOGGED_OUT), *checks_look.CHECKS, *checks_action.CHECKS, *checks_story.CHECKS,
+    (log_in, LOGGED_OUT), *checks_look.CHECKS, *checks_action.CHECKS, *checks_story.CHECKS, *checks_manual.CHECKS,
     (read_only, r"status of 40[13]"),
     (checks_truth.login_after_a_kill, AWAY),
 ]
@@ -117,11 +118,16 @@ def main():
                 prepare(station)
                 with closing(Page(pictures)) as page:
                     failed += run(checks, page, station)
+    if checks_manual.ARCHIVE:
+        with checks_manual.archive_server() as server, closing(Page(pictures)) as page:
+            failed += run(checks_manual.ARCHIVE_CHECKS, page, server)
+    else:
+        print("not tried: DocC's archive of the manual; packaging/docs.sh makes it")
     if failed:
         print(f"{failed} checks failed; what the agent said is in {base}")
         sys.exit(1)
     shutil.rmtree(base, ignore_errors=True)
-    print(f"all {len(CHECKS) + len(OPEN_CHECKS)} checks hold")
+    print(f"all {len(CHECKS) + len(OPEN_CHECKS) + len(checks_manual.ARCHIVE_CHECKS)} checks hold")
 
 
 if __name__ == "__main__":

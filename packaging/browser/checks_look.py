@@ -67,8 +67,7 @@ def every_page(page, station):
 
 def phone(page, station):
     """On a phone, 360 pixels wide, no page must be scrolled sideways."""
-    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-        "width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True})
+    page.phone(True)
     try:
         for view in [*VIEWS, f"files/{station.job('xxxx')['job']}"]:
             page.read(f"{station.url}/#/{view}")
@@ -78,7 +77,7 @@ def phone(page, station):
             if page.pictures:
                 page.driver.save_screenshot(str(page.pictures / f"phone-{view.replace('/', '-') or 'overview'}.png"))
     finally:
-        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        page.phone(False)
 
 
 def themes(page, station):

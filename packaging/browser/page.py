@@ -91,6 +91,10 @@ class Page:
         # A view may be drawn anew between finding and pressing.
         self.run("arguments[0].click()", self.button(text, within))
 
+    def press_link(self, text, within="main"):
+        script = """return [...document.querySelectorAll(arguments[0] + ' a')].find((node) => node.innerText.trim() === arguments[1])"""
+        self.run("arguments[0].click()", until(lambda: self.run(script, within, text), 10, f"link '{text}' in {within}"))
+
     def type(self, selector, text):
         field = self.one(selector)
         field.clear()
@@ -120,6 +124,18 @@ class Page:
     def emulate(self, scheme):
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
             "features": [{"name": "prefers-color-scheme", "value": scheme}] if scheme else []})
+
+    def network(self, is_on):
+        """Also of files: whatever asks another machine fails, and the console says so."""
+        self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {
+            "offline": not is_on, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1})
+
+    def phone(self, is_on):
+        if not is_on:
+            self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+            return
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True})
 
     def audit(self, where=""):
         """Fails where a script can see that it is not accessible."""

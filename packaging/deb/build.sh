@@ -12,6 +12,7 @@ output="$(realpath -m -- "${1:-.build/deb}")"
 here="$REPO_ROOT/packaging/deb"
 present command:dpkg-shlibdeps || install_packages dpkg-dev
 present command:python3 || install_packages python3
+present "${MARKDOWN_PACKAGE#* }" || install_packages "${MARKDOWN_PACKAGE%% *}"
 
 version="$(dpkg-parsechangelog -l "$here/changelog" -S Version)"
 architecture="$(dpkg --print-architecture)"
@@ -63,6 +64,13 @@ python3 -B packaging/docs/pages.py "$binary" "$work/man" >&2
 for page in "$work/man"/*.[1-8]; do
     put_gz "$page" "usr/share/man/man${page##*.}/${page##*/}"
 done
+
+# The same as plain HTML. Below /usr/share/inlet, because the agent serves it and nothing may need /usr/share/doc (Debian
+# policy, 12.3); the link is for people.
+"$(markdown_python)" -B packaging/docs/manual.py "$binary" "$work/manual" >&2
+for page in "$work/manual"/*; do put 644 "$page" "usr/share/inlet/manual/${page##*/}"; done
+mkdir -p -- "$tree/usr/share/doc/inlet"
+ln -s ../../inlet/manual "$tree/usr/share/doc/inlet/html"
 
 # Completions
 made="$work/completions"

@@ -26,8 +26,8 @@ libraries_are_named() {
     done
 }
 all_of_root() { ! dpkg-deb -c "$package" | awk '$2 != "root/root"' | grep .; }
-# Directories 755, files 644, but for the one program.
-usual_modes() { ! dpkg-deb -c "$package" | awk '{print $1, $6}' | grep -Ev '^(drwxr-xr-x|-rw-r--r--) |^-rwxr-xr-x ./usr/bin/inlet$'; }
+# Directories 755, files 644, but for the one program and the link to the manual.
+usual_modes() { ! dpkg-deb -c "$package" | awk '{print $1, $6}' | grep -Ev '^(drwxr-xr-x|-rw-r--r--) |^-rwxr-xr-x ./usr/bin/inlet$|^lrwxrwxrwx ./usr/share/doc/inlet/html$'; }
 only_below_usr() { ! dpkg-deb -c "$package" | awk '{print $6}' | grep -Ev '^\./(usr/.*)?$'; }
 sums_match() { inside sh -c 'cd / && md5sum --quiet -c /var/lib/dpkg/info/inlet.md5sums'; }
 lintian_is_content() { lintian --fail-on error --suppress-tags bad-distribution-in-changes-file -- "$package"; }
@@ -43,7 +43,9 @@ for file in "-rwxr-xr-x root/root ./usr/bin/inlet" "-rw-r--r-- root/root ./usr/l
     "-rw-r--r-- root/root ./usr/lib/sysctl.d/30-inlet.conf" "-rw-r--r-- root/root ./usr/share/man/man1/inlet.1.gz" \
     "-rw-r--r-- root/root ./usr/share/bash-completion/completions/inlet" \
     "-rw-r--r-- root/root ./usr/share/doc/inlet/changelog.gz" "-rw-r--r-- root/root ./usr/share/doc/inlet/copyright" \
-    "-rw-r--r-- root/root ./usr/share/doc/inlet/examples/nas-to-r2.yaml"; do
+    "-rw-r--r-- root/root ./usr/share/doc/inlet/examples/nas-to-r2.yaml" \
+    "-rw-r--r-- root/root ./usr/share/inlet/manual/index.html" "-rw-r--r-- root/root ./usr/share/inlet/manual/style.css" \
+    "lrwxrwxrwx root/root ./usr/share/doc/inlet/html"; do
     check "it holds ${file##* .}" holds "$file"
 done
 if command -v lintian >/dev/null; then check "lintian finds no errors" lintian_is_content; fi
@@ -75,6 +77,7 @@ check "CAP_LEASE is granted" unit_says AmbientCapabilities=CAP_LEASE
 check "the service has a folder for its log file" unit_says LogsDirectory=inlet
 check "the service is enabled" test -L "$TREE/etc/systemd/system/multi-user.target.wants/inlet.service"
 check "the manual page can be read" mandb_reads
+check "the manual opens from /usr/share/doc" inside grep -q '<title>' /usr/share/doc/inlet/html/index.html
 check "bash takes the completions" inside bash -n /usr/share/bash-completion/completions/inlet
 
 # --- running, as the unit would start it

@@ -48,6 +48,8 @@ refuses() {
 }
 check "nothing of the installation is left" small
 check "a command goes to inlet" answers
+# Debian's slim image leaves /usr/share/doc out; the agent serves the manual from here.
+check "the manual is there" grep -q '<title>' "$TREE/usr/share/inlet/manual/index.html"
 check "without a configuration it says what to do" without_configuration
 check "PUID=0 is refused" refuses PUID=0
 check "PUID=nobody is refused" refuses PUID=nobody

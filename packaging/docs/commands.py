@@ -19,17 +19,18 @@ FILES = {
 }
 
 
+MANUAL = "file:///usr/share/doc/inlet/html/index.html"
+
+
 def parts(discussion):
-    """A discussion's paragraphs, its examples, and its exit codes."""
-    paragraphs, examples, codes = [], [], []
+    """A discussion's paragraphs and its examples. Exit codes have a table of their own."""
+    paragraphs, examples = [], []
     for block in re.split(r"\n\s*\n", discussion or ""):
         before, *after = re.split(r"(?m)^Examples?:", block, maxsplit=1)
         examples += [text.strip() for text in "".join(after).split("\n") if text.strip()]
-        if before.startswith("Exit codes:"):
-            codes += re.findall(r"(\d+) (.+?)(?=, \d+ |\.$)", " ".join(before.split()))
-        elif before.strip():
+        if before.strip() and not before.startswith("Exit codes:"):
             paragraphs.append(before.strip("\n"))
-    return paragraphs, examples, codes
+    return paragraphs, examples
 
 
 def described(paragraphs):
@@ -56,6 +57,22 @@ def spelled(name):
     return ("--" if name["kind"] == "long" else "-") + name["name"]
 
 
+def names(argument):
+    """Short names first, as people look for them."""
+    return sorted((spelled(name) for name in argument.get("names") or []), key=len)
+
+
+def usage(full, command):
+    """The same as `synopsis`, in plain text."""
+    words = [full]
+    for argument in arguments(command):
+        name = [] if argument["kind"] == "positional" else [spelled(argument["preferredName"])]
+        word = " ".join(name + ([] if argument["kind"] == "flag" else [f"<{argument.get('valueName') or 'value'}>"]))
+        word += " ..." if argument["isRepeating"] else ""
+        words.append(f"[{word}]" if argument["isOptional"] else word)
+    return " ".join(words)
+
+
 def value(argument):
     return roff.italic("<" + (argument.get("valueName") or "value") + ">")
 
@@ -73,9 +90,7 @@ def synopsis(full, command):
 def options(command):
     lines = []
     for argument in arguments(command):
-        # Short names first, as people look for them.
-        names = sorted((spelled(name) for name in argument.get("names") or []), key=len)
-        tag = ", ".join(map(roff.bold, names))
+        tag = ", ".join(map(roff.bold, names(argument)))
         if argument["kind"] != "flag":
             tag = f"{tag} {value(argument)}".strip()
         body = [argument.get("abstract") or "", argument.get("discussion") or ""]
@@ -94,10 +109,10 @@ def command_page(command, day, version):
     """The page of a command with all that is below it, as git has it of `git remote`."""
     full = f"inlet {command['commandName']}"
     name = full.replace(" ", "-")
-    paragraphs, examples, codes = parts(command.get("discussion"))
+    paragraphs, examples = parts(command.get("discussion"))
     found, below = leaves(full, command), []
     for path, leaf in found:
-        own, samples, _ = parts(leaf.get("discussion"))
+        own, samples = parts(leaf.get("discussion"))
         below += [roff.subheading(path), *described([leaf["abstract"], *own]), *options(leaf), *roff.verbatim(samples)]
     if command.get("defaultSubcommand"):
         below += roff.paragraph(f"Without one of them, '{full}' is '{full} {command['defaultSubcommand']}'.")
@@ -106,16 +121,16 @@ def command_page(command, day, version):
         "SYNOPSIS": [text for leaf in found for text in synopsis(*leaf)],
         "DESCRIPTION": described([command["abstract"], *paragraphs]),
         **({"OPTIONS": options(command)} if found[0][1] is command else {"COMMANDS": below}),
-        "EXAMPLES": roff.verbatim(examples), "EXIT STATUS": exit_status(codes),
+        "EXAMPLES": roff.verbatim(examples),
         "SEE ALSO": ["\\fBinlet\\fR(1), \\fBinlet.yaml\\fR(5)"]})
 
 
-def exit_status(codes):
-    return [text for code, said in codes for text in roff.entry(code, said[0].upper() + said[1:] + ".")]
+def exit_status(exits):
+    return [text for one in exits for text in roff.entry(str(one["code"]), one["meaning"].replace("`", "'"))]
 
 
-def main_page(root, day, version):
-    paragraphs, examples, codes = parts(root.get("discussion"))
+def main_page(root, exits, day, version):
+    paragraphs, examples = parts(root.get("discussion"))
     pages = [(f"{roff.bold('inlet-' + sub['commandName'])}(1)", sub["abstract"]) for sub in subcommands(root)]
     return roff.page("inlet", 1, day, version, {
         "NAME": [f"inlet \\- {roff.escape(root['abstract'].rstrip('.'))}"],
@@ -123,10 +138,11 @@ def main_page(root, day, version):
                      ".PP", f"{roff.bold('inlet')} {roff.bold('--help')} | {roff.bold('--version')}"],
         "DESCRIPTION": described([root["abstract"], *paragraphs]),
         "COMMANDS": [text for page, said in pages for text in roff.tagged(page, roff.line(roff.escape(said)))],
-        "EXAMPLES": roff.verbatim(examples), "EXIT STATUS": exit_status(codes),
+        "EXAMPLES": roff.verbatim(examples), "EXIT STATUS": exit_status(exits),
         "ENVIRONMENT": [text for one in ENVIRONMENT.items() for text in roff.entry(*one)],
         "FILES": [text for one in FILES.items() for text in roff.entry(*one)],
-        "SEE ALSO": [", ".join(["\\fBinlet.yaml\\fR(5)", *(page for page, _ in pages)])]})
+        "SEE ALSO": [", ".join(["\\fBinlet.yaml\\fR(5)", *(page for page, _ in pages)]),
+                     *roff.paragraph(f"The manual: {MANUAL}, and /manual/ on the agent's page.")]})
 
 
 def unexplained(full, command):

@@ -4,13 +4,9 @@
 
 They are made of what the program says of itself, so that they cannot be behind it, and are not kept. With --lint each is
 put through groff (and mandoc, where it is installed), every warning of which is an error. Exits 1 when a command, an
-option or the formatting is not as it should be. SOURCE_DATE_EPOCH gives the day of pages that shall come out the same.
+option or the formatting is not as it should be.
 """
 
-import datetime
-import json
-import os
-import re
 import shutil
 import subprocess
 import sys
@@ -18,28 +14,15 @@ from pathlib import Path
 
 import commands
 import configuration
-
-
-def said(*command):
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
-
-
-def day(version):
-    """Of the build's commit, where that is told."""
-    if epoch := os.environ.get("SOURCE_DATE_EPOCH"):
-        return datetime.datetime.fromtimestamp(int(epoch), datetime.timezone.utc).date().isoformat()
-    found = re.search(r"\d{4}-\d\d-\d\d", version)
-    return found[0] if found else datetime.date.today().isoformat()
+from program import Program
 
 
 def write(binary, folder):
     """Returns the pages' paths and what is not explained."""
-    release = said(binary, "--version").strip()
-    root = json.loads(said(binary, "--experimental-dump-help"))["command"]
-    schema = json.loads(said(binary, "config", "schema"))
-    when, version = day(release), " ".join(release.split()[:2])
-    pages = {"inlet.1": commands.main_page(root, when, version),
-             "inlet.yaml.5": configuration.page(schema, when, version)}
+    program = Program(binary)
+    root, when, version = program.root, program.day, program.version
+    pages = {"inlet.1": commands.main_page(root, program.reference["exits"], when, version),
+             "inlet.yaml.5": configuration.page(program.schema, when, version)}
     for command in commands.subcommands(root):
         pages[f"inlet-{command['commandName']}.1"] = commands.command_page(command, when, version)
     folder.mkdir(parents=True, exist_ok=True)

@@ -60,7 +60,9 @@ def entry(name, said):
 
 def page(name, number, day, version, sections):
     """`sections`: their lines by their titles; one without any is left out."""
-    head = f'.TH "{escape(name).upper()}" "{number}" "{escape(day)}" "{escape(version)}" "Inlet"'
+    head = f'.TH "{escape(name).upper()}" "{number}" "{day}" "{escape(version)}" "Inlet"'
     lines = [text for title, body in sections.items() if body for text in (f'.SH "{escape(title)}"', *body)]
+    # A heading begins a paragraph: mandoc objects to a second request.
+    lines = [text for before, text in zip(["", *lines], lines) if text != ".PP" or not before.startswith((".SH", ".SS"))]
     # Left-adjusted: options and paths are not to be pulled apart.
     return "\n".join([head, ".ad l", *lines]) + "\n"

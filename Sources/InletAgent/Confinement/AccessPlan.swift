@@ -32,14 +32,17 @@ package struct AccessPlan: Sendable {
 
     let needs: [Need]
     package let commands: [CommandPattern]
+    /// Folders of the manual, which the page serves; empty where there is no page.
+    private let manual: [FilePath]
 
     /// - Parameters:
     ///   - former: the formerly watched folders, from `FormerRoots`.
     ///   - home: where destinations look for credentials without a key.
+    ///   - manual: where the manual may be.
     ///   - environment: of this process.
     package init(
         _ config: LoadedConfig, former: FormerRoots.Former = ([], []), home: FilePath?,
-        environment: (String) -> String?
+        manual: [FilePath] = [], environment: (String) -> String?
     ) {
         let settings = config.settings
         var needs = [Need(path: settings.stateDirectory, kind: .folder, mayWrite: true)]
@@ -70,6 +73,7 @@ package struct AccessPlan: Sendable {
         }
         self.needs = needs + Self.watched(settings, former)
         commands = settings.commands
+        self.manual = settings.dashboard == nil ? [] : manual
     }
 
     private static func watched(_ settings: Settings, _ former: FormerRoots.Former) -> [Need] {
@@ -155,7 +159,7 @@ extension AccessPlan {
         for need in needs {
             rules += try places(of: need, on: ground).map { AccessRule($0, mayWrite: need.mayWrite) }
         }
-        rules += Self.systemFolders.compactMap { ground.resolve($0).map { AccessRule($0) } }
+        rules += (Self.systemFolders + manual).compactMap { ground.resolve($0).map { AccessRule($0) } }
         rules += Self.systemFiles.flatMap { Self.folders(of: $0, on: ground) }.map { AccessRule($0) }
         rules += Self.written.compactMap { ground.resolve($0).map { AccessRule($0, mayWrite: true) } }
         // One per path: the stronger.

@@ -135,6 +135,9 @@ package final class EventSpec: Sendable {
 }
 
 extension EventTable {
+    /// Every event, for the manual's reference page.
+    package static var reference: JSONValue { .array(all.map(\.reference)) }
+
     /// The JSON Schema (draft 2020-12) of a log line; it depends on the table only. A line of an unknown event may come
     /// from a later version, and needs the common fields only.
     package static var schema: String {
@@ -177,13 +180,18 @@ extension EventSpec {
             """
     }
 
-    /// Its row in the manual's table of events; *job…* stands for the first fields of a delivery's events.
-    package var manualRow: String {
-        let common = ["job", "path", "destination", "route"]
-        let isDelivery = fields.prefix(common.count).map(\.name) == common
-        let own = fields.dropFirst(isDelivery ? common.count : 0)
-        let names = (isDelivery ? ["*job…*"] : []) + own.map { $0.isOptional ? "(`\($0.name)`)" : "`\($0.name)`" }
-        let text = [names.joined(separator: " "), note].filter { !$0.isEmpty }.joined(separator: "; ")
-        return "| `\(name)` | \(levels.map(\.rawValue).joined(separator: ", ")) | \(text) |"
+    /// Its entry for the manual.
+    fileprivate var reference: JSONValue {
+        let fields = fields.map { field in
+            JSONValue.object([
+                "name": .string(field.name), "schema": JSON.value(field.schema.utf8) ?? .null,
+                "optional": .boolean(field.isOptional),
+            ])
+        }
+        return .members([
+            "name": .string(name), "was": formerName.map { .string($0) },
+            "levels": .array(levels.map { .string($0.rawValue) }), "fields": .array(fields),
+            "sentence": .string(sentence), "note": note.isEmpty ? nil : .string(note),
+        ])
     }
 }

@@ -1,9 +1,9 @@
 internal import HTTPTypes
-internal import InletCore
+package import InletCore
 
 extension Endpoints {
     /// The document that describes the API (OpenAPI 3.0.3), made from the table and the types' schemas.
-    static func openAPI(version: String) -> JSONValue {
+    package static func openAPI(version: String) -> JSONValue {
         var types: [String: any NamedSchema.Type] = [ErrorReport.schemaName: ErrorReport.self]
         var paths: [String: [String: JSONValue]] = [:]
         for endpoint in all {

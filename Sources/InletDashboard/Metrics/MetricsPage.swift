@@ -1,5 +1,5 @@
 package import InletAgent
-internal import InletCore
+package import InletCore
 internal import InletJournal
 internal import InletLinux
 
@@ -10,6 +10,17 @@ package struct MetricsPage: Sendable {
 
     /// The media type of `text`.
     package static let contentType = PrometheusText.contentType
+
+    /// Every metric, for the manual's reference page.
+    package static var reference: JSONValue {
+        .array(
+            Metric.allCases.map { metric in
+                .object([
+                    "name": .string(metric.rawValue), "type": .string(metric.kind.rawValue),
+                    "labels": .array(metric.labels.map { .string($0) }), "help": .string(metric.help),
+                ])
+            })
+    }
 
     /// - Parameter tally: nil uses the agent's; a page of a journal without an agent has only gauges.
     package init(_ agent: AgentControl, tally: MetricsCollector? = nil) {

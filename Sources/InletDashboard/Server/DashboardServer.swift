@@ -21,20 +21,21 @@ package struct DashboardServer: Service {
     /// The page's files, embedded in the program (`Sources/InletWeb/page`), by path: `/` for the page itself,
     /// `/assets/NAME` for all others.
     private let files = Self.pageFiles()
+    private let manual: ManualFiles
     private let bounds: ServerBounds
     private let status: DashboardStatus
     private let log: EventLog
 
     package init(
         _ settings: DashboardSettings, control: LocalControl, feed: ActivityFeed, status: DashboardStatus,
-        log: EventLog, bounds: ServerBounds = ServerBounds()
+        log: EventLog, bounds: ServerBounds = ServerBounds(), manual: ManualFiles = ManualFiles()
     ) {
         listen = settings.listen
         responder = APIResponder(
             context: APIContext(control: control, feed: feed, largeAnswers: Semaphore(bounds.largeAnswers)),
             table: Endpoints.all.filter { $0.need != .socket })
         authenticator = Authenticator(settings, log: log)
-        self.bounds = bounds
+        (self.bounds, self.manual) = (bounds, manual)
         self.status = status
         self.log = log
     }
@@ -87,7 +88,9 @@ package struct DashboardServer: Service {
         to request: Request, _ deadline: ConnectionDeadline, from peer: String?
     ) async -> Reply {
         var reply = await answer(request, deadline, from: peer)
-        for field in Self.alwaysSent { reply.response.headers[field.name] = field.value }
+        for field in Self.alwaysSent where reply.response.headers[field.name] == nil {
+            reply.response.headers[field.name] = field.value
+        }
         if reply.response.headers[.cacheControl] == nil { reply.response.headers[.cacheControl] = "no-store" }
         if reply.closes { reply.response.headers[.connection] = "close" }
         return reply
@@ -102,7 +105,10 @@ package struct DashboardServer: Service {
         if let hostFault, !Self.openToAllHosts.contains(request.uri.path) {
             return await request.refuse(.fault(hostFault), deadline)
         }
-        if let response = file(for: request) { return await request.refuse(response, deadline) }
+        if let response = files[request.uri.path]?.response(to: request) {
+            return await request.refuse(response, deadline)
+        }
+        if let response = await manual.response(to: request) { return await request.refuse(response, deadline) }
         let principal: Principal
         // A liveness check needs no secret; under another host's name no secret is examined.
         if hostFault != nil || request.uri.path == "/healthz" {
@@ -122,34 +128,15 @@ package struct DashboardServer: Service {
         }
     }
 
-    private typealias PageFile = (type: String, tag: String, body: ByteBuffer)
-
     private static func pageFiles() -> [String: PageFile] {
         var files: [String: PageFile] = [:]
         for index in 0... {
             guard let file = inlet_web_file(index)?.pointee else { break }
             let (name, text) = (String(cString: file.name), String(cString: file.text))
-            let tag = "\"\(SHA256.bytes(of: text.utf8).prefix(16).hex)\""
-            files[name == "index.html" ? "/" : "/assets/\(name)"] = (
-                String(cString: file.type), tag, ByteBuffer(string: text)
-            )
+            files[name == "index.html" ? "/" : "/assets/\(name)"] = PageFile(
+                type: String(cString: file.type), Array(text.utf8))
         }
         return files
-    }
-
-    /// A file of the page, or 304 when the `ETag` matches; nil for another path.
-    private func file(for request: Request) -> Response? {
-        guard let file = files[request.uri.path] else { return nil }
-        guard request.method == .get || request.method == .head else {
-            return .fault(APIFault(405, "method", "this path knows GET", allowed: ["GET"]))
-        }
-        // Browsers keep the files, and ask each time: another version of Inlet has other files.
-        var headers: HTTPFields = [.eTag: file.tag, .cacheControl: "no-cache"]
-        let known = request.headers[.ifNoneMatch]?.split(separator: ",").map { $0.filter { $0 != " " } } ?? []
-        if known.contains(file.tag) || known.contains("*") { return Response(status: .notModified, headers: headers) }
-        headers[.contentType] = file.type
-        let response = Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: file.body))
-        return request.method == .head ? response.withoutBody : response
     }
 
     /// The page loads nothing from other hosts, and appears in no other page's frame.

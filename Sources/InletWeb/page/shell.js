@@ -29,6 +29,7 @@ export function drawShell(path, redraw) {
     paint(byId("tools"),
         isReader() ? badge("read only", "neutral") : null,
         button(themeWord(), () => changeTheme(redraw), { "aria-label": `Theme: ${theme()}. Change it` }),
+        h("a", { href: "/manual/" }, "Manual"),
         button("Keys", help, { "aria-keyshortcuts": "?" }),
         !isOut && live.session?.login !== "none" ? button("Log out", leave) : null);
     paint(byId("banners"), isOut ? null : [lost(), update(), restart(), resuming()].filter((node) =>

@@ -115,7 +115,9 @@ struct Confinement: Sendable {
 
     private static func plan(_ config: LoadedConfig) throws(SystemError) -> AccessPlan {
         let former = try FormerRoots(stateDirectory: config.settings.stateDirectory).beside(config.settings.watch)
-        return AccessPlan(config, former: former, home: ProcessSetup.homeDirectory) { ProcessSetup.environment($0) }
+        return AccessPlan(
+            config, former: former, home: ProcessSetup.homeDirectory, manual: ManualFolder.places
+        ) { ProcessSetup.environment($0) }
     }
 
     /// Why another configuration cannot take the place of this one while the agent runs; nil when it can.

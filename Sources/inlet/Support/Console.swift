@@ -86,17 +86,54 @@ extension String {
 }
 
 /// The exit codes, after sysexits(3).
-enum ExitStatus {
-    /// Some files failed, or a check found something.
-    static let failed = ExitCode(1)
-    /// A destination is unavailable (EX_UNAVAILABLE).
-    static let unavailable = ExitCode(69)
-    /// Try later: another instance holds the lock (EX_TEMPFAIL).
-    static let tryLater = ExitCode(75)
-    /// The configuration is wrong (EX_CONFIG).
-    static let configuration = ExitCode(78)
-    /// A signal came before the end.
-    static let interrupted = ExitCode(130)
+enum ExitStatus: Int32, CaseIterable {
+    case success = 0
+    case failure = 1
+    /// EX_USAGE, which the parser of arguments gives.
+    case wrongUsage = 64
+    /// EX_UNAVAILABLE
+    case noDestination = 69
+    /// EX_TEMPFAIL
+    case temporary = 75
+    /// EX_CONFIG
+    case wrongConfiguration = 78
+    /// 128 and SIGINT
+    case stopped = 130
+
+    static let failed = ExitCode(Self.failure.rawValue)
+    static let unavailable = ExitCode(Self.noDestination.rawValue)
+    static let tryLater = ExitCode(Self.temporary.rawValue)
+    static let configuration = ExitCode(Self.wrongConfiguration.rawValue)
+    static let interrupted = ExitCode(Self.stopped.rawValue)
+
+    /// The name in sysexits(3); nil for a code that has none there.
+    var symbol: String? {
+        switch self {
+        case .success: "EX_OK"
+        case .wrongUsage: "EX_USAGE"
+        case .noDestination: "EX_UNAVAILABLE"
+        case .temporary: "EX_TEMPFAIL"
+        case .wrongConfiguration: "EX_CONFIG"
+        case .failure, .stopped: nil
+        }
+    }
+
+    /// The manual's explanation.
+    var meaning: String {
+        switch self {
+        case .success: "Everything is delivered, or every check is fine."
+        case .failure:
+            "Some files failed, `check` has warnings, `config diff` finds a difference, or `verify` misses a file."
+        case .wrongUsage: "The command line is wrong."
+        case .noDestination: "A destination is unavailable."
+        case .temporary:
+            "Try later. Another instance holds the lock, no agent runs, this machine lacks a resource, or the agent "
+                + "that `send` followed has stopped for 30 s. `run`, `send` and `demo` wait 5 s for a command that "
+                + "only reads the journal."
+        case .wrongConfiguration: "The configuration, a folder or the journal is wrong."
+        case .stopped: "A signal stopped `send` before its end, or a second signal stopped any command at once."
+        }
+    }
 
     /// What a command ends with that asked a server for one thing: whether the server could do it for nobody now, or not
     /// this.

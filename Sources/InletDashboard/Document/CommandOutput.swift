@@ -1,0 +1,43 @@
+package import InletCore
+
+/// What a command prints with `--json`. The manual's reference page is made from this table.
+package struct CommandOutput: Sendable {
+    /// As it is typed after `inlet`: `queue list`.
+    package let command: String
+    /// Whether each line is an object; otherwise all of the output is one.
+    package let isLines: Bool
+    private let schema: Schema
+
+    private init(_ command: String, _ schema: Schema, isLines: Bool = false) {
+        (self.command, self.isLines, self.schema) = (command, isLines, schema)
+    }
+
+    private static let server = Schema.object([], more: .anything)
+
+    package static let all = [
+        CommandOutput("batch list", .named(JobReport.Batch.self), isLines: true),
+        CommandOutput("check", server),
+        CommandOutput("queue list", .named(JobReport.self), isLines: true),
+        CommandOutput("queue show", .named(JobReport.self)),
+        CommandOutput("receipts", server, isLines: true),
+        CommandOutput("report", .named(OffloadReport.self)),
+        CommandOutput("run", server, isLines: true),
+        CommandOutput("status", .named(StatusReport.self)),
+        CommandOutput("storage list", server, isLines: true),
+        CommandOutput("verify", server, isLines: true),
+    ]
+
+    /// The schemas of all commands by name, and the types that they refer to below `components/schemas`, as in OpenAPI.
+    package static var document: JSONValue {
+        var types: [String: any NamedSchema.Type] = [:]
+        for output in all { output.schema.collect(&types) }
+        let commands = Dictionary(
+            uniqueKeysWithValues: all.map { output in
+                (output.command, JSONValue.object(["lines": .boolean(output.isLines), "schema": output.schema.json]))
+            })
+        return .object([
+            "commands": .object(commands),
+            "components": .object(["schemas": .object(types.mapValues { $0.schema.json })]),
+        ])
+    }
+}
