@@ -42,11 +42,12 @@ import Testing
         let names = text.matches(of: /\$\{env:(\w+)\}/).map { String($0.1) }
         var defaults = ConfigDefaults(stateDirectory: "/var/lib/inlet", home: "/root", workingDirectory: "/srv")
         defaults.users = { _ in .found(1000) }
+        // Tokens must differ, and some of them are addresses.
+        let environment = Dictionary(names.map { ($0, "https://secret.example/\($0)") }) { first, _ in first }
         do {
             _ = try ConfigFile.parse(
                 text: text.utf8, file: "/srv/inlet.yaml", types: DestinationKinds.types,
-                environment: Dictionary(names.map { ($0, "https://secret.example") }) { first, _ in first },
-                defaults: defaults)
+                environment: environment, defaults: defaults)
             return nil
         } catch {
             return "\(error)"
@@ -61,7 +62,9 @@ import Testing
             } catch {
                 // --help and --version are answers.
                 let refusal = Inlet.fullMessage(for: error)
-                #expect(Inlet.exitCode(for: error) == .success, "\(page): inlet \(words.joined(separator: " ")): \(refusal)")
+                #expect(
+                    Inlet.exitCode(for: error) == .success, "\(page): inlet \(words.joined(separator: " ")): \(refusal)"
+                )
             }
         }
     }
@@ -167,8 +170,8 @@ struct ManualConfiguration {
     func complete(kind: DestinationType) -> String {
         var text = text
         let defined = Set(names(below: "destinations"))
-        let named = text.matches(of: /\b(?:to|storage): *\[?([\w, -]+)\]?/).flatMap { match in
-            match.1.split(whereSeparator: { ", ".contains($0) }).map(String.init)
+        let named = text.matches(of: /\b(?:to|storage): *(?:\[([^\]]*)\]|([\w-]+))/).flatMap { match in
+            (match.1 ?? match.2 ?? "").split(whereSeparator: { ", ".contains($0) }).map(String.init)
         }
         var missing = Set(named).subtracting(defined).sorted()
         if defined.isEmpty, missing.isEmpty { missing = ["store"] }
@@ -234,7 +237,9 @@ enum ShellText {
             switch program {
             case "sh", "bash": return inner + (rest.first == "-c" ? inletCommands(in: rest.last ?? "") : [])
             case "docker", "podman":
-                let run = rest.firstIndex(of: "inlet-container") ?? (rest.contains("run") ? rest.firstIndex(of: "inlet") : nil)
+                let run =
+                    rest.firstIndex(of: "inlet-container")
+                    ?? (rest.contains("run") ? rest.firstIndex(of: "inlet") : nil)
                 return inner + (run.map { [Array(rest[($0 + 1)...])] } ?? [])
             case _ where program == "inlet" || program.hasSuffix("/inlet"): return inner + [rest]
             default: return inner
