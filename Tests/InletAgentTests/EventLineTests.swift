@@ -410,16 +410,6 @@ import Testing
         }
     }
 
-    @Test func `README's table of events has their rows, in order`() throws {
-        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appendingPathComponent("README.md")
-        let chapter = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
-            .drop { $0 != "## Log lines" }.dropFirst().prefix { !$0.hasPrefix("## ") }
-        let rows = chapter.filter { $0.hasPrefix("| `") }.map(String.init)
-        for (row, event) in zip(rows, EventTable.all) { #expect(row == event.manualRow) }
-        #expect(rows.count == EventTable.all.count)
-    }
-
     @Test func `each sentence is whole, and names only fields that its event has`() {
         for event in EventTable.all {
             #expect(!event.sentence.isEmpty)

@@ -86,7 +86,7 @@ import Testing
     }
 }
 
-/// What is shipped for Prometheus and Grafana, and what the README says, against the metrics that there are.
+/// The shipped rules and dashboards ask only for metrics that exist.
 @Suite struct ShippedMetricsTests {
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -134,18 +134,6 @@ import Testing
             .filter { $0.contains("expr:") }
         #expect(lines.count == 10)
         for line in lines { #expect(Self.unknown(in: String(line)) == [], "\(line)") }
-    }
-
-    @Test func `README lists every metric, in order, with its labels and its meaning`() throws {
-        let table = try Self.text("README.md").split(separator: "\n").drop { $0 != "## Metrics" }.dropFirst()
-            .prefix { !$0.hasPrefix("## ") }
-        let rows = table.filter { $0.hasPrefix("| `") }.map(String.init)
-        #expect(rows == Metric.allCases.map(Self.row))
-    }
-
-    static func row(_ metric: Metric) -> String {
-        let labels = metric.labels.map { "`\($0)`" }.joined(separator: " ")
-        return "| `\(metric.rawValue)` | \(metric.kind.rawValue) | \(labels) | \(metric.help) |"
     }
 
     @Test(.enabled(if: Promtool.isThere, "needs promtool, of Debian's package prometheus"))
