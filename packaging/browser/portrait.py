@@ -1,7 +1,7 @@
-"""The README's picture, of a real agent: portrait.py FILE.png, with INLET_BINARY in the environment.
+"""The README's pictures, of a real agent: portrait.py PAGE.png [TERMINAL.png], with INLET_BINARY in the environment.
 
 Several destinations, three transfers that a limit slows down, a file that failed, and two that wait for a store that
-is away. What is seen is the overview, 1280 pixels wide, in the light theme.
+is away. The first picture shows the overview, 1280 pixels wide, in the light theme; the second one `inlet status --watch`.
 """
 
 import random
@@ -12,8 +12,9 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import terminal
 from page import Page
-from station import Sandbox, Station, until
+from station import Sandbox, Station, agent, until
 
 MIB = 1 << 20
 # Long enough for the rate's graph to have a line.
@@ -63,8 +64,17 @@ def work(station):
         time.sleep(2)
 
 
+def draw(page, text, picture):
+    """Renders what a terminal shows, and nothing around it."""
+    with tempfile.NamedTemporaryFile("w", suffix=".html", encoding="utf-8") as file:
+        file.write(terminal.page("inlet status --watch", text))
+        file.flush()
+        page.driver.get(f"file://{file.name}")
+        page.one("figure").screenshot(str(picture))
+
+
 def main():
-    picture = Path(sys.argv[1]).absolute()
+    picture, *screens = [Path(name).absolute() for name in sys.argv[1:]]
     # Its name is in the picture.
     base = Path(tempfile.gettempdir()) / "inlet-demo"
     # A run that was killed may have left it.
@@ -81,6 +91,10 @@ def main():
             until(lambda: len(page.find("main progress")) >= 3, what="three bars")
             page.shows("left", within=".progress", seconds=15)
             page.picture(picture.stem)
+            for screen in screens:
+                command = [agent.binary(), "status", "--watch", "--config", str(station.file)]
+                with closing(terminal.Terminal(command)) as watch:
+                    draw(page, watch.picture("KiB/s"), screen)
     shutil.rmtree(base, ignore_errors=True)
 
 

@@ -1,0 +1,2 @@
+cp picture.jpg ~/Drop
+inlet status --watch

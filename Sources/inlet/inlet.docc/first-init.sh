@@ -1,0 +1,1 @@
+inlet init --watch ~/Drop --to folder --path ~/Library --yes

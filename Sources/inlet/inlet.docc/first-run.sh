@@ -1,0 +1,1 @@
+inlet run

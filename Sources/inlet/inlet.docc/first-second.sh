@@ -1,0 +1,3 @@
+cp second.jpg ~/Drop
+inlet status --watch
+ls ~/Drop/.inlet/done

@@ -1,0 +1,1 @@
+inlet queue show 1
