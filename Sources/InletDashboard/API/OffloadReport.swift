@@ -3,8 +3,8 @@ package import InletJournal
 internal import InletLinux
 internal import SystemPackage
 
-/// What became of the files of a batch, for a person to print, sign and keep. Paths are shown escaped. Keys may be
-/// added, never renamed.
+/// The result of a batch's files, for a person to print, sign and keep. Paths are shown escaped. Keys may be added,
+/// never renamed.
 package struct OffloadReport: Codable, Sendable, NamedSchema {
     package struct Delivery: Codable, Sendable, NamedSchema {
         package var destination: String
@@ -30,7 +30,7 @@ package struct OffloadReport: Codable, Sendable, NamedSchema {
         package var size: Int64
         package var modified_at: String
         package var state: String
-        /// `xxh64:…`, as it was read from the source.
+        /// `xxh64:…`, as read from the source.
         package var digests: [String]
         package var reason: String?
         package var deliveries: [Delivery]
@@ -47,7 +47,7 @@ package struct OffloadReport: Codable, Sendable, NamedSchema {
     package var source: String
     package var host: String
     package var printed_at: String
-    /// What was not delivered comes first, then by path.
+    /// Undelivered files first, then by path.
     package var files: [File]
 
     static let notes: [String: SchemaDescription] = ["printed_at": .time]
@@ -66,12 +66,12 @@ package struct OffloadReport: Codable, Sendable, NamedSchema {
     private var missing: [File] { files.filter { !$0.isDelivered } }
     private var delivered: [File] { files.filter(\.isDelivered) }
 
-    /// Files and bytes, of all and of what was delivered.
+    /// Files and bytes: all, and the delivered ones.
     var totals: (files: Int, bytes: Int64, deliveredFiles: Int, deliveredBytes: Int64) {
         (files.count, files.reduce(0) { $0 + $1.size }, delivered.count, delivered.reduce(0) { $0 + $1.size })
     }
 
-    /// The head's lines: what, and its value.
+    /// The lines of the head: name and value.
     var head: [(String, String)] {
         let counts = batch.files.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
         return [
@@ -82,14 +82,14 @@ package struct OffloadReport: Codable, Sendable, NamedSchema {
         ]
     }
 
-    /// The reason of a state. It says when a part of the record cannot be read: that must not pass for never known.
+    /// The reason of a state. It says when a part of the record is unreadable, which must not pass for unknown.
     fileprivate static func reason(_ reason: String?, isDamaged: Bool) -> String? {
-        let damage = isDamaged ? "not all that the journal knows of it can be read" : nil
+        let damage = isDamaged ? "its record in the journal is unreadable in part" : nil
         let reasons = [reason.map { DisplayText.escape($0) }, damage].compactMap(\.self)
         return reasons.isEmpty ? nil : reasons.joined(separator: "; ")
     }
 
-    /// The sum in a sentence.
+    /// The totals in a sentence.
     var sum: String {
         let totals = totals
         return "\(totals.deliveredFiles) of \(totals.files) files delivered, "
@@ -161,7 +161,7 @@ extension OffloadReport {
 // MARK: - As a page
 
 extension OffloadReport {
-    /// One page that needs nothing else: no script, no font, no picture. Meant for paper as much as for a browser.
+    /// One self-contained page, without script, font or picture, for paper as much as for a browser.
     package var page: String {
         let title = Self.escape("Offload report \(batch.name)")
         return """
