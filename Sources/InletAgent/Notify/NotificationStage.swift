@@ -109,7 +109,7 @@ final class NotificationSender: Service {
         _ = await flush()
     }
 
-    // MARK: - From what happens to the outbox
+    // MARK: - From events to the outbox
 
     func hear(_ event: AgentEvent) {
         switch event {
