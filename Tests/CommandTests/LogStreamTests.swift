@@ -67,12 +67,12 @@ import Testing
         try place.put("huge.bin", bytes(11_000))
         try await agent.line("destination.down")
         try await withSandbox(place.folder.path.appending("store"), port: port) { sandbox, _ in
+            try await agent.line("job.delivered") { $0.isAbout("a.mov") }
             sandbox.faults.add(Fault(.reply(.tooLarge), at: .create, times: nil))
-            try await agent.line("job.failed")
-            sandbox.faults.clear()
             try place.put("clips/b.mov", bytes(60_000))
-            try await agent.line("job.delivered") { $0.isAbout("b.mov") }
-            try await agent.line("job.finished", number: 800) { $0["state"] == "delivered" && !$0.isAbout("b.mov") }
+            try await agent.line("job.failed") { $0.isAbout("b.mov") }
+            sandbox.faults.clear()
+            try await agent.line("job.finished", number: 800) { $0["state"] == "delivered" && !$0.isAbout("a.mov") }
             try await place.inlet("pause", "store", code: 0)
             try await place.inlet("reload", code: 0)
             #expect(try await agent.stop() == .code(0))
