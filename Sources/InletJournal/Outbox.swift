@@ -46,6 +46,8 @@ package typealias LastWord = (thing: String, word: String)
 extension Journal {
     /// A destination as the subject of messages.
     package static func thing(destination: String) -> String { "destination:\(destination)" }
+    /// The message about a destination that is down.
+    package static let down = "down"
     /// A watched folder as the subject of messages.
     package static func thing(folder: FilePath) -> String { "folder:\(folder.display)" }
 }
@@ -81,16 +83,23 @@ extension Journal {
         }
     }
 
-    /// A receiver that is new, or wants more, has not been told about what lasts: that is said again.
+    /// A receiver that is new, or wants more events, does not know about lasting faults: they are said again.
     private static func repeatWords(for sinks: [NotificationSink], _ database: Database) throws {
-        let lasting: Set<NotificationEvent> = [.destinationDown, .rootPaused]
-        for event in lasting {
+        func isNew(_ event: NotificationEvent) throws -> Bool {
             let known = try database.rows("SELECT DISTINCT name FROM sink WHERE event = ?", event) { $0.text(0) ?? "" }
-            if sinks.allSatisfy({ !$0.events.contains(event) || known.contains($0.name) }) { continue }
-            let things = event == .rootPaused ? thing(folder: "") : thing(destination: "")
-            try database.change(
-                "DELETE FROM counter WHERE substr(name, 1, length(?1)) = ?1", counter(of: things))
+            return sinks.contains { $0.events.contains(event) && !known.contains($0.name) }
         }
+        // No word has this number, and the row stays: that a destination is up again is said, too.
+        let forget = "UPDATE counter SET value = 0 WHERE substr(name, 1, length(?1)) = ?1"
+        if try isNew(.rootPaused) { try database.change(forget, counter(of: thing(folder: ""))) }
+        if try isNew(.destinationDown) {
+            try database.change("\(forget) AND value = ?2", counter(of: thing(destination: "")), number(of: down))
+        }
+    }
+
+    /// A word is kept as a number. FNV-1a: the same in every process.
+    private static func number(of word: String) -> Int64 {
+        Int64(bitPattern: word.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 })
     }
 
     private static let noTriggers =
@@ -160,15 +169,13 @@ extension Journal {
     ) async throws(JournalError) {
         try await commit { database in
             if let (thing, word) = word {
-                // Stored as a number that identifies the same message again. FNV-1a: equal in every process.
-                let number = word.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
                 let changed = try database.change(
                     isReply
                         ? "UPDATE counter SET value = ?2 WHERE name = ?1 AND value <> ?2"
                         : """
                         INSERT INTO counter (name, value) VALUES (?1, ?2)
                         ON CONFLICT(name) DO UPDATE SET value = excluded.value WHERE value <> excluded.value
-                        """, Self.counter(of: thing), Int64(bitPattern: number))
+                        """, Self.counter(of: thing), Self.number(of: word))
                 if changed == 0 { return }
             }
             try database.change(

@@ -112,6 +112,27 @@ import Testing
         #expect(try await take("new").count == 1)
     }
 
+    @Test func `a receiver that comes while a destination is down is told so, or that it is up again`() async throws {
+        let thing = Journal.thing(destination: "store")
+        func post(_ word: String) async throws -> Int {
+            let event: NotificationEvent = word == "up" ? .destinationUp : .destinationDown
+            try await bench.journal.post(event, [], at: Bench.start, once: (thing, word), isReply: word == "up")
+            return try await take("new").count
+        }
+        let new = NotificationSink(name: "new", events: [.destinationDown, .destinationUp])
+        for word in [Journal.down, "up"] {
+            try await bench.setSinks([Self.all])
+            _ = try await post(Journal.down)
+            try await bench.setSinks([Self.all, new])
+            #expect(try await post(word) == 1)
+            // Without a fault there is nothing to say about it.
+            try await bench.setSinks([Self.all])
+            _ = try await post("up")
+            try await bench.setSinks([Self.all, new])
+            #expect(try await post("up") == 0)
+        }
+    }
+
     @Test func `without receivers nothing is kept`() async throws {
         let change = try await bench.setSinks([])
         #expect(change.identity.isEmpty && change.dropped.isEmpty)

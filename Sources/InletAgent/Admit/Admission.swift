@@ -258,7 +258,7 @@ struct Admission: Sendable {
         }
     }
 
-    // MARK: - What is said of files once they are in the journal, and who is woken by it
+    // MARK: - Log lines and signals after admission
 
     /// Logs admissions before a worker can claim them: on the journal's writer thread, so it must be quick. All lines
     /// come before any signal, so that woken services find them in the log.

@@ -67,7 +67,7 @@ struct AdmissionStage: Sendable {
     var journal: Journal { admission.journal }
     var log: EventLog { admission.log }
 
-    // MARK: - From a path to what it is
+    // MARK: - From paths to files
 
     /// Leaves known files alone, compares touched files, and looks at new files together with their companions. Opens
     /// each new file once to find writers. Blocks.
@@ -127,7 +127,7 @@ struct AdmissionStage: Sendable {
         }
     }
 
-    // MARK: - What the journal knows otherwise
+    // MARK: - Answers of the journal
 
     /// A file that the journal does not know by its path, but may know by an earlier one.
     private mutating func considerRenamed(
@@ -175,7 +175,7 @@ struct AdmissionStage: Sendable {
         }
     }
 
-    // MARK: - What is new, among its companions
+    // MARK: - New files and companions
 
     private mutating func consider(_ arrival: FoundFile, _ status: Result<CompanionStatus, any Error>) async
         -> EvaluationResult

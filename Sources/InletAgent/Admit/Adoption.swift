@@ -94,7 +94,7 @@ extension AdmissionStage {
         return Dictionary(arrivals.map { ($0.path, .later) }) { first, _ in first }
     }
 
-    // MARK: - Files that stand for themselves
+    // MARK: - Files on their own
 
     private mutating func adoptMains(
         _ arrivals: [FoundFile], by routes: RouteTable
@@ -221,7 +221,7 @@ extension AdmissionStage {
         admission.log.emit(.fileNotAdopted(path: root.pushing(arrival.path), reason: "\(reason); sending it"))
     }
 
-    // MARK: - Files that go with others
+    // MARK: - Companions
 
     /// A companion shares its file's fate, and is sent with a file that is sent.
     ///

@@ -185,7 +185,7 @@ struct FileChecker: Sendable {
         return .file(identity, busy: false, quiet: settings.settleEmpty, why: why)
     }
 
-    // MARK: - What is said
+    // MARK: - Ignored and failed files
 
     /// Ignores a file, and logs it once per folder and extension.
     mutating func leaveAlone(_ path: FilePath, _ reason: String) {

@@ -146,7 +146,7 @@ package struct DryRun {
         return findings
     }
 
-    // MARK: - What the routes say of a file, and what has to be read for it
+    // MARK: - Plans and facts
 
     private func decide(_ arrival: FoundFile, _ finding: inout Finding) async {
         do {

@@ -168,7 +168,7 @@ struct DeliveryAttempt: Sendable {
         }
     }
 
-    // MARK: - How it ends
+    // MARK: - Outcomes
 
     /// An earlier job delivered the same content there.
     private func duplicate(of original: Original) -> (ClaimOutcome, DeliveryReport) {

@@ -221,7 +221,7 @@ package final class DestinationRegistry: Sendable {
         entries.withLock { Array($0.values) }.sorted { $0.name < $1.name }
     }
 
-    // MARK: - Destinations that come, change and go while the agent runs
+    // MARK: - Destinations of a new configuration
 
     /// Replaces destinations by those of a new configuration. Running deliveries keep the old ones.
     ///

@@ -93,7 +93,7 @@ package final class Transfers: Sendable {
         state.withLock { Array($0.entries.values) }.sorted { $0.ref.delivery < $1.ref.delivery }
     }
 
-    // MARK: - Files that were touched
+    // MARK: - Touched files
 
     /// Has the file checked again when one of its deliveries ends.
     func keepTouched(_ file: Int64) {
@@ -104,7 +104,7 @@ package final class Transfers: Sendable {
     @discardableResult
     func takeTouched(_ file: Int64) -> Bool { state.withLock { $0.touched.remove(file) != nil } }
 
-    // MARK: - Steps of deliveries that come back
+    // MARK: - Steps between attempts
 
     /// The progress that a delivery reported last, also between two attempts.
     package func step(_ delivery: Int64) -> StepProgress? { state.withLock { $0.steps[delivery]?.progress } }

@@ -109,7 +109,7 @@ final class NotificationSender: Service {
         _ = await flush()
     }
 
-    // MARK: - From what happens to the outbox
+    // MARK: - From events to the outbox
 
     func hear(_ event: AgentEvent) {
         switch event {
@@ -119,7 +119,8 @@ final class NotificationSender: Service {
             let payload = NotificationText.destination(name, state: "down", reason: reason, nextProbe: probe)
             add(
                 .notify(
-                    .destinationDown, payload: payload, time: .now, word: (Journal.thing(destination: name), "down")))
+                    .destinationDown, payload: payload, time: .now,
+                    word: (Journal.thing(destination: name), Journal.down)))
         case .destinationUp(let name): isUp(name, isReply: false)
         case .jobDelivered(let ref, _, _):
             // An earlier process may have reported it as down.

@@ -48,7 +48,7 @@ struct NotificationText: Sendable {
             id: "inlet-test-\(now.milliseconds)", event: "test", at: now, host: host, "test", object.finished)
     }
 
-    // MARK: - What is said of a destination and of a batch
+    // MARK: - Payloads
 
     static func destination(_ name: String, state: String, reason: String?, nextProbe: WallTime?) -> [UInt8] {
         var object = JSONLine()

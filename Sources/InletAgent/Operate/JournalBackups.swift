@@ -84,7 +84,7 @@ package struct JournalBackups: Sendable {
     /// The first bytes of a database (sqlite.org/fileformat.html).
     private static let header = Array("SQLite format 3\0".utf8)
 
-    // MARK: - Those that are made by themselves
+    // MARK: - Regular backups
 
     /// Makes one in `backups`, and logs it.
     ///

@@ -147,7 +147,7 @@ package struct EventLine: Sendable {
         }
     }
 
-    /// The line as it is written, with its line break.
+    /// The written line, with its line break.
     func text(_ style: LineStyle, at time: WallTime) -> [UInt8] {
         switch style {
         case .json: json(time)

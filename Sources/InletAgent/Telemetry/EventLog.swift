@@ -121,7 +121,7 @@ package final class EventLog: Sendable {
     /// Blocks until everything emitted before is written, for at most `bound`; returns at once when the output is stuck.
     package func flush(within bound: Duration = .seconds(1)) { setup.withLock { $0?.writer }?.flush(within: bound) }
 
-    // MARK: - Levels and outputs that change
+    // MARK: - Changes of level and output
 
     /// The lowest level that is written; nil for a log that writes nothing.
     package var level: LogSettings.Level? { setup.withLock { $0?.level } }

@@ -17,7 +17,7 @@ final class RootRegistry: Sendable {
 
     private let state = Mutex<(presences: [FilePath: Presence], mailboxes: [RootMailbox])>(([:], []))
 
-    // MARK: - Who watches
+    // MARK: - Mailboxes
 
     /// A loop watches its root from now on, or will in a moment.
     func enter(_ mailbox: RootMailbox) { state.withLock { $0.mailboxes.append(mailbox) } }
@@ -50,7 +50,7 @@ final class RootRegistry: Sendable {
     /// Makes all loops pass once.
     func nudge() { for mailbox in mailboxes { mailbox.waker.wake() } }
 
-    // MARK: - What is there
+    // MARK: - Presence
 
     /// nil for a root that is not there.
     func set(_ presence: Presence?, _ root: FilePath) { state.withLock { $0.presences[root] = presence } }

@@ -8,14 +8,16 @@ import InletPipelines
 
 struct Run: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Watches the configured folders and delivers what is dropped there, until it is stopped.",
+        abstract: "Watch the configured folders and deliver new files until you stop it.",
         discussion: """
-            SIGTERM or Ctrl-C stops taking work, lets running parts end (shutdown_timeout, 30 s) and exits with 0;
-            what is left goes on at the next start. A second one stops at once (130).
+            SIGTERM or Ctrl-C stops new work, waits for running parts (shutdown_timeout, 30 s) and exits with 0. The next
+            start continues the rest. A second signal stops at once (130).
 
-            With --dry-run the watched folders are listed once, and for each file is said what would be done with it:
-            route, why, destinations, key, what becomes of it. Nothing is sent and nothing is written, not even to the
-            journal; a running agent is not disturbed. Where a route asks for a checksum or a date, files are read.
+            --dry-run lists the watched folders once, and shows the plan for each file: route and reason, destinations,
+            key, disposal. It sends and writes nothing, not even to the journal, and leaves a running agent alone. It
+            reads files where a route asks for a checksum or a date.
+
+            On a terminal the log is coloured sentences, anywhere else one JSON object per line (log.format).
 
             Examples:
               inlet run --config /etc/inlet/inlet.yaml
@@ -25,8 +27,8 @@ struct Run: AsyncParsableCommand {
             """)
 
     @OptionGroup var options: ConfigOption
-    @Flag(help: "Say what would be done with the files that are there, and do nothing.") var dryRun = false
-    @Flag(help: "With --dry-run: print one JSON object a file.") var json = false
+    @Flag(help: "Show the plan for each file, and do nothing.") var dryRun = false
+    @Flag(help: "With --dry-run: print one JSON object per file.") var json = false
 
     @Option(help: "How the log is written: auto, json, text. Overrides log.format.") var logFormat: LogSettings.Format?
 
@@ -36,10 +38,10 @@ struct Run: AsyncParsableCommand {
         }
     }
 
-    /// Without confinement for a rehearsal, which keeps what it has.
+    /// Without confinement for a dry run, which keeps its access.
     typealias Prepared = (config: LoadedConfig, confinement: Confinement?)
 
-    /// What is done on the first thread, before there is another one.
+    /// The preparation on the first thread, before there is another one.
     func prepare() throws -> Prepared {
         // An unreadable configuration cannot say where the log goes.
         let assumed = LogSettings(format: logFormat ?? .auto)
@@ -68,7 +70,7 @@ struct Run: AsyncParsableCommand {
 
     func start(_ prepared: Prepared) async throws {
         let (config, confinement) = prepared
-        // Its files would wait for ever, unseen by whoever has just started it.
+        // Otherwise its files would wait for ever, unnoticed.
         if let trouble = Findings.mediaTypeTrouble(config.settings.routes) {
             throw ExitStatus.configuration.saying("media types: \(trouble)")
         }
@@ -79,7 +81,7 @@ struct Run: AsyncParsableCommand {
         var destinations = try config.makeDestinations(factory)
         let notificationClients = try config.makeNotificationClients(factory)
         let log = try Self.openLog(config)
-        // What was said last shall be read; a reader that stands still is not waited for.
+        // The last lines must be written; a stuck reader is not waited for.
         defer { log.flush() }
         let start = StartWait(log)
         do {
@@ -93,7 +95,7 @@ struct Run: AsyncParsableCommand {
                     config: config, options: options, logFormat: logFormat, factory: factory,
                     confinement: confinement),
                 start: start)
-            // From here on the agent has them: the connections of one that a reload takes away end.
+            // The agent owns them from here on: connections of a destination that a reload removes can end.
             destinations = []
             try await session.run()
             // The lock is held until the last service has ended.
@@ -105,7 +107,7 @@ struct Run: AsyncParsableCommand {
         }
     }
 
-    /// The log, and in it what should be changed in the configuration.
+    /// Opens the log, and logs the configuration's warnings.
     private static func openLog(_ config: LoadedConfig) throws -> EventLog {
         do throws(SystemError) {
             let log = try EventLog(config.settings.log)
@@ -122,7 +124,7 @@ struct Run: AsyncParsableCommand {
         }
     }
 
-    /// To the log, and where that is elsewhere to whoever has started us: a stream of JSON has nothing else in it.
+    /// Logs an event; prints it too if the log is not on a standard stream, which holds nothing but log lines.
     private static func say(_ event: AgentEvent, _ text: String, _ log: EventLog, _ config: LoadedConfig) {
         log.emit(event)
         if !LogSettings.streams.contains(config.settings.log.output) { Console.printError(text) }
@@ -140,7 +142,7 @@ struct Run: AsyncParsableCommand {
         }
     }
 
-    /// Where another configuration comes from, and fresh secrets of the one that holds.
+    /// Reads another configuration, and renewed secrets of the present one.
     private struct Source: ReloadSource {
         let config: LoadedConfig
         let options: ConfigOption
@@ -149,7 +151,7 @@ struct Run: AsyncParsableCommand {
         let confinement: Confinement
         var types: [DestinationType] { DestinationKinds.types }
 
-        /// The configuration as it is now, with everything tried that a start would try.
+        /// The present configuration, tried like at a start.
         func read() throws(ConfigErrors) -> PreparedReload {
             var config = try options.reload()
             config.settings.log.format = logFormat ?? config.settings.log.format
@@ -165,7 +167,7 @@ struct Run: AsyncParsableCommand {
         }
 
         func renew(_ name: String, _ held: LoadedConfig) -> Destination? {
-            // One that is wrong now changes nothing, until a reload says why.
+            // An invalid file changes nothing; a reload reports why.
             guard let now = try? options.reload() else { return nil }
             let changes = ConfigDiff.changes(from: held.effective, to: now.effective, types: types)
             if changes.contains(where: { $0.keys.starts(with: ["destinations", name]) }) { return nil }
