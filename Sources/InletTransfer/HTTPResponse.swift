@@ -103,13 +103,13 @@ struct ResponseBuffer {
             status = words.dropFirst().first.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
         } else if text.isEmpty {
             // What follows would be no HTTP.
-            if status == 101 { return ("it changes to another protocol, unasked (status 101)", .badAnswer) }
+            if status == 101 { return ("it switches to another protocol without a request (status 101)", .badAnswer) }
             hasFields = status >= 200
             if hasFields, let coding {
                 // libcurl would hand over what it makes of the body.
                 let shown = DisplayText.escape(String(coding.prefix(100)))
                 return (
-                    "its body comes in another coding than was asked for (Transfer-Encoding: \(shown))", .badAnswer
+                    "its body has a coding that was not requested (Transfer-Encoding: \(shown))", .badAnswer
                 )
             }
         } else if let colon = text.firstIndex(of: UInt8(ascii: ":")) {

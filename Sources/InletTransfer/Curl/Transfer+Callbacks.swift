@@ -134,13 +134,13 @@ extension Transfer {
         do throws(SystemError) {
             let count = try source.read(into: target, at: offset + place)
             guard count > 0 else {
-                return fail(source, "ended at byte \(offset + place) while it was sent: it has been cut")
+                return fail(source, "ended at byte \(offset + place) during the transfer: it was truncated")
             }
             position += Int64(count)
             if place + Int64(count) < length { return count }
             // The last bytes are held back from a file that was written to: what went out may be a mixture.
             guard try source.identity().isUntouched(since: source.opened) else {
-                return fail(source, "was changed while it was sent")
+                return fail(source, "changed during the transfer")
             }
             return count
         } catch {
