@@ -15,7 +15,8 @@ package enum Checksum {
 
     package static func sha256(_ bytes: some Sequence<UInt8>) -> Digest { SHA256.digest(of: bytes) }
 
-    /// The SHA-256 of all that the file held when it was opened, read on `pool` however short it is; throws as `sums` does.
+    /// The SHA-256 of all that the file held when it was opened, read on `pool` however short it is; throws as `sums`
+    /// does.
     package static func sha256(
         of source: SourceFile, on pool: BlockingPool, progress: @escaping @Sendable () -> Void = {}
     ) async throws(TransferError) -> Digest {
@@ -74,7 +75,7 @@ package struct RunningHash: Sendable {
 
     package init() {}
 
-    /// What one job of a pool reads: its few threads serve everybody, and a whole file may take minutes.
+    /// How much one job of a pool reads: few threads serve everyone, and a whole file may take minutes.
     package static let piece: Int64 = 16 << 20
 
     /// The hash with everything up to `end` in it, read on `pool`; itself when it is that far already.
@@ -141,8 +142,8 @@ package struct SliceHasher {
         return hasher.finish()
     }
 
-    /// A CRC-32C (Castagnoli) has 4 bytes, most significant first, as S3 sends it; an XXH64, with seed 0, 8 bytes in that
-    /// order, as media hash lists write it.
+    /// A CRC-32C (Castagnoli) has 4 bytes, most significant first, as S3 sends it; an XXH64, with seed 0, 8 bytes in
+    /// that order, as media hash lists write it.
     package func finish() -> SliceSums {
         let all = [
             md5?.digest, sha256?.digest, crc32c.map { Digest(.crc32c, $0.bigEndianBytes) }, sha1?.digest,

@@ -85,7 +85,8 @@ struct Deadlines {
         lastMove = now
     }
 
-    /// Answer bytes came. While the body is being sent they do not count: a dripping answer would hide a stalled upload.
+    /// Answer bytes came. While the body is being sent they do not count: a dripping answer would hide a stalled
+    /// upload.
     mutating func answerMoved(at now: Instant) {
         guard !isSending else { return }
         hasAnswer = true
@@ -115,12 +116,12 @@ struct Deadlines {
     }
 }
 
-/// Whether bytes that do move, move fast enough to be worth a worker: one byte a minute is no standstill and never ends.
-/// Decides only.
+/// Whether bytes that do move, move fast enough to be worth a worker: one byte a minute is no standstill and never
+/// ends. Decides only.
 ///
-/// The floor is 16 KiB in each five minutes, 55 bytes a second: what 32 connections still have each on a line of 16 kbit/s,
-/// so that many parts that share a bad uplink all stay above it. Time in which the bytes wait for our own throttle does not
-/// count. A rest that is shorter has the five minutes as well.
+/// The floor is 16 KiB in five minutes, 55 bytes per second. On a line of 16 kbit/s, each of 32 connections still has
+/// that, so many parts can share a bad uplink. Time in which the bytes wait for our own throttle does not count. A rest
+/// that is shorter has the five minutes as well.
 struct Pace {
     typealias Instant = ContinuousClock.Instant
 

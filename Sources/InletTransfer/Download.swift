@@ -3,7 +3,7 @@ package import InletCore
 package import InletLinux
 package import SystemPackage
 
-/// What is to be fetched, and what is known of it beforehand.
+/// The file to fetch, and the known facts about it.
 package struct Download: Sendable {
     /// The file that it becomes; its folder must exist.
     package var target: FilePath
@@ -15,7 +15,7 @@ package struct Download: Sendable {
     package var tagIsMD5 = false
     /// Why what was fetched is not what is wanted; nil where it is. Asked once all of it is here.
     package var objection: (@Sendable (DownloadHead) -> String?)?
-    /// What is longer, in bytes, is refused.
+    /// The longest accepted file, in bytes.
     package var limit: Int64
     /// Whether a file that is at the target goes; otherwise it stays and the download fails.
     package var isReplacing: Bool
@@ -38,7 +38,8 @@ package struct Download: Sendable {
     /// How much of its beginning `objection` sees.
     static let headBytes = 512
 
-    /// Beside the target, so that a rename ends it: `.NAME.inlet-part`, NAME shortened so that a note beside it has a name, too.
+    /// Beside the target, so that a rename ends it: `.NAME.inlet-part`, NAME shortened so that a note beside it has a
+    /// name, too.
     package var partPath: FilePath {
         guard let name = target.lastComponent else { return target }
         let limit = FilePath.Component.longest - PartFile.noteEnding.utf8.count
@@ -57,16 +58,16 @@ package struct Download: Sendable {
     }
 }
 
-/// What tells of a fetched file whether it is what was asked for: its first bytes (at most `Download.headBytes`), the media type
-/// that the server gave, in lower case and without parameters, and whether all bytes were held against a checksum.
+/// Shows whether a fetched file is the requested one: its first bytes (at most `Download.headBytes`), and the server's
+/// media type in lower case without parameters. Also whether a checksum verified all bytes.
 package typealias DownloadHead = (bytes: [UInt8], type: String?, isProved: Bool)
 
-/// A file that was fetched whole, checked and synced: with the SHA-256 of what was written, read back from the file, and with
-/// what the content was held against; nothing where only its length was known.
+/// A file that was fetched completely, checked and synced. Contains the SHA-256 read back from the file, and the
+/// checksum that verified the content; none if only its length was known.
 package typealias Downloaded = (path: FilePath, size: Int64, sha256: Digest, checked: [Digest])
 
-/// What the bytes of a part-file are of, as the server described it: kept beside them, so that a later process can ask for
-/// the rest of the same thing. Decides; `OpenDownload` acts.
+/// The server's description of a part-file's content: kept beside it, so that a later process can request the rest of
+/// the same content. Decides; `OpenDownload` acts.
 struct DownloadTag: Sendable, Equatable, Codable {
     /// A strong entity tag (RFC 9110, section 8.8.3), quotes and all.
     var etag: String?
@@ -85,7 +86,7 @@ struct DownloadTag: Sendable, Equatable, Codable {
 
     init() {}
 
-    /// What `head`, a 200, says of its body.
+    /// The description of a body in its `head`, a 200.
     /// - Parameter tagIsMD5: as `Download` has it.
     init(_ head: HTTPResponse, tagIsMD5: Bool = false) {
         etag = head.header("ETag").flatMap { $0.hasPrefix("\"") && $0.utf8.count <= 1024 ? $0 : nil }
@@ -100,8 +101,8 @@ struct DownloadTag: Sendable, Equatable, Codable {
         if tagIsMD5, let md5 = Self.md5(head) { digests.append(md5) }
     }
 
-    /// The MD5 that an object's tag is; nil for objects of several parts, and for those that are encrypted with keys of their
-    /// own, whose tags look the same and are none (S3, "Common response headers").
+    /// The MD5 in an object's tag. Objects of several parts have none, nor have those encrypted with their own keys:
+    /// their tags look like an MD5, but are none (S3, "Common response headers").
     private static func md5(_ head: HTTPResponse) -> Digest? {
         guard let tag = head.header("ETag"), tag.utf8.count == 34, tag.hasPrefix("\""), tag.hasSuffix("\""),
             let md5 = Digest(.md5, hex: tag.dropFirst().dropLast().lowercased())
@@ -121,7 +122,7 @@ struct DownloadTag: Sendable, Equatable, Codable {
     /// Empty, as none, should it ever not be written.
     var note: [UInt8] { JSON.note(of: self) }
 
-    /// What makes a request for the rest safe (RFC 9110, section 13.1.5); nil when nothing does.
+    /// The condition that makes a request for the rest safe (RFC 9110, section 13.1.5); nil if there is none.
     var validator: String? { etag ?? modified }
 
     /// How many of `size` bytes in the part-file can be gone on with.
@@ -143,11 +144,11 @@ struct DownloadTag: Sendable, Equatable, Codable {
         case rest(total: Int64)
         /// Of no use: what is here does not fit what is there.
         case startAgain
-        /// It is no file.
+        /// It is not a file.
         case refused
     }
 
-    /// What an answer is worth to who asked for the rest after `offset` bytes.
+    /// The use of an answer to a request for the rest after `offset` bytes.
     func judge(_ head: HTTPResponse, offset: Int64) -> RangeResponse {
         switch head.status {
         case 200: return .whole

@@ -5,8 +5,8 @@ import SystemPackage
 
 /// Fetches files: streamed into a part-file, gone on with after a break or a restart, checked, synced and renamed.
 ///
-/// One request at a time; the caller makes each, because it may have to be signed or its URL asked for anew:
-/// `open`, then `fetch` until it returns nil, then `finish`.
+/// One request at a time: `open`, then `fetch` until it returns nil, then `finish`. The caller makes each request,
+/// because it may need a signature or a new URL.
 package struct Downloader: Sendable {
     private let client: HTTPClient
     private let pool: BlockingPool
@@ -22,17 +22,17 @@ package struct Downloader: Sendable {
         try await pool.run { () throws(TransferError) in try OpenDownload(download) }
     }
 
-    /// Sends a GET with `open.headers` among its fields and writes what comes. What came before an error stays, for the
-    /// next request.
+    /// Sends a GET with `open.headers` among its fields and writes what comes. Keeps the bytes from before an error for
+    /// the next request.
     ///
-    /// There is no limit of time besides the request's `stallTimeout`, and that some bytes come every few minutes (`Pace`).
+    /// There is no limit of time besides the request's `stallTimeout`, and that some bytes come every few minutes
+    /// (`Pace`).
     ///
-    /// - Returns: nil when all bytes are in the part-file; otherwise an answer that is neither the file nor a part of it, such
-    ///   as an error.
-    /// - Throws: as `HTTPClient.send`; `.answerTooLarge`, `.destinationFull`, `.destinationUnwritable`; `.badAnswer` for an
-    ///   answer without a length, and where the server has
-    ///   other bytes than those that are here already, or will not say which: they were dropped, and the next request is for
-    ///   all of it.
+    /// - Returns: nil when all bytes are in the part-file; otherwise an answer that is neither the file nor a part of
+    ///   it, such as an error.
+    /// - Throws: as `HTTPClient.send`; `.answerTooLarge`, `.destinationFull`, `.destinationUnwritable`; `.badAnswer`
+    ///   for an answer without a length. Also `.badAnswer` if the server's bytes differ from the local ones, or may
+    ///   differ. These were dropped, and the next request is for the whole file.
     package func fetch(_ open: OpenDownload, _ request: HTTPRequest) async throws(TransferError) -> HTTPResponse? {
         if open.isWhole { return nil }
         var request = request
@@ -64,8 +64,8 @@ package struct Downloader: Sendable {
 
     /// Checks what was fetched and gives it its name; on the disk when this returns.
     ///
-    /// - Throws: `.corrupted` when a checksum differs, `.badAnswer` for what `Download.objection` does not take: then nothing is
-    ///   kept; `.destinationExists`, `.destinationFull`, `.destinationUnwritable`; `.cancelled`.
+    /// - Throws: `.corrupted` when a checksum differs, `.badAnswer` for what `Download.objection` does not take: then
+    ///   nothing is kept; `.destinationExists`, `.destinationFull`, `.destinationUnwritable`; `.cancelled`.
     package func finish(_ open: OpenDownload) async throws(TransferError) -> Downloaded {
         try await pool.run { () throws(TransferError) in
             let download = open.download
@@ -137,8 +137,8 @@ package struct Downloader: Sendable {
     }
 }
 
-/// Lets an answer through to its download while that is asked for: the transfer's thread may hold its sink a moment longer,
-/// and must not hold the part-file's lock with it.
+/// Passes an answer to its download while it is wanted. The transfer's thread may keep its sink a moment longer, and
+/// must not keep the part-file's lock with it.
 private final class DownloadSink: ResponseSink {
     private let open: Mutex<OpenDownload?>
 

@@ -54,16 +54,16 @@ package final class HTTPClient: Sendable {
     /// bodies no limit holds.
     package func limited(by lane: ThrottleLane?) -> HTTPClient { HTTPClient(self, lane: lane) }
 
-    /// Waits while the lane's limit is 0; returns at once when the task is cancelled. For requests that grow old: what is
-    /// signed or asked for after it is sent soon.
+    /// Waits while the lane's limit is 0; returns at once when the task is cancelled. For requests that grow old: what
+    /// is signed or asked for after it is sent soon.
     package func untilOpen() async { await lane?.untilOpen() }
 
     /// Sends `request` and returns the whole answer, whatever its status; of one that `sink` has taken on, the head.
     ///
     /// - Parameter sink: offered the answer when its head is there; its calls have ended when this returns.
-    /// - Throws: `.cancelled` when the task is cancelled or the client shut down; `.badRequest` when the request cannot
-    ///   be put on the wire as it is; `.sourceChanged` and `.sourceUnreadable` for a body's file; otherwise what went
-    ///   wrong with the network or the answer.
+    /// - Throws: `.cancelled` if the task is cancelled or the client is shut down; `.badRequest` for an invalid
+    ///   request; `.sourceChanged` and `.sourceUnreadable` for a body's file. Otherwise the error of the network or the
+    ///   answer.
     package func send(
         _ request: HTTPRequest, meter: TransferMeter? = nil, into sink: (any ResponseSink)? = nil
     ) async throws(TransferError) -> HTTPResponse {
@@ -105,8 +105,8 @@ package final class HTTPClient: Sendable {
         return choice(for: request.url).server
     }
 
-    /// Asks `api` where it is, if nobody has asked it anything in this process: what URLs that it sent to an earlier one may lead
-    /// to depends on that (`URLRules.sentByServer`). Behind a proxy it cannot be known.
+    /// Asks `api` where it is, if nobody has asked it anything in this process: what URLs that it sent to an earlier
+    /// one may lead to depends on that (`URLRules.sentByServer`). Behind a proxy it cannot be known.
     ///
     /// - Throws: as `send`.
     package func acquaint(with api: HTTPURL) async throws(TransferError) {
@@ -114,8 +114,8 @@ package final class HTTPClient: Sendable {
         _ = try await send(HTTPRequest("HEAD", api))
     }
 
-    /// Connects to `url`, through the proxy where there is one, and tells it nothing. Through a proxy of type http, a url
-    /// without TLS is not connected to, but the proxy alone.
+    /// Connects to `url`, through the proxy where there is one, and tells it nothing. Through a proxy of type http, a
+    /// url without TLS is not connected to, but the proxy alone.
     ///
     /// - Throws: as `send`.
     package func connect(to url: HTTPURL) async throws(TransferError) {
@@ -139,15 +139,15 @@ package final class HTTPClient: Sendable {
         return pin
     }
 
-    /// Fails what runs with `.cancelled`, here and on all clients that share the threads, and waits for these to end. Further
-    /// requests fail. Blocks for milliseconds.
+    /// Fails what runs with `.cancelled`, here and on all clients that share the threads, and waits for these to end.
+    /// Further requests fail. Blocks for milliseconds.
     package func shutdown() { threads.shutdown() }
 }
 
 /// Bytes of one delivery that its sockets have taken, summed over all its parts.
 ///
-/// `HTTPClient` adds while it sends and takes a request's bytes back when the request does not end with a 2xx answer or
-/// curl starts it anew, so the sum never counts a byte twice.
+/// `HTTPClient` adds bytes while it sends. It subtracts them if the request does not end with a 2xx answer, or curl
+/// restarts it, so no byte counts twice.
 package final class TransferMeter: Sendable {
     private let sent = Atomic<Int64>(0)
     private let started = Atomic<Bool>(false)

@@ -5,7 +5,7 @@ package import SystemPackage
 /// Header fields in their order.
 package typealias HTTPFields = [(name: String, value: String)]
 
-/// What a request carries; its length is always known and sent as Content-Length.
+/// A request's body; its length is always known and sent as Content-Length.
 package enum HTTPBody: Sendable {
     case none
     case bytes([UInt8])
@@ -58,8 +58,8 @@ package struct HTTPRequest: Sendable {
     package var connectTimeout: Duration
     /// Connects to this socket instead of the URL's host and port.
     package var unixSocket: FilePath?
-    /// Whether the request goes on when its task is cancelled: for what must not be cut off between the server's doing it and
-    /// our knowing. The other limits hold.
+    /// Whether the request goes on when its task is cancelled: for what must not be cut off between the server's doing
+    /// it and our knowing. The other limits hold.
     package var outlivesCancellation = false
     /// Credentials in the body. Those in headers and in the query are known by their names.
     package var secrets: [Secret] = []
@@ -102,8 +102,8 @@ package struct HTTPRequest: Sendable {
         return true
     }
 
-    /// A body that is sent in one piece with the header; nil for larger ones, and for requests that curl must not repeat by
-    /// itself, which it does with such bodies without asking.
+    /// A body sent in one piece with the header. nil for larger bodies, and for requests that must not be repeated:
+    /// curl repeats such a body automatically.
     var inlineBody: [UInt8]? {
         guard case .bytes(let bytes) = body, !bytes.isEmpty, bytes.count <= 64 << 10, isRepeatable else { return nil }
         return bytes
@@ -164,7 +164,7 @@ enum FieldName {
 
     private static func lowercased(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
 
-    /// What names and methods are made of (RFC 9110, 5.6.2).
+    /// The characters of names and methods (RFC 9110, 5.6.2).
     static func isTokenByte(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true

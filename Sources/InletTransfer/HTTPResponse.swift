@@ -13,7 +13,7 @@ package struct HTTPResponse: Sendable {
     /// Credentials of the request, which the answer may repeat and nobody may read there.
     package var sentCredentials = SentCredentials()
 
-    /// Takes our own credentials out of the answer's words. Whatever of them becomes a text for people passes it first.
+    /// Takes our own credentials out of the answer's words. All texts of the answer for people pass through it.
     package var redactor: Redactor { redactor(also: []) }
 
     /// The same, for an answer that brings credentials itself.
@@ -47,12 +47,13 @@ package struct HTTPResponse: Sendable {
 }
 
 extension WallTime {
-    /// One of the three formats that RFC 9110, section 5.6.7 asks recipients to read; the first two with years of two and of four digits.
+    /// One of the three formats that RFC 9110, section 5.6.7 asks recipients to read; the first two with years of two
+    /// and of four digits.
     init?(httpDate text: String) {
         self.init(
             text,
             formats: [
-                // Two digits first: of a year of four they leave the rest, which is no time.
+                // Two digits first: for a year of four digits, the rest is not a valid time.
                 "%a, %d %b %y %H:%M:%S GMT", "%a, %d %b %Y %H:%M:%S GMT", "%a, %d-%b-%y %H:%M:%S GMT",
                 "%a, %d-%b-%Y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y",
             ])
@@ -85,8 +86,8 @@ struct ResponseBuffer {
 
     /// Takes one line of the header, with its line end.
     ///
-    /// The bounds are those of all heads of an answer together, interim ones too, and of the lines behind a chunked body.
-    /// These say nothing: what is read there was not known when the body was (RFC 9110, 6.5.1).
+    /// The bounds are those of all heads of an answer together, interim ones too, and of the lines behind a chunked
+    /// body. These say nothing: what is read there was not known when the body was (RFC 9110, 6.5.1).
     mutating func take(line: UnsafeRawBufferPointer) -> Refusal? {
         headerSize += line.count
         lines += 1
@@ -102,7 +103,7 @@ struct ResponseBuffer {
             let words = text.split(separator: UInt8(ascii: " "))
             status = words.dropFirst().first.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
         } else if text.isEmpty {
-            // What follows would be no HTTP.
+            // The following bytes would not be HTTP.
             if status == 101 { return ("it switches to another protocol without a request (status 101)", .badAnswer) }
             hasFields = status >= 200
             if hasFields, let coding {
@@ -120,8 +121,8 @@ struct ResponseBuffer {
         return nil
     }
 
-    /// How the body comes, where that is neither as it is nor in chunks. What is coded with its content (Content-Encoding) is
-    /// left so by libcurl, and kept so: it is what was stored.
+    /// How the body comes, where that is neither as it is nor in chunks. libcurl leaves a Content-Encoding unchanged,
+    /// and so do we: the store holds the coded bytes.
     private var coding: String? {
         let codings = fields.lazy.filter { FieldName.isSame($0.name, "transfer-encoding") }.map(\.value)
         let all = codings.joined(separator: ", ")
@@ -148,9 +149,8 @@ struct ResponseBuffer {
 
 /// Takes the body of an answer while it comes, instead of it being kept in memory.
 ///
-/// All calls come from the thread of the transfer, one after the other: each must return within milliseconds, and may write
-/// to a file but not sync it, nor hash it where the client has other transfers to serve. What is thrown ends the request
-/// with that error.
+/// All calls come from the transfer's thread, one after the other, and must return within milliseconds. They may write
+/// to a file, but not sync it, nor hash it if the client has other transfers. An error ends the request.
 package protocol ResponseSink: Sendable {
     /// The head of the final answer. false leaves the body, within `answerLimit`, to the response: that of an error.
     func begins(_ head: HTTPResponse) throws(TransferError) -> Bool
@@ -178,7 +178,7 @@ package struct SentCredentials: Sendable {
         self.proxy = proxy
     }
 
-    /// All of them. Made when an answer is to be shown: few are.
+    /// All of them. Created when an answer is shown, which is rare.
     var all: [Secret] { body + headers.flatMap(Self.secrets) + querySecrets + proxySecrets }
 
     private static let names = [
@@ -207,7 +207,7 @@ package struct SentCredentials: Sendable {
         }
     }
 
-    /// What is in the word of a Basic login (RFC 7617).
+    /// The content of a Basic login (RFC 7617).
     private static func login(_ word: String) -> [Secret] {
         guard let data = Data(base64Encoded: word) else { return [] }
         let text = String(decoding: data, as: UTF8.self)

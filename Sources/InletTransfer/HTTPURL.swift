@@ -12,7 +12,7 @@ package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebug
     /// Lower case; an IPv6 literal stands without brackets.
     package let host: String
     package let port: UInt16
-    /// As it goes on the wire, percent-encoded.
+    /// As sent, percent-encoded.
     package private(set) var path: String
     private var query: String?
     /// Scheme, host and port; the same for requests that can share connections.
@@ -161,11 +161,11 @@ package enum Percent {
 }
 
 extension HTTPURL {
-    /// The parts of a URL as libcurl itself reads them, so that what the rules check is what is connected to. nil when libcurl
-    /// refuses `text`; user names and passwords are refused.
+    /// The parts of a URL as libcurl reads them, so that the rules check the actual target. nil if libcurl rejects
+    /// `text`, or it contains a user name or password.
     ///
-    /// The text is normalised, for the wire; dot segments are kept because presigned URLs are signed as they stand. The host is
-    /// in lower case: percent-decoded, odd IPv4 spellings made dotted, IPv6 without brackets and zone.
+    /// The text is normalised, for the wire; dot segments are kept because presigned URLs are signed as they stand. The
+    /// host is in lower case: percent-decoded, odd IPv4 spellings made dotted, IPv6 without brackets and zone.
     private static func parts(
         of text: String
     ) -> (text: String, scheme: String, host: String, port: UInt16, path: String, query: String?)? {
@@ -186,8 +186,8 @@ extension HTTPURL {
         return (whole, scheme.lowercased(), bare(host), port, path, part(CURLUPART_QUERY))
     }
 
-    /// What a `Location` means at the address that gave it (RFC 3986, section 5), in the bytes in which it came; the fragment, which is
-    /// never sent, is left out. What is no reference stays as it is, and is no URL either.
+    /// Resolves a `Location` against the address that sent it (RFC 3986, section 5), byte for byte. Drops the fragment,
+    /// which is never sent. Invalid references stay unchanged, and are not valid URLs either.
     package static func resolved(_ reference: String, at base: String) -> String {
         let text = String(reference.prefix { $0 != "#" })
         if text.isEmpty { return base }

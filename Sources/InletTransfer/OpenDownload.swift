@@ -59,7 +59,7 @@ package final class OpenDownload: Sendable {
     /// Whether the last answer did not fit what is here.
     var startsAgain: Bool { state.withLock { $0.startsAgain } }
 
-    /// Whether the end of the file has been told from a cut connection.
+    /// Whether the end of the file is distinguished from a broken connection.
     var endIsKnown: Bool {
         state.withLock { state in state.tag.length.map { $0 == state.position } ?? true }
     }
@@ -79,7 +79,7 @@ package final class OpenDownload: Sendable {
 
     /// Removes the part-file when there is nothing in it. Blocks.
     func removeIfEmpty() {
-        // What stays is found, and gone on with or dropped, by the next download of the same.
+        // The next download of the same file finds the leftovers, and resumes or drops them.
         if position == 0 { try? part.remove() }
     }
 

@@ -5,14 +5,13 @@ internal import Synchronization
 /// Bytes a second that may be sent: by all destinations together, and by each.
 ///
 /// Held are the bodies of requests, shared out fairly (`BandwidthShare`), whatever threads and clients they run on. Not
-/// counted are headers, what TLS and TCP add, and answers: downloads are not limited. Nor are requests that outlive their
-/// task's cancellation: they are small, and a wait could not be ended.
+/// counted are headers, what TLS and TCP add, and answers: downloads are not limited. Nor are requests that outlive
+/// their task's cancellation: they are small, and a wait could not be ended.
 ///
-/// A request begins when there are bytes for it; at a rate of 0 no connection is made for one. One that has begun goes on
-/// with what curl and the kernel have taken and then waits for its turn with an open connection. Waiting is neither
-/// standstill nor silence, and ends at once when the task is cancelled. A server may lose its patience and close such a
-/// connection: that is noticed at the latest when the request goes on, and reported as any lost connection is, which costs a
-/// delivery no attempt.
+/// A request begins when there are bytes for it; at a rate of 0 no connection is made for one. One that has begun goes
+/// on with what curl and the kernel have taken and then waits for its turn with an open connection. Waiting is neither
+/// standstill nor silence, and ends at once when the task is cancelled. A server may close such a connection. This is
+/// noticed when the request continues, at the latest, and reported as a lost connection, which costs no attempt.
 package final class Throttle: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -24,7 +23,7 @@ package final class Throttle: Sendable {
         /// Of those who ask: wakes the thread that they run on.
         var wakes: [BandwidthFlow: @Sendable () -> Void] = [:]
         var flows: UInt64 = 0
-        /// Those who wait for a limit to change.
+        /// The waiters for a change of a limit.
         var watchers: [(destination: String, waiter: Waiter<Void>)] = []
 
         func refreshFlags() {
@@ -65,7 +64,7 @@ package final class Throttle: Sendable {
         }
     }
 
-    /// What requests of a destination are sent with (`HTTPClient.limited`).
+    /// The throttle for requests of a destination (`HTTPClient.limited`).
     package func lane(_ destination: String) -> ThrottleLane {
         let flag = state.withLock { state in
             if let known = state.flags[destination] { return known }
@@ -77,7 +76,8 @@ package final class Throttle: Sendable {
         return ThrottleLane(destination: destination, throttle: self, flag: flag)
     }
 
-    /// Waits for a change of any limit, or the task's cancellation, where nothing may be sent; false where something may.
+    /// Waits for a change of any limit, or the task's cancellation, where nothing may be sent; false where something
+    /// may.
     fileprivate func change(ifClosed destination: String) async -> Bool {
         let waiter = Waiter<Void>()
         let isClosed = state.withLock { state in
@@ -126,7 +126,8 @@ package struct ThrottleLane: Sendable {
     /// Whether any limit is set that holds here. Costs no lock: without limits it is all that is asked.
     var isLimited: Bool { flag.isSet.load(ordering: .relaxed) }
 
-    /// Waits while the limit, its own or that for all, is 0, and notes that; returns at once when the task is cancelled.
+    /// Waits while the limit, its own or that for all, is 0, and notes that; returns at once when the task is
+    /// cancelled.
     func untilOpen() async {
         guard isLimited else { return }
         let note = ThrottleWaits.current
@@ -143,7 +144,7 @@ private final class LimitFlag: Sendable {
 
 /// Whether anything that a task does waits for its bytes under a limit: its own requests, and those of its child tasks.
 ///
-/// A limit of 0 can hold for hours. Who has given a task a worker sees here whether the worker is of use.
+/// A limit of 0 can hold for hours. Shows whether a worker that was assigned to a task is useful.
 package final class ThrottleWaits: Sendable {
     /// That of the running task; nil where nobody asks.
     @TaskLocal package static var current: ThrottleWaits?

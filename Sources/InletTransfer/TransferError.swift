@@ -19,7 +19,7 @@ package struct TransferError: Error, Sendable, Equatable, CustomStringConvertibl
     package var description: String { "\(reason) [\(code.rawValue)]" }
 }
 
-/// What every result of libcurl that can come up here means to the agent.
+/// The meaning of each possible libcurl result for the agent.
 extension TransferError {
     /// The failure of a request named `label`; `answered` tells whether a part of the answer had arrived.
     init(_ code: CURLcode, _ label: String, detail: String, answered: Bool) {
@@ -35,7 +35,7 @@ extension TransferError {
             isOutage: row.isOutage ?? !answered)
     }
 
-    /// What libcurl reports when it gets no socket, or cannot open its files, for want of descriptors.
+    /// The results of libcurl when descriptors run out: no socket, or files that cannot be opened.
     private static let mayBeShortage: [CURLcode] = [
         CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT, CURLE_SSL_CACERT_BADFILE,
         CURLE_SSL_CONNECT_ERROR, CURLE_OUT_OF_MEMORY, CURLE_FAILED_INIT,

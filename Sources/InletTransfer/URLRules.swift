@@ -10,8 +10,8 @@ package struct URLRules: Sendable {
     /// For URLs that a person configured: any host; http only to loopback unless `allowHTTP`.
     package static func configured(allowHTTP: Bool) -> URLRules { URLRules(allowHTTP: allowHTTP, api: nil) }
 
-    /// For URLs that the server at `api` sent: as `configured`, and no http when `api` is https, no host closer to us than
-    /// `api` itself, by its text or by what it resolves to (`reach` of its scopes), and no port of another protocol.
+    /// For URLs that the server at `api` sent: as `configured`, and no http if `api` is https, and no port of another
+    /// protocol. No host may be closer to us than `api` itself, by its text or its addresses (`reach` of its scopes).
     package static func sentByServer(at api: HTTPURL, allowHTTP: Bool) -> URLRules {
         URLRules(allowHTTP: allowHTTP, api: api)
     }
@@ -48,8 +48,8 @@ package struct URLRules: Sendable {
     /// Where a URL may lead; nil = anywhere, because a person has named it.
     var reach: Set<HostScope>? { api.map { HostScopeCache.shared.scopes(of: $0.host).reach } }
 
-    /// What could take a request for one of its own: the ports that browsers refuse (fetch.spec.whatwg.org, "bad port"), and
-    /// those of databases and Docker.
+    /// Ports of services that could misread a request: the ports that browsers refuse (fetch.spec.whatwg.org, "bad
+    /// port"), and those of databases and Docker.
     private static let otherPorts: Set<UInt16> = [
         1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109,
         110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530,
@@ -76,7 +76,7 @@ enum HostScope: CaseIterable {
     /// The scope of a lower-case host without brackets.
     init(_ host: String) { self = Self.known(host) ?? .anywhere }
 
-    /// The scope of a `sockaddr`; nil for a Unix socket's. What is no address of the internet counts as the closest.
+    /// The scope of a `sockaddr`; nil for a Unix socket's. Anything but an internet address counts as the closest.
     init?(socketAddress: UnsafeRawPointer) {
         var bytes = [UInt8](repeating: 0, count: 16)
         switch inlet_socket_address_bytes(socketAddress, &bytes) {
@@ -122,8 +122,8 @@ enum HostScope: CaseIterable {
         }
     }
 
-    /// Where clouds tell a machine about itself: nearly all at the first; AWS to containers and pods; Scaleway, Tencent, Azure,
-    /// Alibaba, Oracle. By IPv6 AWS (twice), Google, Scaleway, OpenStack.
+    /// Where clouds tell a machine about itself: nearly all at the first; AWS to containers and pods; Scaleway,
+    /// Tencent, Azure, Alibaba, Oracle. By IPv6 AWS (twice), Google, Scaleway, OpenStack.
     private static let platforms: [[UInt8]] = [
         [169, 254, 169, 254], [169, 254, 170, 2], [169, 254, 170, 23], [169, 254, 42, 42], [169, 254, 0, 23],
         [168, 63, 129, 16], [100, 100, 100, 200], [192, 0, 0, 192],
@@ -148,9 +148,9 @@ enum HostScope: CaseIterable {
         }
     }
 
-    /// IANA IPv6 special-purpose registry; addresses that embed an IPv4 one have its scope. Where an address is translated
-    /// by the rules of one network (64:ff9b:1::/48), or tunnelled to who has chosen it (Teredo and the like, 2001::/23), it
-    /// counts as private.
+    /// IANA IPv6 special-purpose registry; addresses that embed an IPv4 one have its scope. An address that a network
+    /// translates by its own rules (64:ff9b:1::/48), or that is tunnelled to its author (Teredo and the like,
+    /// 2001::/23), counts as private.
     private init(version6 bytes: [UInt8]) {
         let zeros = bytes.prefix { $0 == 0 }.count
         switch (bytes[0], bytes[1]) {
@@ -180,8 +180,8 @@ extension Set<HostScope> {
     }
 }
 
-/// Where hosts that are names have answered from, in this process: an API on the local network under a name may name its own
-/// network's addresses, a public one may not.
+/// The scopes from which named hosts have answered in this process. An API with a name on the local network may name
+/// addresses of its network; a public one may not.
 final class HostScopeCache: Sendable {
     static let shared = HostScopeCache()
 
@@ -201,8 +201,8 @@ final class HostScopeCache: Sendable {
 
     /// `host` has answered from an address of this scope.
     ///
-    /// - Parameter isProven: whether TLS has shown that it was the host. Otherwise only the first address counts: a name that
-    ///   leads to ours later proves nothing by what answers there.
+    /// - Parameter isProven: whether TLS has shown that it was the host. Otherwise only the first address counts: a
+    ///   name that leads to ours later proves nothing by what answers there.
     func note(_ host: String, _ scope: HostScope, isProven: Bool) {
         guard HostScope.isUnknown(host) else { return }
         scopes.withLock { scopes in

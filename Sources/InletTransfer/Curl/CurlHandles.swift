@@ -2,7 +2,7 @@ import CCurl
 
 /// Handles of one loop that have no request, kept because making one costs more than a small request's own work.
 ///
-/// What libcurl keeps in a handle across a reset is of no request: name look-ups, TLS sessions, a connection's number.
+/// Across a reset, libcurl keeps only data of no single request: name look-ups, TLS sessions, a connection's number.
 struct CurlHandles {
     private var free: [CurlHandle] = []
     private let most: Int
@@ -24,8 +24,8 @@ struct CurlHandles {
         if easy.setUp == CURLE_OK { free.append(easy) }
     }
 
-    /// A certificate is only shown by a handle that knows no session, and a download's buffer is larger than a kept handle
-    /// should be.
+    /// A certificate is only shown by a handle that knows no session, and a download's buffer is larger than a kept
+    /// handle should be.
     private static func isUsual(_ submission: Submission) -> Bool {
         !submission.request.readsCertificate && submission.sink == nil
     }
@@ -68,7 +68,8 @@ final class CurlHandle {
         message[0] = 0
         setUp = CURLE_OK
         note(inlet_curl_set_error_buffer(handle, message))
-        // libcurl keeps the buffer of the last body, however small, and believes it to be of the usual size: this frees it.
+        // libcurl keeps the buffer of the last body, however small, and believes it to be of the usual size: this frees
+        // it.
         set(CURLOPT_UPLOAD_BUFFERSIZE, Self.usualBuffer)
     }
 
@@ -149,12 +150,13 @@ final class CurlHandle {
 /// and `wakeUp` is all that `TransferMailbox` shows to other threads.
 final class CurlMulti: @unchecked Sendable {
     private let handle: UnsafeMutableRawPointer
-    /// A `CURLSH` that keeps TLS sessions (RFC 8446 2.2). Without it libcurl keeps them with each handle, and requests that run
-    /// at once have handles of their own: each would make a whole handshake. libcurl looks sessions up by host, port and
-    /// everything that decides about trust. nil when memory is out or libcurl has no TLS; then handshakes are whole.
+    /// A `CURLSH` that keeps TLS sessions (RFC 8446 2.2). Without it libcurl keeps them with each handle. Parallel
+    /// requests have separate handles, so each would make a full handshake. Sessions are found by host, port and
+    /// everything that decides about trust. This is nil without memory or TLS in libcurl; all handshakes are full then.
     fileprivate let sessions: UnsafeMutableRawPointer?
 
-    /// The library's own state, set up once, on first use; before 7.84 `curl_global_init` must not run twice at the same time.
+    /// The library's own state, set up once, on first use; before 7.84 `curl_global_init` must not run twice at the
+    /// same time.
     static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
     /// nil when memory is out. `idleConnections` is how many are kept for the next request.

@@ -3,8 +3,8 @@ import InletCore
 import InletLinux
 import Synchronization
 
-/// What libcurl calls while a transfer runs, on the loop's thread. The context is the unretained `Transfer`, which its
-/// loop keeps until the handle is removed.
+/// The callbacks of libcurl while a transfer runs, on the loop's thread. The context is the unretained `Transfer`,
+/// which its loop keeps until the handle is removed.
 extension Transfer {
     func setCallbacks() {
         let context = Unmanaged.passUnretained(self).toOpaque()
@@ -55,8 +55,8 @@ extension Transfer {
         // curl only ever seeks from the start (0 is SEEK_SET).
         guard let transfer = from(context), origin == 0, (0...transfer.request.body.length).contains(Int64(offset))
         else { return CInt(CURL_SEEKFUNC_FAIL) }
-        // curl sends a request anew by itself when a kept connection dies without an answer. What has been done by then is
-        // unknown: only the caller can say whether it may be done twice.
+        // curl sends a request anew by itself when a kept connection dies without an answer. How much was done by then
+        // is unknown: only the caller knows whether it may be repeated.
         if transfer.position > 0, !transfer.request.isRepeatable { return CInt(CURL_SEEKFUNC_FAIL) }
         transfer.position = Int64(offset)
         return CInt(CURL_SEEKFUNC_OK)
@@ -73,8 +73,8 @@ extension Transfer {
 extension Transfer {
     /// Puts the next bytes into `room`, as far as the lane has any for this request.
     ///
-    /// - Returns: for curl: their number, 0 at the end of the body; that it shall wait until the loop says so, where it is not
-    ///   this request's turn; or that the request ends, with the failure that is kept.
+    /// - Returns: for curl, their number, 0 at the end of the body. If it is not this request's turn, tells curl to
+    ///   wait for the loop. After a failure, which is kept, ends the request.
     private func givePiece(_ room: UnsafeMutableRawBufferPointer, now: Instant) -> Int {
         let left = request.body.length - position
         guard let place, left > 0 else { return giveBody(room) ?? Int(CURL_READFUNC_ABORT) }
@@ -156,13 +156,14 @@ extension Transfer {
     }
 }
 
-/// Holds requests whose URL a server has sent to addresses that such a server may name (`HTTPURL.reach`), whatever the
-/// URL's host is called and resolves to, and however often that changes (DNS rebinding).
+/// Restricts requests whose URL came from a server to addresses that this server may name (`HTTPURL.reach`). The URL's
+/// host name and its changing addresses do not matter (DNS rebinding).
 extension Transfer {
-    /// Asked for each address before it is connected to, and for that of each connection before the request goes out: one
-    /// that an earlier request has left may be of a destination of other rights to the same host.
+    /// Called for each address before connecting, and for each connection before sending the request. A reused
+    /// connection may belong to a destination with other rights to the same host.
     ///
-    /// A proxy looks the name up itself, and is where a person wants it: behind one, the URL's text is all there is to judge.
+    /// A proxy looks the name up itself, and is where a person wants it: behind one, the URL's text is all there is to
+    /// judge.
     func setAddressGuard() {
         guard request.url.reach != nil, submission.proxy == nil, request.unixSocket == nil else { return }
         let context = Unmanaged.passUnretained(self).toOpaque()
@@ -217,10 +218,11 @@ extension Transfer {
     }
 }
 
-/// The memory that bodies pass through on their way into sockets, one buffer for each, of all threads and clients together.
+/// The memory that bodies pass through on their way into sockets, one buffer for each, of all threads and clients
+/// together.
 ///
-/// The first bodies get buffers so large that a system call is cheap; the more there are, the less a larger buffer brings,
-/// because none of them is the line's only one. So the sum stays below 6 MiB and 64 KiB for each body.
+/// The first bodies get buffers large enough to make system calls cheap. With more bodies, larger buffers bring less,
+/// because none has the line for itself. So the sum stays below 6 MiB and 64 KiB for each body.
 final class UploadBuffers: Sendable {
     static let shared = UploadBuffers()
 
@@ -229,8 +231,8 @@ final class UploadBuffers: Sendable {
     private static let room = 6 << 20
     /// A quarter of what is left, but of a large body no less than this.
     private static let fair = 64 << 10
-    /// Bodies up to `small` pass through less than what the heap maps anew each time (`ProcessMemory.boundHeap`): a few system
-    /// calls more cost less than the faults of fresh pages.
+    /// Bodies up to `small` pass through less than what the heap maps anew each time (`ProcessMemory.boundHeap`): a few
+    /// system calls more cost less than the faults of fresh pages.
     private static let small: Int64 = 1 << 20
     private static let kept = 60 << 10
 

@@ -5,9 +5,9 @@ package import SystemPackage
 
 /// Which servers are trusted: those with a certificate of the system's authorities, or of `caFile` (PEM) besides.
 ///
-/// With a `pin` the server's public key must be the pinned one. Without a `caFile` that alone is asked, neither the
-/// certificate's authority nor its name and dates: the key says more, and a self-signed certificate rarely has the name
-/// that is connected to. With both, both are asked.
+/// With a `pin` the server's public key must be the pinned one. Without a `caFile` only the pin counts, not the
+/// certificate's authority, name and dates. The key proves more, and a self-signed certificate rarely has the host's
+/// name. With both, both are asked.
 package struct Trust: Sendable, Hashable {
     package var caFile: FilePath?
     package var pin: PublicKeyPin?
@@ -20,7 +20,7 @@ package struct Trust: Sendable, Hashable {
     package static let system = Trust()
 }
 
-/// What is the same for every request of a client.
+/// The options shared by all requests of a client.
 struct ClientOptions: Sendable {
     var trust: Trust
     var userAgent: String
@@ -40,7 +40,8 @@ extension Transfer {
         setProxy(options.trust)
         request.readsCertificate ? setCertificateReading() : setTrust(options.trust)
         setMethodAndBody()
-        // Without a body there is no rewinding to refuse (`rewind`): only on a new connection curl sends it once for certain.
+        // Without a body there is no rewinding to refuse (`rewind`): only on a new connection curl sends it once for
+        // certain.
         easy.set(CURLOPT_FRESH_CONNECT, !request.isRepeatable && request.body.length == 0)
         setFields()
         easy.set(CURLOPT_USERAGENT, options.userAgent)
@@ -48,7 +49,8 @@ extension Transfer {
         easy.set(CURLOPT_NOSIGNAL, true)
         // A connection is kept for the next file as long as libcurl dares to: until it has been idle for 118 s.
         if submission.sink != nil { easy.set(CURLOPT_BUFFERSIZE, Self.downloadBuffer) }
-        // Each body has a connection, and so a window, of its own; HTTP/2 would put all on one, and copy them into frames.
+        // Each body has a connection, and so a window, of its own; HTTP/2 would put all on one, and copy them into
+        // frames.
         easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         easy.set(CURLOPT_FOLLOWLOCATION, false)
         easy.set(CURLOPT_TCP_NODELAY, true)
@@ -58,8 +60,8 @@ extension Transfer {
         easy.note(inlet_curl_leave_resolver(easy.handle))
     }
 
-    /// Lets a new connection resume a session, which saves a round trip and the server's signature. A certificate that is
-    /// to be read is only shown in a whole handshake.
+    /// Lets a new connection resume a session, which saves a round trip and the server's signature. Only a full
+    /// handshake shows the certificate.
     func shareSessions(of multi: CurlMulti) {
         if request.url.scheme == "https", !request.readsCertificate { easy.shareSessions(of: multi) }
     }
@@ -120,8 +122,8 @@ extension Transfer {
 
     private func setFields() {
         // curl would wait for "100 Continue" before a body: a round trip for each, and a second where the server knows
-        // nothing of it. It helps where bodies are often refused; ours hardly ever are, and curl stops one that is answered
-        // early. An empty value leaves the field out.
+        // nothing of it. It helps where bodies are often refused; ours hardly ever are, and curl stops one that is
+        // answered early. An empty value leaves the field out.
         easy.add(field: "Expect:")
         // curl would call such a body a form.
         if inlineBody != nil, !request.headers.contains(where: { FieldName.isSame($0.name, "content-type") }) {
@@ -157,8 +159,8 @@ extension Transfer {
         easy.set(CURLOPT_PROXY, submission.proxy?.description ?? "")
         guard let proxy = submission.proxy else { return }
         easy.set(CURLOPT_NOPROXY, "")
-        // What the proxy says to CONNECT is not of the answer, and our header, with the login at the destination in it, is
-        // not the proxy's.
+        // The proxy's reply to CONNECT is not part of the answer. Our header contains the destination's login and must
+        // not reach the proxy.
         easy.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
         easy.set(CURLOPT_HEADEROPT, Int(CURLHEADER_SEPARATE))
         if let user = proxy.user {
@@ -202,7 +204,7 @@ extension Transfer {
         return error(fault, proxy, "\(DisplayText.escape(easy.detail(code))), curl \(code.rawValue)")
     }
 
-    /// What a plain request's status means that the proxy has answered itself; nil for the destination's answers.
+    /// The meaning of a plain request's status from the proxy itself; nil for the destination's answers.
     ///
     /// 502 and 504 come of gateways only. Through a tunnel all that is read is the destination's.
     func proxyRefusal(_ status: Int) -> TransferError? {

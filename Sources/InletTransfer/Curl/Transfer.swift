@@ -25,7 +25,7 @@ final class Transfer {
     private var expected: Int64?
     /// From here on curl's calls, which go on until the handle is removed, count for nothing.
     private(set) var isSettled = false
-    /// Whether curl has been told to wait for the body's next bytes.
+    /// Whether curl waits for the body's next bytes.
     var isPaused = false
     /// Whether a refusal has been let through to a paused body.
     private var isRefused = false
@@ -62,7 +62,7 @@ final class Transfer {
 
     /// Keeps a piece of the body, or gives it to the sink; false after a failure, which is kept.
     func take(_ piece: UnsafeRawBufferPointer) -> Bool {
-        // What curl still has for an answer that was given up is not the sink's any more.
+        // The sink gets no more data of an abandoned answer.
         if isSettled { return false }
         if let sink = submission.sink, isSunk {
             return sunk { () throws(TransferError) in try sink.take(piece) }
@@ -82,8 +82,8 @@ final class Transfer {
         }
     }
 
-    /// Whether a paused body may go on: its turn has come, or the server has answered that it does not want the rest, which
-    /// curl acts on only then.
+    /// Whether a paused body may go on: its turn has come, or the server has answered that it does not want the rest,
+    /// which curl acts on only then.
     func mayGoOn(at now: Instant) -> Bool {
         if !isRefused, answer.hasFields, answer.status >= 300 {
             isRefused = true
@@ -128,15 +128,16 @@ final class Transfer {
         return deadlines.verdict(at: now).map(error)
     }
 
-    /// What is in the kernel is not counted as moved. Answers that are kept in memory have a deadline, and those of a server that
-    /// works for minutes are a few spaces until then. What another process of this machine says as it happens has no pace.
+    /// Bytes in the kernel do not count as moved. Answers that are kept in memory have a deadline, and those of a
+    /// server that works for minutes are a few spaces until then. Live events from another process of this machine have
+    /// no pace.
     private func judgePace(queued: Int64, at now: Instant) {
         let toSend = deadlines.isSending ? request.body.length : queued > 0 ? counted : nil
         deadlines.sent(counted - queued, of: toSend, at: now)
         if isSunk, request.unixSocket == nil { deadlines.received(received, of: expected, at: now) }
     }
 
-    /// What `code`, curl's last word, and the gathered answer come to.
+    /// The result of curl's final `code` and the collected answer.
     func outcome(_ code: CURLcode) -> Result<HTTPResponse, TransferError> {
         noteHost()
         if let failure { return .failure(failure) }

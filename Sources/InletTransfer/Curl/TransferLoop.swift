@@ -20,8 +20,8 @@ final class TransferLoop {
 
     private typealias Pending = (submission: Submission, place: ThrottledRequest?)
 
-    /// How often all that run, and the kernel's send queues, are looked at: not at every event, of which there are thousands a
-    /// second. Time limits that come nearer, because a body has ended, are noticed so much later at most.
+    /// How often all that run, and the kernel's send queues, are looked at: not at every event, of which there are
+    /// thousands a second. Time limits that come nearer, because a body has ended, are noticed so much later at most.
     private static let tick = Duration.seconds(1)
     /// Beyond this a body can take long enough that others must not wait for its end.
     static let large: Int64 = 1 << 20
@@ -50,7 +50,7 @@ final class TransferLoop {
             goOnWithPaused()
             settleEnded()
             settleOverdue()
-            // What has ended has left its connection: nothing else would end the wait.
+            // An ended transfer has freed its connection: nothing else would end the wait.
             startWaiting()
             multi.wait(atMost: [nextLook, nextTurn].compactMap { $0 }.min().map { clock.now.duration(to: $0) })
         }
@@ -98,8 +98,8 @@ final class TransferLoop {
         return connections[submission.destination, default: 0] < Self.room(connectionsPerHost, isLarge: isLarge)
     }
 
-    /// How many of a host's connections such bodies may have. Large ones leave some to the others, which would otherwise wait
-    /// for the end of one.
+    /// How many of a host's connections such bodies may have. Large ones leave some to the others, which would
+    /// otherwise wait for the end of one.
     static func room(_ connections: Int, isLarge: Bool) -> Int {
         isLarge && connections > 1 ? connections - max(1, connections / 8) : connections
     }

@@ -3,12 +3,12 @@ import InletLinux
 import Synchronization
 import SystemPackage
 
-/// What other threads may do with a loop: leave a request, or the end of one, and wake it.
+/// The loop's interface for other threads: submit a request, cancel one, and wake the loop.
 final class TransferMailbox: Sendable {
     let multi: CurlMulti
     /// Connections that the loop has for each host.
     let share: Int
-    /// What has come in since the loop looked; `load`: submissions that have not been answered.
+    /// The messages since the loop last looked; `load` counts unanswered submissions.
     private let state = Mutex<(added: [Submission], cancelled: [CancellationToken], isClosed: Bool, load: Int)>(
         ([], [], false, 0))
 
@@ -56,7 +56,7 @@ final class TransferMailbox: Sendable {
     func settled() { state.withLock { $0.load -= 1 } }
 }
 
-/// What a caller hands to a loop: the request, and the promise to resume it once.
+/// A caller's submission to a loop: the request, and the continuation to resume once.
 struct Submission: Sendable {
     let request: HTTPRequest
     let meter: TransferMeter?
@@ -67,7 +67,7 @@ struct Submission: Sendable {
     /// Where the body of the answer goes; nil keeps it in memory.
     let sink: (any ResponseSink)?
     let ticket: CancellationToken
-    /// What it goes through; nil = the direct way.
+    /// The proxy; nil for a direct connection.
     let proxy: ProxyServer?
     let continuation: CheckedContinuation<Result<HTTPResponse, TransferError>, Never>
     /// The same for requests that can share connections.
@@ -127,11 +127,11 @@ final class TransferThreads: Sendable {
 
     /// How many connections each thread has: 28 and 4 of the usual 32.
     ///
-    /// A small request's cost is mostly that of waking the thread, on both sides of the socket, which requests share that are
-    /// on one thread: it wakes up for several answers at a time, and hands over several new requests meanwhile. Two threads
-    /// would each wake up for half as many. A few large bodies want all threads instead, because copying and TLS fill one. So
-    /// the first has most of the connections, where there are enough, and the others an eighth each, which is where large
-    /// bodies go while the first is busy with small ones.
+    /// Most of a small request's cost is waking the thread, on both sides of the socket. Requests on one thread share
+    /// it: the thread wakes for several answers at a time, and starts several new requests. Two threads would each wake
+    /// up for half as many. A few large bodies want all threads instead, because copying and TLS fill one. So the first
+    /// thread has most of the connections, if there are enough, and the others an eighth each. Large bodies go there
+    /// while the first is busy with small ones.
     static func shares(of connections: Int, among threads: Int) -> [Int] {
         let few = max(1, connections / (connections < 8 ? threads : 8))
         return [max(1, connections - few * (threads - 1))] + Array(repeating: few, count: threads - 1)
@@ -147,9 +147,9 @@ final class TransferThreads: Sendable {
         return Self.choice(among: loads, length: request.body.length).map { mailboxes[$0] }
     }
 
-    /// Which of the threads takes a body of `length` bytes: a small one the first that has a connection free, so that the
-    /// second has none before all of the first's are busy; a larger one the least busy. Where all are busy, the request waits
-    /// where the queue is shortest for its connections.
+    /// The thread for a body of `length` bytes. A small body goes to the first thread with a free connection, so the
+    /// second gets none before the first is full. A larger body goes to the least busy. Where all are busy, the request
+    /// waits where the queue is shortest for its connections.
     ///
     /// - Parameter threads: what each has to answer, and its connections.
     static func choice(among threads: [(load: Int, share: Int)], length: Int64) -> Int? {
