@@ -8,7 +8,7 @@ package import SystemPackage
 /// file system on its own: one that does not answer holds up no other's.
 package enum Checksum {
     private static let bufferSize = 128 * 1024
-    /// For short slices: less than what the heap maps anew each time (`ProcessMemory.boundHeap`).
+    /// For short slices: below the size that the heap maps on each allocation (`ProcessMemory.boundHeap`).
     private static let smallBufferSize = 48 * 1024
 
     package static func md5(_ bytes: some Sequence<UInt8>) -> Digest { MD5.digest(of: bytes) }
@@ -86,7 +86,7 @@ package struct RunningHash: Sendable {
     ) async throws(TransferError) -> RunningHash {
         var hash = self
         while hash.position < end {
-            // Also where the caller is on the pool itself: whoever waits for the thread is next.
+            // Also if the caller is on the pool itself: the next waiter gets the thread.
             if hash.position > position { await Task.yield() }
             hash = try await hash.withNextPiece(to: end, of: source, on: pool)
         }
@@ -212,7 +212,7 @@ extension Checksum {
         }
     }
 
-    /// Computes `content` anew from `source`, in the same way it was made.
+    /// Recomputes `content` from `source`, in the same way.
     package static func content(
         like content: ContentHash, of source: SourceFile, on pool: BlockingPool,
         progress: @escaping @Sendable () -> Void = {}

@@ -50,7 +50,7 @@ struct Deadlines {
         if let total { sending.moved(to: count, of: total, at: now) } else { sending.stop() }
     }
 
-    /// `count` bytes of an answer have come that may take as long as they move; `total` = nobody knows.
+    /// `count` bytes of an answer have arrived; it may take any time while bytes move. A nil `total` is unknown.
     mutating func received(_ count: Int64, of total: Int64?, at now: Instant) {
         receiving.moved(to: count, of: total, at: now)
     }
@@ -78,7 +78,7 @@ struct Deadlines {
         sending.released(at: now)
     }
 
-    /// curl starts the body anew on another connection.
+    /// curl restarts the body on another connection.
     mutating func bodyRestarted(at now: Instant) {
         sending.stop()
         bodyEnd = nil
@@ -93,7 +93,7 @@ struct Deadlines {
         lastMove = now
     }
 
-    /// There is no connection yet; connecting has a limit of its own.
+    /// There is no connection yet; connecting has its own limit.
     mutating func notConnected(at now: Instant) {
         lastMove = now
         if bodyEnd != nil { bodyEnd = now }
@@ -116,8 +116,7 @@ struct Deadlines {
     }
 }
 
-/// Whether bytes that do move, move fast enough to be worth a worker: one byte a minute is no standstill and never
-/// ends. Decides only.
+/// Whether bytes move fast enough to be worth a worker: a byte per minute never stalls and never ends. Decides only.
 ///
 /// The floor is 16 KiB in five minutes, 55 bytes per second. On a line of 16 kbit/s, each of 32 connections still has
 /// that, so many parts can share a bad uplink. Time in which the bytes wait for our own throttle does not count. A rest
@@ -138,9 +137,9 @@ struct Pace {
 
     init(window: Duration) { self.window = window }
 
-    /// `count` bytes have moved so far. A count that falls, as one does that is put together of two, is no news.
+    /// `count` bytes have moved so far. Ignores a smaller count, which a sum of two counters may give.
     ///
-    /// - Parameter total: bytes that are to move; nil = nobody knows.
+    /// - Parameter total: the bytes to move; nil if unknown.
     mutating func moved(to count: Int64, of total: Int64?, at now: Instant) {
         if start != nil, count < base + needed { return }
         let rest = total.map { $0 - count } ?? Self.least

@@ -7,13 +7,13 @@ package import SystemPackage
 package struct Download: Sendable {
     /// The file that it becomes; its folder must exist.
     package var target: FilePath
-    /// The folder that the target is in, where it must be this one; nil = the one that the path leads to.
+    /// The target's folder, if it must be this one; nil for the folder of the path.
     package var folder: Folder?
-    /// Its checksum, where something other than the answer says so.
+    /// Its checksum, if it is known from elsewhere than the answer.
     package var digest: Digest?
     /// Whether a server's entity tag that looks like an MD5 is the content's, as it is in S3 stores.
     package var tagIsMD5 = false
-    /// Why what was fetched is not what is wanted; nil where it is. Asked once all of it is here.
+    /// Why the fetched file is not the requested one; nil if it is. Called when the file is complete.
     package var objection: (@Sendable (DownloadHead) -> String?)?
     /// The longest accepted file, in bytes.
     package var limit: Int64
@@ -71,7 +71,7 @@ package typealias Downloaded = (path: FilePath, size: Int64, sha256: Digest, che
 struct DownloadTag: Sendable, Equatable, Codable {
     /// A strong entity tag (RFC 9110, section 8.8.3), quotes and all.
     var etag: String?
-    /// `Last-Modified`, where it is old enough to be a strong validator (RFC 9110, section 8.8.2.2).
+    /// `Last-Modified`, if it is old enough to be a strong validator (RFC 9110, section 8.8.2.2).
     var modified: String?
     /// Of the whole.
     var length: Int64?

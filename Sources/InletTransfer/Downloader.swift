@@ -25,8 +25,7 @@ package struct Downloader: Sendable {
     /// Sends a GET with `open.headers` among its fields and writes what comes. Keeps the bytes from before an error for
     /// the next request.
     ///
-    /// There is no limit of time besides the request's `stallTimeout`, and that some bytes come every few minutes
-    /// (`Pace`).
+    /// The only time limits are the request's `stallTimeout`, and some bytes every few minutes (`Pace`).
     ///
     /// - Returns: nil when all bytes are in the part-file; otherwise an answer that is neither the file nor a part of
     ///   it, such as an error.

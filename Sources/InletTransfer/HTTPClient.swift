@@ -10,7 +10,7 @@ package final class HTTPClient: Sendable {
     private let threads: TransferThreads
     private let longestStall: Duration?
     private let proxies: ProxyRules
-    /// Where the bodies that are sent have their bytes from; nil = there is no limit.
+    /// The throttle for sent bodies; nil for no limit.
     private let lane: ThrottleLane?
     /// Whose threads these are, where those are another client's: it is there as long.
     private let origin: HTTPClient?
@@ -20,7 +20,7 @@ package final class HTTPClient: Sendable {
     /// - Parameters:
     ///   - threads: at least one.
     ///   - connectionsPerHost: more requests than that wait, in their order.
-    ///   - proxies: what requests go through; nothing by itself, whatever the environment says.
+    ///   - proxies: the proxies for requests; none by default, whatever the environment says.
     ///   - longestStall: what no request's limits of standstill exceed, whatever it asks for; nil = as they ask.
     package convenience init(
         trust: Trust = .system, threads: Int = 2, connectionsPerHost: Int = 32, userAgent: String,
@@ -105,8 +105,8 @@ package final class HTTPClient: Sendable {
         return choice(for: request.url).server
     }
 
-    /// Asks `api` where it is, if nobody has asked it anything in this process: what URLs that it sent to an earlier
-    /// one may lead to depends on that (`URLRules.sentByServer`). Behind a proxy it cannot be known.
+    /// Looks up the scope of `api` if this process has sent it no request yet. The allowed targets of URLs that it sent
+    /// to an earlier process depend on that (`URLRules.sentByServer`). Behind a proxy the scope is unknown.
     ///
     /// - Throws: as `send`.
     package func acquaint(with api: HTTPURL) async throws(TransferError) {
@@ -114,8 +114,8 @@ package final class HTTPClient: Sendable {
         _ = try await send(HTTPRequest("HEAD", api))
     }
 
-    /// Connects to `url`, through the proxy where there is one, and tells it nothing. Through a proxy of type http, a
-    /// url without TLS is not connected to, but the proxy alone.
+    /// Connects to `url`, through the proxy if there is one, and sends nothing. With an http proxy and a URL without
+    /// TLS, connects only to the proxy.
     ///
     /// - Throws: as `send`.
     package func connect(to url: HTTPURL) async throws(TransferError) {

@@ -58,8 +58,8 @@ package struct HTTPRequest: Sendable {
     package var connectTimeout: Duration
     /// Connects to this socket instead of the URL's host and port.
     package var unixSocket: FilePath?
-    /// Whether the request goes on when its task is cancelled: for what must not be cut off between the server's doing
-    /// it and our knowing. The other limits hold.
+    /// Whether the request continues when its task is cancelled: for requests whose result we must learn once the
+    /// server has acted. The other limits apply.
     package var outlivesCancellation = false
     /// Credentials in the body. Those in headers and in the query are known by their names.
     package var secrets: [Secret] = []
@@ -84,7 +84,7 @@ package struct HTTPRequest: Sendable {
         self.unixSocket = unixSocket
     }
 
-    /// The same, with less patience where it had more than `limit`; nil = as it is.
+    /// The same request with its time limit reduced to `limit`; nil leaves it unchanged.
     func stalling(atMost limit: Duration?) -> HTTPRequest {
         guard let limit else { return self }
         var request = self

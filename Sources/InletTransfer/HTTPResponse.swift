@@ -10,7 +10,7 @@ package struct HTTPResponse: Sendable {
     package var body: [UInt8]
     /// The server's certificate in PEM, for requests that ask for nothing else.
     var certificate: String?
-    /// Credentials of the request, which the answer may repeat and nobody may read there.
+    /// Credentials of the request, which an answer may repeat and nobody may see.
     package var sentCredentials = SentCredentials()
 
     /// Takes our own credentials out of the answer's words. All texts of the answer for people pass through it.
@@ -121,7 +121,7 @@ struct ResponseBuffer {
         return nil
     }
 
-    /// How the body comes, where that is neither as it is nor in chunks. libcurl leaves a Content-Encoding unchanged,
+    /// The body's transfer coding, if it is neither plain nor chunked. libcurl leaves a Content-Encoding unchanged,
     /// and so do we: the store holds the coded bytes.
     private var coding: String? {
         let codings = fields.lazy.filter { FieldName.isSame($0.name, "transfer-encoding") }.map(\.value)

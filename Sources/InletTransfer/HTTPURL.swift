@@ -22,8 +22,8 @@ package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebug
 
     /// Parses `text` and holds it to `rules`.
     ///
-    /// - Throws: `.forbiddenURL` for what is no URL or names a place it must not, `.insecureURL` for http where it is
-    ///   not allowed.
+    /// - Throws: `.forbiddenURL` for an invalid URL or a forbidden target, `.insecureURL` for http if it is not
+    ///   allowed.
     package init(_ text: String, rules: URLRules) throws(TransferError) {
         guard text.utf8.count <= 16_384, Self.isPlain(text),
             // curl would take "https:///name" for "https://name".
@@ -140,7 +140,7 @@ package enum Percent {
         return (UInt8.min...UInt8.max).map { plain.contains($0) }
     }()
 
-    /// `text` with every `%HH` as its byte; what is no such triplet stays, bytes that are not UTF-8 become U+FFFD.
+    /// `text` with each `%HH` decoded; other text stays, and bytes that are not UTF-8 become U+FFFD.
     package static func decode(_ text: Substring) -> String {
         var bytes: [UInt8] = []
         var rest = Array(text.utf8)[...]

@@ -3,7 +3,7 @@ import InletLinux
 import Synchronization
 import SystemPackage
 
-/// A download under way: its part-file, which nobody else can write, and what its bytes are of.
+/// A download in progress: its locked part-file, and the description of its content.
 package final class OpenDownload: Sendable {
     package let download: Download
     let part: PartFile
@@ -94,7 +94,7 @@ package final class OpenDownload: Sendable {
             state.withLock { $0.tag = secured }
             try part.setNote(secured.note)
         } catch {
-            // No note says that what cannot be synced is here: another boot fetches the bytes once more.
+            // Unsynced bytes have no note: after a reboot they are fetched again.
             return
         }
     }

@@ -41,7 +41,7 @@ extension PublicKeyPin {
     /// `[0] EXPLICIT Version`, left out by version 1.
     private static let version: UInt8 = 0xA0
 
-    /// The SubjectPublicKeyInfo with its own header, as it is hashed for pins; nil for what is no certificate.
+    /// The SubjectPublicKeyInfo with its header, as hashed for pins; nil if it is not a certificate.
     static func publicKey(of certificate: [UInt8]) -> ArraySlice<UInt8>? {
         var outer = certificate[...]
         guard var whole = element(&outer, sequence)?.content, var signed = element(&whole, sequence)?.content

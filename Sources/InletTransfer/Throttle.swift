@@ -146,7 +146,7 @@ private final class LimitFlag: Sendable {
 ///
 /// A limit of 0 can hold for hours. Shows whether a worker that was assigned to a task is useful.
 package final class ThrottleWaits: Sendable {
-    /// That of the running task; nil where nobody asks.
+    /// The flag of the running task; nil if nothing observes it.
     @TaskLocal package static var current: ThrottleWaits?
 
     private let count = Atomic<Int>(0)

@@ -2,7 +2,7 @@ import CCurl
 package import InletCore
 import InletLinux
 
-/// Why a request got no usable answer. An answer with an error status is no `TransferError`: it is returned.
+/// Why a request got no usable answer. An answer with an error status is returned, and is not a `TransferError`.
 package struct TransferError: Error, Sendable, Equatable, CustomStringConvertible {
     package var code: ErrorCode
     /// A sentence for a person: the URL without its query, what happened, what to do. Holds no secrets.

@@ -190,7 +190,7 @@ final class HostScopeCache: Sendable {
 
     private let scopes = Mutex<[String: Set<HostScope>]>([:])
 
-    /// The host's own scope where its text tells, otherwise where it has answered from; `anywhere` before that.
+    /// The host's scope by its text, or else by the address that answered; `anywhere` before that.
     func scopes(of host: String) -> Set<HostScope> {
         guard HostScope.isUnknown(host) else { return [HostScope(host)] }
         return scopes.withLock { $0[host] } ?? [.anywhere]

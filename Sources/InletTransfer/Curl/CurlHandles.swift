@@ -128,7 +128,7 @@ final class CurlHandle {
     /// Status of the proxy's answer when it was asked for a tunnel; 0 when it was not, or has not answered.
     var connectStatus: Int { Int(inlet_curl_connect_status(handle)) }
 
-    /// The server's own certificate in PEM, where it was asked for and TLS was spoken.
+    /// The server's certificate in PEM, if it was requested and TLS was used.
     var certificate: String? { inlet_curl_certificate(handle).map { String(cString: $0) } }
 
     /// The address of the other end, where a connection was made for this request.
@@ -140,7 +140,7 @@ final class CurlHandle {
     /// Whether the connection stands and the request may be on its way.
     var isConnected: Bool { inlet_curl_time_to_send(handle) > 0 }
 
-    /// Bytes in the kernel that the peer has not acknowledged; 0 where that is not known.
+    /// Bytes in the kernel that the peer has not acknowledged; 0 if unknown.
     var unacknowledged: Int { max(0, Int(inlet_curl_unacknowledged(handle))) }
 }
 
@@ -159,7 +159,7 @@ final class CurlMulti: @unchecked Sendable {
     /// same time.
     static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
-    /// nil when memory is out. `idleConnections` is how many are kept for the next request.
+    /// nil without memory. `idleConnections` is the number kept for further requests.
     init?(idleConnections: Int) {
         guard Self.isLibraryReady, let handle = curl_multi_init() else { return nil }
         self.handle = handle

@@ -55,7 +55,7 @@ extension Transfer {
         // curl only ever seeks from the start (0 is SEEK_SET).
         guard let transfer = from(context), origin == 0, (0...transfer.request.body.length).contains(Int64(offset))
         else { return CInt(CURL_SEEKFUNC_FAIL) }
-        // curl sends a request anew by itself when a kept connection dies without an answer. How much was done by then
+        // curl repeats a request automatically if a kept connection dies without an answer. How much was done by then
         // is unknown: only the caller knows whether it may be repeated.
         if transfer.position > 0, !transfer.request.isRepeatable { return CInt(CURL_SEEKFUNC_FAIL) }
         transfer.position = Int64(offset)
@@ -84,7 +84,7 @@ extension Transfer {
             deadlines.held(at: now)
             return Int(CURL_READFUNC_PAUSE)
         }
-        // curl may ask before the loop lets it go on: when it sends the body anew.
+        // curl may ask before the loop allows it, when it repeats the body.
         isPaused = false
         deadlines.released(at: now)
         let count = giveBody(UnsafeMutableRawBufferPointer(rebasing: room.prefix(Int(clamping: allowance))))
@@ -231,8 +231,8 @@ final class UploadBuffers: Sendable {
     private static let room = 6 << 20
     /// A quarter of what is left, but of a large body no less than this.
     private static let fair = 64 << 10
-    /// Bodies up to `small` pass through less than what the heap maps anew each time (`ProcessMemory.boundHeap`): a few
-    /// system calls more cost less than the faults of fresh pages.
+    /// Bodies up to `small` use a buffer below the size that the heap maps on each allocation
+    /// (`ProcessMemory.boundHeap`): a few more system calls cost less than page faults.
     private static let small: Int64 = 1 << 20
     private static let kept = 60 << 10
 

@@ -40,8 +40,8 @@ extension Transfer {
         setProxy(options.trust)
         request.readsCertificate ? setCertificateReading() : setTrust(options.trust)
         setMethodAndBody()
-        // Without a body there is no rewinding to refuse (`rewind`): only on a new connection curl sends it once for
-        // certain.
+        // A request without a body has no rewind to refuse (`rewind`): only on a new connection does curl certainly
+        // send it once.
         easy.set(CURLOPT_FRESH_CONNECT, !request.isRepeatable && request.body.length == 0)
         setFields()
         easy.set(CURLOPT_USERAGENT, options.userAgent)
@@ -88,7 +88,7 @@ extension Transfer {
         easy.set(CURLOPT_CAPATH, "/etc/ssl/certs")
     }
 
-    /// Ends once TLS stands: no request, and so no secret, goes to whoever answered.
+    /// Ends after the TLS handshake: sends no request, and so no secret, to the server.
     private func setCertificateReading() {
         easy.set(CURLOPT_CONNECT_ONLY, true)
         easy.set(CURLOPT_CERTINFO, true)
@@ -155,7 +155,8 @@ extension Transfer {
     ///
     /// A proxy that is reached by TLS needs a certificate like any server; a pin is the destination's alone.
     func setProxy(_ trust: Trust) {
-        // An empty name is no proxy, whatever the environment says (CURLOPT_PROXY(3)); an empty list has no exceptions.
+        // An empty name means no proxy, whatever the environment says (CURLOPT_PROXY(3)); an empty list has no
+        // exceptions.
         easy.set(CURLOPT_PROXY, submission.proxy?.description ?? "")
         guard let proxy = submission.proxy else { return }
         easy.set(CURLOPT_NOPROXY, "")

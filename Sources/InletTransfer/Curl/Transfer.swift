@@ -10,7 +10,7 @@ final class Transfer {
     let easy: CurlHandle
     /// nil for requests that no limit holds.
     let place: ThrottledRequest?
-    /// The whole body, where it goes with the header.
+    /// The whole body, if it is sent with the header.
     let inlineBody: [UInt8]?
     var answer: ResponseBuffer
     var deadlines: Deadlines
@@ -21,7 +21,7 @@ final class Transfer {
     /// Bytes of the body that the socket has taken, as the meter knows it.
     private(set) var counted: Int64 = 0
     private var received: Int64 = 0
-    /// Bytes of the answer's body, where it says so.
+    /// The length of the answer's body, if the answer gives one.
     private var expected: Int64?
     /// From here on curl's calls, which go on until the handle is removed, count for nothing.
     private(set) var isSettled = false

@@ -12,10 +12,10 @@ final class TransferLoop {
     /// Requests whose host has all the connections it may have, or whose lane has no bytes yet, in their order.
     private var waiting: [Pending] = []
     private var connections: [String: Int] = [:]
-    /// Whether something came or went since it was last asked who may start.
+    /// Whether a transfer came or went since the loop last chose which may start.
     private var hasNews = true
     private let clock = ContinuousClock()
-    /// When time alone may have decided about a running transfer; nil while there is none, or all wait for their turn.
+    /// When a running transfer may next reach a time limit; nil if there is none, or all wait for their turn.
     private var nextLook: ContinuousClock.Instant?
 
     private typealias Pending = (submission: Submission, place: ThrottledRequest?)
@@ -109,7 +109,7 @@ final class TransferLoop {
         return place.allowance(of: pending.submission.request.body.length, at: clock.now) > 0
     }
 
-    /// After `perform`, which may have brought a refusal: what goes on makes the next wait end at once.
+    /// After `perform`, which may have brought a refusal: a resumed transfer ends the next wait at once.
     private func goOnWithPaused() {
         for transfer in running.values where transfer.isPaused {
             let now = clock.now
@@ -145,7 +145,7 @@ final class TransferLoop {
             remove(transfer)
             handles.giveBack(
                 transfer.easy, of: transfer.submission, isWell: code == CURLE_OK && transfer.failure == nil)
-            // Before the caller goes on: its next request shall find this loop, and its open connection, free.
+            // Before resuming the caller, so that its next request finds this loop and its open connection free.
             mailbox.settled()
             transfer.settle(outcome)
         }

@@ -73,7 +73,7 @@ struct Submission: Sendable {
     /// The same for requests that can share connections.
     var destination: String { request.unixSocket.map { "unix:\($0.display)" } ?? request.url.origin }
 
-    /// The request and, where there is one, the proxy, for error texts.
+    /// The request, and the proxy if there is one, for error texts.
     var label: String { proxy.map { "\(request.label) through the proxy \($0)" } ?? request.label }
 
     func fail(_ error: TransferError) { continuation.resume(returning: .failure(error)) }
