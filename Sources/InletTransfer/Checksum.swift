@@ -4,8 +4,8 @@ package import InletCore
 package import InletLinux
 package import SystemPackage
 
-/// Checksums of bytes and of files. Files are read on a blocking thread through one buffer, each
-/// file system on its own: one that does not answer holds up no other's.
+/// Checksums of bytes and of files. Files are read on a blocking thread through one buffer. Each file system has its
+/// own, so one that does not answer delays no other.
 package enum Checksum {
     private static let bufferSize = 128 * 1024
     /// For short slices: below the size that the heap maps on each allocation (`ProcessMemory.boundHeap`).
@@ -15,8 +15,7 @@ package enum Checksum {
 
     package static func sha256(_ bytes: some Sequence<UInt8>) -> Digest { SHA256.digest(of: bytes) }
 
-    /// The SHA-256 of all that the file held when it was opened, read on `pool` however short it is; throws as `sums`
-    /// does.
+    /// The SHA-256 of the file's content when it was opened, read on `pool` at any length; throws like `sums`.
     package static func sha256(
         of source: SourceFile, on pool: BlockingPool, progress: @escaping @Sendable () -> Void = {}
     ) async throws(TransferError) -> Digest {
@@ -30,7 +29,7 @@ package enum Checksum {
         }
     }
 
-    /// Gives `take` the slice, piece by piece; throws as `sums` does. Blocks.
+    /// Passes the slice to `take`, piece by piece; throws like `sums`. Blocks.
     static func readAll(
         _ source: SourceFile, offset: Int64, length: Int64, _ take: (UnsafeRawBufferPointer) -> Void
     ) throws(TransferError) {
@@ -66,11 +65,10 @@ package enum Checksum {
     }
 }
 
-/// The SHA-256 of a file from its beginning up to a place that moves on, so that a whole file is hashed in steps beside
-/// the sending of its pieces.
+/// The SHA-256 of a growing prefix of a file, so that it is hashed in steps while its parts are sent.
 package struct RunningHash: Sendable {
     private var hash = SHA256()
-    /// How many bytes of the file are in it.
+    /// How many bytes of the file it covers.
     package private(set) var position: Int64 = 0
 
     package init() {}
@@ -78,7 +76,7 @@ package struct RunningHash: Sendable {
     /// How much one job of a pool reads: few threads serve everyone, and a whole file may take minutes.
     package static let piece: Int64 = 16 << 20
 
-    /// The hash with everything up to `end` in it, read on `pool`; itself when it is that far already.
+    /// The hash extended up to `end`, read on `pool`; itself if it already covers that.
     ///
     /// - Throws: as `Checksum.sha256(of:)`.
     package func advanced(
@@ -108,7 +106,7 @@ package struct RunningHash: Sendable {
     package var digest: Digest { hash.digest }
 }
 
-/// Checksums of one slice of a file: those that were asked for.
+/// The requested checksums of a slice of a file.
 package typealias SliceSums = [Digest.Algorithm: Digest]
 
 /// Computes several checksums in one pass.
@@ -169,7 +167,7 @@ extension Checksum {
     /// The checksums `kinds` of `length` bytes from `offset`, in one pass over the file.
     ///
     /// - Parameter progress: called after each buffer, to show that a long read is alive.
-    /// - Throws: `.sourceChanged` when the file ends before, `.sourceUnreadable`, `.cancelled` within one buffer of the
+    /// - Throws: `.sourceChanged` if the file is shorter, `.sourceUnreadable`, `.cancelled` within one buffer of the
     ///   task's cancellation.
     package static func sums(
         _ kinds: Set<Digest.Algorithm>, of source: SourceFile, offset: Int64, length: Int64, on pool: BlockingPool,
@@ -197,7 +195,8 @@ extension Checksum {
 }
 
 extension Checksum {
-    /// The SHA-256 of what the disk holds, past the page cache. Reads on `pool`; ends within 1 MiB of a cancellation.
+    /// The SHA-256 of the bytes on the disk, bypassing the page cache. Reads on `pool`; ends within 1 MiB of a
+    /// cancellation.
     package static func sha256(
         readingBack name: FilePath.Component, in folder: Folder, on pool: BlockingPool
     ) async throws(SystemError) -> Digest {

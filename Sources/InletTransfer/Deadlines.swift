@@ -45,12 +45,12 @@ struct Deadlines {
         if bodyEnd != nil { bodyEnd = now }
     }
 
-    /// Of the body's `total` bytes that are to be sent, `count` have got to the peer; nil = all that are.
+    /// The peer has `count` of the body's `total` bytes; a nil `total` means that all were sent.
     mutating func sent(_ count: Int64, of total: Int64?, at now: Instant) {
         if let total { sending.moved(to: count, of: total, at: now) } else { sending.stop() }
     }
 
-    /// `count` bytes of an answer have arrived; it may take any time while bytes move. A nil `total` is unknown.
+    /// `count` bytes of an answer have arrived; it may take any time while bytes move. `total` is nil if unknown.
     mutating func received(_ count: Int64, of total: Int64?, at now: Instant) {
         receiving.moved(to: count, of: total, at: now)
     }

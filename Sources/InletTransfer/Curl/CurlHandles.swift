@@ -1,13 +1,13 @@
 import CCurl
 
-/// Handles of one loop that have no request, kept because making one costs more than a small request's own work.
+/// Idle handles of a loop, kept because creating one costs more than a small request.
 ///
 /// Across a reset, libcurl keeps only data of no single request: name look-ups, TLS sessions, a connection's number.
 struct CurlHandles {
     private var free: [CurlHandle] = []
     private let most: Int
 
-    /// - Parameter most: as many as run at once; more would only be memory.
+    /// - Parameter most: the number that run at once; more would waste memory.
     init(most: Int) { self.most = most }
 
     var count: Int { free.count }
@@ -17,23 +17,22 @@ struct CurlHandles {
         Self.isUsual(submission) ? free.popLast() ?? CurlHandle() : CurlHandle()
     }
 
-    /// Keeps the handle of a request that ended well, empty; others go with what they may still hold.
+    /// Keeps the reset handle of a successful request; drops others, with anything they may still hold.
     mutating func giveBack(_ easy: CurlHandle, of submission: Submission, isWell: Bool) {
         guard isWell, free.count < most, Self.isUsual(submission) else { return }
         easy.reset()
         if easy.setUp == CURLE_OK { free.append(easy) }
     }
 
-    /// A certificate is only shown by a handle that knows no session, and a download's buffer is larger than a kept
-    /// handle should be.
+    /// Only a handle without sessions shows a certificate, and a download's buffer is too large for a kept handle.
     private static func isUsual(_ submission: Submission) -> Bool {
         !submission.request.readsCertificate && submission.sink == nil
     }
 }
 
-/// Owner of one `CURL` and of what libcurl expects to outlive it. Used by one thread at a time.
+/// Owns a `CURL` and everything that must outlive it. Used by one thread at a time.
 ///
-/// Setters after a failed one do nothing, so that `setUp` is looked at once, at the end.
+/// Setters after a failed one do nothing, so checking `setUp` once at the end suffices.
 final class CurlHandle {
     let handle: UnsafeMutableRawPointer
     /// The first failure of a setter.
@@ -83,7 +82,7 @@ final class CurlHandle {
     func set(_ option: CURLoption, path: UnsafePointer<CChar>) { note(inlet_curl_set_string(handle, option, path)) }
     func note(_ code: CURLcode) { if setUp == CURLE_OK { setUp = code } }
 
-    /// Lets the handle go on with TLS sessions that others have begun.
+    /// Lets the handle resume TLS sessions of other handles.
     func shareSessions(of multi: CurlMulti) {
         guard let sessions = multi.sessions else { return }
         self.multi = multi
@@ -96,7 +95,7 @@ final class CurlHandle {
         fields = longer
     }
 
-    /// The same of a line that ends with a zero; curl copies it.
+    /// The same for a zero-terminated line, which curl copies.
     func add(line: [UInt8]) {
         let longer = line.withUnsafeBytes { bytes in
             bytes.baseAddress.flatMap { curl_slist_append(fields, $0.assumingMemoryBound(to: CChar.self)) }
@@ -105,13 +104,13 @@ final class CurlHandle {
         fields = longer
     }
 
-    /// Has names answered by `answers` instead of by DNS (CURLOPT_RESOLVE); once for a handle.
+    /// Resolves names with `answers` instead of DNS (CURLOPT_RESOLVE); once per handle.
     func resolve(_ answers: [String]) {
         if names == nil { for answer in answers { names = curl_slist_append(names, answer) } }
         note(inlet_curl_set_list(handle, CURLOPT_RESOLVE, names))
     }
 
-    /// Lets a body go on that its callback has paused; before the end of the request only.
+    /// Resumes a body that its callback has paused; only before the end of the request.
     func goOn() { curl_easy_pause(handle, CInt(CURLPAUSE_CONT)) }
 
     /// Hands the added lines over.
@@ -125,26 +124,26 @@ final class CurlHandle {
     /// Status of the answer so far; 0 before there is one.
     var status: Int { Int(inlet_curl_status(handle)) }
 
-    /// Status of the proxy's answer when it was asked for a tunnel; 0 when it was not, or has not answered.
+    /// Status of the proxy's answer to CONNECT; 0 without a request or an answer.
     var connectStatus: Int { Int(inlet_curl_connect_status(handle)) }
 
     /// The server's certificate in PEM, if it was requested and TLS was used.
     var certificate: String? { inlet_curl_certificate(handle).map { String(cString: $0) } }
 
-    /// The address of the other end, where a connection was made for this request.
+    /// The peer's address, if a connection was made for this request.
     var newAddress: String? {
         guard let text = inlet_curl_new_address(handle) else { return nil }
         return text.pointee == 0 ? nil : String(cString: text)
     }
 
-    /// Whether the connection stands and the request may be on its way.
+    /// Whether the connection is established and the request may be under way.
     var isConnected: Bool { inlet_curl_time_to_send(handle) > 0 }
 
     /// Bytes in the kernel that the peer has not acknowledged; 0 if unknown.
     var unacknowledged: Int { max(0, Int(inlet_curl_unacknowledged(handle))) }
 }
 
-/// Owner of one `CURLM` with its connections, and of the TLS sessions that the handles of one thread share.
+/// Owns a `CURLM` with its connections, and the TLS sessions that the handles of a thread share.
 ///
 /// `@unchecked`: libcurl lets other threads call `curl_multi_wakeup` while the loop's own thread does everything else,
 /// and `wakeUp` is all that `TransferMailbox` shows to other threads.
@@ -188,13 +187,13 @@ final class CurlMulti: @unchecked Sendable {
         curl_multi_perform(handle, &running)
     }
 
-    /// Waits for a socket, a timer of libcurl's, `wakeUp`, or `limit`; without a limit for as long as it takes.
+    /// Waits for a socket, a timer of libcurl, `wakeUp`, or `limit`; without a limit indefinitely.
     func wait(atMost limit: Duration?) {
         let milliseconds = limit.map { CInt(clamping: max(0, Int64(($0 / .milliseconds(1)).rounded(.up)))) }
         curl_multi_poll(handle, nil, 0, milliseconds ?? .max, nil)
     }
 
-    /// The next transfer that has ended, by its handle.
+    /// The handle of the next transfer that has ended.
     func nextEnded() -> (easy: UnsafeMutableRawPointer, code: CURLcode)? {
         var easy: UnsafeMutableRawPointer?
         var code = CURLE_OK

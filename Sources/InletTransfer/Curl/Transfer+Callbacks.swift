@@ -71,7 +71,7 @@ extension Transfer {
 
 /// The body of a request on its way into libcurl's buffer.
 extension Transfer {
-    /// Puts the next bytes into `room`, as far as the lane has any for this request.
+    /// Writes the next bytes into `room`, as far as the lane grants them to this request.
     ///
     /// - Returns: for curl, their number, 0 at the end of the body. If it is not this request's turn, tells curl to
     ///   wait for the loop. After a failure, which is kept, ends the request.
@@ -92,7 +92,7 @@ extension Transfer {
         return count ?? Int(CURL_READFUNC_ABORT)
     }
 
-    /// The whole body of a small request, where the lane has bytes for all of it.
+    /// The whole body of a small request, if the lane grants all of it.
     static func inlineBody(_ request: HTTPRequest, _ place: ThrottledRequest?, _ now: Instant) -> [UInt8]? {
         guard let body = request.inlineBody, let place else { return request.inlineBody }
         let length = Int64(body.count)
@@ -101,7 +101,7 @@ extension Transfer {
         return body
     }
 
-    /// Puts the next bytes into `room` and returns their number, 0 at the end; nil after a failure, which is kept.
+    /// Writes the next bytes into `room` and returns their number, 0 at the end; nil after a failure, which is kept.
     private func giveBody(_ room: UnsafeMutableRawBufferPointer) -> Int? {
         guard position < request.body.length else { return 0 }
         switch request.body {
@@ -138,7 +138,7 @@ extension Transfer {
             }
             position += Int64(count)
             if place + Int64(count) < length { return count }
-            // The last bytes are held back from a file that was written to: what went out may be a mixture.
+            // Withholds the last bytes of a file that was modified: the sent bytes may be a mixture.
             guard try source.identity().isUntouched(since: source.opened) else {
                 return fail(source, "changed during the transfer")
             }
@@ -162,8 +162,8 @@ extension Transfer {
     /// Called for each address before connecting, and for each connection before sending the request. A reused
     /// connection may belong to a destination with other rights to the same host.
     ///
-    /// A proxy looks the name up itself, and is where a person wants it: behind one, the URL's text is all there is to
-    /// judge.
+    /// A proxy looks up the name itself, and its own address is configured: behind one, only the URL's text can be
+    /// checked.
     func setAddressGuard() {
         guard request.url.reach != nil, submission.proxy == nil, request.unixSocket == nil else { return }
         let context = Unmanaged.passUnretained(self).toOpaque()
@@ -199,7 +199,8 @@ extension Transfer {
         return false
     }
 
-    /// Of a request that no address was left for: no outage, which would hold up the destination for what one URL says.
+    /// The error of a request without a permitted address. Not an outage, which would pause the destination because of
+    /// one URL.
     var addressRefusal: TransferError? { hasSocket ? nil : refused.map { refusal(of: $0.address, $0.scope) } }
 
     private func refusal(of address: String, _ scope: HostScope) -> TransferError {
@@ -209,7 +210,7 @@ extension Transfer {
                 + "server that sent this URL is not that close itself", isOutage: false)
     }
 
-    /// Notes where the host has answered from, for the URLs that it will send.
+    /// Notes the address that answered, for URLs that the host will send.
     func noteHost() {
         guard submission.proxy == nil, request.unixSocket == nil, !request.readsCertificate, answer.hasFields,
             let address = easy.newAddress
@@ -218,8 +219,7 @@ extension Transfer {
     }
 }
 
-/// The memory that bodies pass through on their way into sockets, one buffer for each, of all threads and clients
-/// together.
+/// The buffers of bodies being sent, one for each, of all threads and clients together.
 ///
 /// The first bodies get buffers large enough to make system calls cheap. With more bodies, larger buffers bring less,
 /// because none has the line for itself. So the sum stays below 6 MiB and 64 KiB for each body.
@@ -238,7 +238,7 @@ final class UploadBuffers: Sendable {
 
     private let taken = Mutex(0)
 
-    /// How large the buffer for a body of `length` bytes shall be, to be given back.
+    /// Reserves a buffer size for a body of `length` bytes; return it afterwards.
     func take(for length: Int64) -> Int {
         taken.withLock { taken in
             let size = Self.size(for: length, taken: taken)

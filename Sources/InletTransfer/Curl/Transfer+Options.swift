@@ -3,11 +3,11 @@ import InletCore
 import InletLinux
 package import SystemPackage
 
-/// Which servers are trusted: those with a certificate of the system's authorities, or of `caFile` (PEM) besides.
+/// The trusted servers: those with a certificate from the system's authorities, or from `caFile` (PEM).
 ///
 /// With a `pin` the server's public key must be the pinned one. Without a `caFile` only the pin counts, not the
 /// certificate's authority, name and dates. The key proves more, and a self-signed certificate rarely has the host's
-/// name. With both, both are asked.
+/// name. With both, both must match.
 package struct Trust: Sendable, Hashable {
     package var caFile: FilePath?
     package var pin: PublicKeyPin?
@@ -24,7 +24,7 @@ package struct Trust: Sendable, Hashable {
 struct ClientOptions: Sendable {
     var trust: Trust
     var userAgent: String
-    /// Answers in place of DNS, as `CURLOPT_RESOLVE` takes them; for tests.
+    /// Answers instead of DNS, in the form of `CURLOPT_RESOLVE`; for tests.
     var names: [String] = []
 }
 
@@ -151,7 +151,7 @@ extension Transfer {
     /// `CURLAUTH_BASIC`, a macro that Swift does not see. Others would cost a refused request, and its body, each time.
     private static let basicLogin = 1
 
-    /// Through the proxy that was chosen, or none: never what libcurl finds in the environment.
+    /// Uses the chosen proxy, or none: never what libcurl finds in the environment.
     ///
     /// A proxy that is reached by TLS needs a certificate like any server; a pin is the destination's alone.
     func setProxy(_ trust: Trust) {
@@ -178,7 +178,7 @@ extension Transfer {
         easy.set(CURLOPT_PROXY_CAPATH, "/etc/ssl/certs")
     }
 
-    /// The failure that is the proxy's own doing; nil when the destination, or the way behind the proxy, is to blame.
+    /// The proxy's own failure; nil if the destination, or the connection behind the proxy, is to blame.
     func proxyFailure(_ code: CURLcode) -> TransferError? {
         guard let proxy = submission.proxy, SystemError.shortage() == nil else { return nil }
         let connectStatus = easy.connectStatus

@@ -2,13 +2,13 @@ import CCurl
 import InletCore
 import InletLinux
 
-/// One running request: curl's handle and what its callbacks gather. Belongs to the thread of its loop.
+/// A running request: curl's handle and the data of its callbacks. Belongs to its loop's thread.
 final class Transfer {
     typealias Instant = ContinuousClock.Instant
 
     let submission: Submission
     let easy: CurlHandle
-    /// nil for requests that no limit holds.
+    /// nil for requests without a limit.
     let place: ThrottledRequest?
     /// The whole body, if it is sent with the header.
     let inlineBody: [UInt8]?
@@ -27,9 +27,9 @@ final class Transfer {
     private(set) var isSettled = false
     /// Whether curl waits for the body's next bytes.
     var isPaused = false
-    /// Whether a refusal has been let through to a paused body.
+    /// Whether a paused body was resumed for a refusal.
     private var isRefused = false
-    /// Whether the sink has taken the answer on.
+    /// Whether the sink has accepted the answer.
     private(set) var isSunk = false
     private var unacknowledged = 0
     /// Whether there was an address that may be connected to, and the last that may not (`setAddressGuard`).
@@ -114,7 +114,7 @@ final class Transfer {
         }
     }
 
-    /// The error that time alone has made certain, if any. Looks at the socket's send queue too: what the kernel has
+    /// The error of an exceeded time limit, if any. Looks at the socket's send queue too: what the kernel has
     /// taken is not yet what the peer has.
     func overdue(at now: Instant) -> TransferError? {
         guard easy.isConnected else {

@@ -20,8 +20,8 @@ final class TransferLoop {
 
     private typealias Pending = (submission: Submission, place: ThrottledRequest?)
 
-    /// How often all that run, and the kernel's send queues, are looked at: not at every event, of which there are
-    /// thousands a second. Time limits that come nearer, because a body has ended, are noticed so much later at most.
+    /// How often to check all running transfers and the kernel's send queues: not at every event, of which there are
+    /// thousands per second. Time limits that come nearer, because a body has ended, are noticed so much later at most.
     private static let tick = Duration.seconds(1)
     /// Beyond this a body can take long enough that others must not wait for its end.
     static let large: Int64 = 1 << 20
@@ -56,7 +56,7 @@ final class TransferLoop {
         }
     }
 
-    /// Makes sure that `transfer` is looked at in time.
+    /// Ensures that `transfer` is checked in time.
     private func watch(_ transfer: Transfer, from now: ContinuousClock.Instant) {
         guard let verdict = transfer.deadlines.next else { return }
         let time = min(verdict, now.advanced(by: Self.tick))
@@ -200,7 +200,7 @@ final class ThrottledRequest {
     private let lane: ThrottleLane
     private let isSmall: Bool
     private let wake: @Sendable () -> Void
-    /// Told while it waits.
+    /// Notified while it waits.
     private let note: ThrottleWaits?
     /// nil until a limit has been met.
     private var flow: BandwidthFlow?

@@ -60,11 +60,11 @@ final class TransferMailbox: Sendable {
 struct Submission: Sendable {
     let request: HTTPRequest
     let meter: TransferMeter?
-    /// Where its body's bytes are asked for; nil = they need not be.
+    /// The lane that grants its body's bytes; nil for no limit.
     let lane: ThrottleLane?
     /// Of the task that sends it: told while it waits for them.
     let note = ThrottleWaits.current
-    /// Where the body of the answer goes; nil keeps it in memory.
+    /// The sink of the answer's body; nil keeps it in memory.
     let sink: (any ResponseSink)?
     let ticket: CancellationToken
     /// The proxy; nil for a direct connection.
