@@ -55,7 +55,7 @@ package enum Checksum {
             count = try source.read(into: room, at: offset)
         } catch { throw Self.error(.sourceUnreadable, source, "\(error)") }
         guard count > 0 else {
-            throw error(.sourceChanged, source, "the file ended at byte \(offset): it has been cut")
+            throw error(.sourceChanged, source, "the file ended at byte \(offset): it was truncated")
         }
         return count
     }

@@ -49,7 +49,8 @@ package struct Downloader: Sendable {
             }
             try await pool.run { () throws(TransferError) in try open.clear() }
             throw TransferError(
-                .badAnswer, "\(request.url.redacted)has changed; it is fetched again", isOutage: false)
+                .badAnswer, "\(request.url.redacted) has changed on the server; Inlet fetches it again", isOutage: false
+            )
         }
         guard response.status == 200 || response.status == 206 && open.position > 0 else { return response }
         guard open.endIsKnown else {
@@ -73,7 +74,7 @@ package struct Downloader: Sendable {
                 throw TransferError(
                     .corrupted,
                     "\(download.target.display): its \(digest.algorithm.rawValue) is "
-                        + "\(sums[digest.algorithm]?.hex ?? "unknown"), not \(digest.hex); nothing of it is kept",
+                        + "\(sums[digest.algorithm]?.hex ?? "unknown"), not \(digest.hex); Inlet discards it",
                     isOutage: false)
             }
             try Self.check(open)
@@ -118,7 +119,7 @@ package struct Downloader: Sendable {
         guard let reason = objection((bytes, open.type, isProved: !open.wanted.isEmpty)) else { return }
         try open.clear()
         throw TransferError(
-            .badAnswer, "\(open.download.target.display): \(reason); nothing of it is kept", isOutage: false)
+            .badAnswer, "\(open.download.target.display): \(reason); Inlet discards it", isOutage: false)
     }
 
     private static func sums(_ open: OpenDownload) throws(TransferError) -> (Int64, SliceSums) {

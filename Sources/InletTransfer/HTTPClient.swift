@@ -71,7 +71,7 @@ package final class HTTPClient: Sendable {
         let proxy = try proxy(for: request)
         guard let mailbox = threads.mailbox(for: request) else {
             throw TransferError(
-                .outOfResources, "\(request.label): no thread could be started for want of memory or descriptors",
+                .outOfResources, "\(request.label): cannot start a thread: out of memory or descriptors",
                 isOutage: true)
         }
         let ticket = CancellationToken()
@@ -134,7 +134,7 @@ package final class HTTPClient: Sendable {
         request.readsCertificate = true
         let certificate = try await send(request).certificate
         guard let pin = certificate.flatMap(PublicKeyPin.init(certificatePEM:)) else {
-            throw TransferError(.tlsFailed, "\(request.label): its certificate cannot be read", isOutage: false)
+            throw TransferError(.tlsFailed, "\(request.label): cannot read its certificate", isOutage: false)
         }
         return pin
     }

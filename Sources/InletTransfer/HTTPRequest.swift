@@ -120,16 +120,18 @@ package struct HTTPRequest: Sendable {
     /// Refuses data that would become protocol: RFC 9110 tokens for method and names, no CR, LF or NUL in values, no
     /// framing fields besides our own.
     func validate() throws(TransferError) {
-        guard Self.isToken(method) else { throw refusal("the method \(DisplayText.escape(method)) is not an HTTP token") }
+        guard Self.isToken(method) else {
+            throw refusal("the method \(DisplayText.escape(method)) is not an HTTP token")
+        }
         for (name, value) in headers {
             guard Self.isToken(name) else {
                 throw refusal("the header name \(DisplayText.escape(name)) is not an HTTP token")
             }
             guard Self.isText(value) else {
-                throw refusal("the value of header \(name) holds a control character")
+                throw refusal("the value of header \(name) contains a control character")
             }
             if Self.ownFields.contains(where: { FieldName.isSame(name, $0) }) {
-                throw refusal("the header \(name) is set by the client itself")
+                throw refusal("the header \(name) is set by the client")
             }
         }
         if let file = body.file, file.offset < 0 || file.length < 0 {

@@ -10,7 +10,7 @@ package struct HTTPResponse: Sendable {
     package var body: [UInt8]
     /// The server's certificate in PEM, for requests that ask only for it.
     var certificate: String?
-    /// Credentials of the request, which the answer may repeat and nobody may read there.
+    /// Credentials of the request, which an answer may repeat and nobody may see.
     package var sentCredentials = SentCredentials()
 
     /// Removes our credentials from the answer's words. Every text for people passes through it first.
@@ -103,14 +103,14 @@ struct ResponseBuffer {
             let words = text.split(separator: UInt8(ascii: " "))
             status = words.dropFirst().first.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
         } else if text.isEmpty {
-            // The rest would not be HTTP.
-            if status == 101 { return ("it changes the protocol without being asked (status 101)", .badAnswer) }
+            // The following bytes would not be HTTP.
+            if status == 101 { return ("it switches to another protocol without a request (status 101)", .badAnswer) }
             hasFields = status >= 200
             if hasFields, let coding {
                 // Otherwise libcurl would pass on its own decoding of the body.
                 let shown = DisplayText.escape(String(coding.prefix(100)))
                 return (
-                    "its body uses a coding that was not requested (Transfer-Encoding: \(shown))", .badAnswer
+                    "its body has a coding that was not requested (Transfer-Encoding: \(shown))", .badAnswer
                 )
             }
         } else if let colon = text.firstIndex(of: UInt8(ascii: ":")) {

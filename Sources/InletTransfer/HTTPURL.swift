@@ -29,10 +29,10 @@ package struct HTTPURL: Sendable, Hashable, CustomStringConvertible, CustomDebug
             // curl would take "https:///name" for "https://name".
             let slashes = text.firstRange(of: "://"), !text[slashes.upperBound...].hasPrefix("/"),
             let parts = Self.parts(of: text), !parts.host.isEmpty
-        else { throw URLRules.refusal(.forbiddenURL, Self.excerpt(text), "is not a URL that can be used") }
-        // libcurl would map such a host to another one, which the rules have not seen: "①②⑦.⓪.⓪.①" to 127.0.0.1.
+        else { throw URLRules.refusal(.forbiddenURL, Self.excerpt(text), "is not a valid URL") }
+        // libcurl would map such a host to another one, of which no rule has been asked: "①②⑦.⓪.⓪.①" to 127.0.0.1.
         guard parts.host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "%") }) else {
-            let why = "has a host with letters other than those of ASCII; write its name as xn--…"
+            let why = "has a host name with non-ASCII letters; write it as xn--…"
             throw URLRules.refusal(.forbiddenURL, Self.excerpt(text), why)
         }
         self.text = parts.text

@@ -111,7 +111,7 @@ extension OpenDownload {
         case .startAgain:
             state.withLock { $0.startsAgain = true }
             throw TransferError(
-                .badAnswer, "\(download.target.display): the server's bytes differ from those already fetched",
+                .badAnswer, "\(download.target.display): the server's bytes differ from the local ones",
                 isOutage: false)
         case .rest(let total):
             state.withLock { $0.tag.length = total }
@@ -143,7 +143,7 @@ extension OpenDownload {
         guard tag.length != nil || isChunked else {
             throw TransferError(
                 .badAnswer,
-                "\(download.target.display): the answer has no length, so its end looks like a cut",
+                "\(download.target.display): the answer has no length, so a truncated answer would go unnoticed",
                 isOutage: false)
         }
         try clear()
@@ -167,9 +167,9 @@ extension TransferError {
     /// A file that could not be written.
     init(writing error: SystemError, target: FilePath) {
         if error.isTaken {
-            self.init(.destinationExists, "\(target.display) exists; it is not overwritten", isOutage: false)
+            self.init(.destinationExists, "\(target.display) exists; Inlet does not overwrite it", isOutage: false)
         } else if error.code == .resourceTemporarilyUnavailable {
-            self.init(.conflict, "\(target.display) is being fetched by another process", isOutage: false)
+            self.init(.conflict, "\(target.display) is already being fetched by another process", isOutage: false)
         } else {
             self.init(error.isFull ? .destinationFull : .destinationUnwritable, "\(error)", isOutage: false)
         }

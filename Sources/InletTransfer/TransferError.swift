@@ -49,30 +49,30 @@ extension TransferError {
     private static let table: [Row] = [
         (
             [CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY], .nameNotFound, true,
-            "the host's name was not found", "check its spelling and this machine's DNS"
+            "unknown host name", "check its spelling and this machine's DNS"
         ),
         (
             [CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED, CURLE_PROXY], .connectFailed, true,
-            "no connection", "check that the server runs and that no firewall stands between"
+            "no connection", "check that the server runs and that no firewall blocks it"
         ),
         // libcurl itself keeps only one time limit, the one for connecting.
         (
-            [CURLE_OPERATION_TIMEDOUT], .timedOut, true, "no connection in time",
-            "check that the server runs and that no firewall stands between"
+            [CURLE_OPERATION_TIMEDOUT], .timedOut, true, "no connection within the time limit",
+            "check that the server runs and that no firewall blocks it"
         ),
         (
             [CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS],
             .tlsFailed, true, "the server's certificate is not trusted",
-            "check its name and dates and this machine's clock, or give its authority as ca_file"
+            "check its name and dates and this machine's clock, or set ca_file to its authority's certificate"
         ),
         (
             [CURLE_SSL_PINNEDPUBKEYNOTMATCH], .tlsFailed, true,
             "the server's public key is not the pinned one",
-            "if its key was changed on purpose, set the pin that 'inlet check' prints"
+            "if its key was changed intentionally, set the pin that 'inlet check' prints"
         ),
         (
             [CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE], .tlsFailed, true,
-            "the trusted certificates could not be read", "check that ca_file is a readable PEM file"
+            "cannot read the trusted certificates", "check that ca_file is a readable PEM file"
         ),
         (
             [CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_SSL_CERTPROBLEM, CURLE_SSL_ENGINE_INITFAILED],
@@ -98,6 +98,6 @@ extension TransferError {
             [CURLE_OUT_OF_MEMORY, CURLE_FILESIZE_EXCEEDED], .answerTooLarge, false,
             "the answer is too large", ""
         ),
-        ([CURLE_URL_MALFORMAT], .forbiddenURL, false, "the URL cannot be used", ""),
+        ([CURLE_URL_MALFORMAT], .forbiddenURL, false, "the URL is not valid", ""),
     ]
 }

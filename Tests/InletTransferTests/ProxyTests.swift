@@ -73,8 +73,8 @@ import Testing
 
     @Test(
         arguments: [
-            ("https://store.test/x", "407 Proxy Authentication Required", ErrorCode.proxyRefused, "wants a login"),
-            ("http://store.test/x", "407 Proxy Authentication Required", .proxyRefused, "wants a login"),
+            ("https://store.test/x", "407 Proxy Authentication Required", ErrorCode.proxyRefused, "requires a login"),
+            ("http://store.test/x", "407 Proxy Authentication Required", .proxyRefused, "requires a login"),
             ("https://store.test/x", "403 Forbidden", .proxyRefused, "it answered 403"),
             ("https://store.test/x", "502 Bad Gateway", .connectFailed, "answered 502"),
             ("https://store.test/x", "503 Service Unavailable", .connectFailed, "answered 503"),
@@ -96,7 +96,7 @@ import Testing
         let client = try client(proxy.address, user: "me")
         defer { client.shutdown() }
         let error = try #require(await failure(client, HTTPRequest("GET", url("https://store.test/"))))
-        #expect(error.reason.contains("does not take our login") && !error.reason.contains("can:ary"))
+        #expect(error.reason.contains("refuses our login") && !error.reason.contains("can:ary"))
     }
 
     @Test(arguments: ["http", "socks5", "socks5h"])

@@ -137,14 +137,14 @@ final class CurlHandle {
         return text.pointee == 0 ? nil : String(cString: text)
     }
 
-    /// Whether the connection stands and the request may be on its way.
+    /// Whether the connection is established and the request may be under way.
     var isConnected: Bool { inlet_curl_time_to_send(handle) > 0 }
 
     /// Bytes in the kernel that the peer has not acknowledged; 0 where that is unknown.
     var unacknowledged: Int { max(0, Int(inlet_curl_unacknowledged(handle))) }
 }
 
-/// Owner of one `CURLM` with its connections, and of the TLS sessions that the handles of one thread share.
+/// Owns a `CURLM` with its connections, and the TLS sessions that the handles of a thread share.
 ///
 /// `@unchecked`: libcurl lets other threads call `curl_multi_wakeup` while the loop's own thread does everything else,
 /// and `TransferMailbox` shows other threads only `wakeUp`.
@@ -188,13 +188,13 @@ final class CurlMulti: @unchecked Sendable {
         curl_multi_perform(handle, &running)
     }
 
-    /// Waits for a socket, a timer of libcurl's, `wakeUp`, or `limit`; without a limit for as long as it takes.
+    /// Waits for a socket, a timer of libcurl, `wakeUp`, or `limit`; without a limit indefinitely.
     func wait(atMost limit: Duration?) {
         let milliseconds = limit.map { CInt(clamping: max(0, Int64(($0 / .milliseconds(1)).rounded(.up)))) }
         curl_multi_poll(handle, nil, 0, milliseconds ?? .max, nil)
     }
 
-    /// The next transfer that has ended, by its handle.
+    /// The handle of the next transfer that has ended.
     func nextEnded() -> (easy: UnsafeMutableRawPointer, code: CURLcode)? {
         var easy: UnsafeMutableRawPointer?
         var code = CURLE_OK

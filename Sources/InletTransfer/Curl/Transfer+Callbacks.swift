@@ -71,7 +71,7 @@ extension Transfer {
 
 /// The body of a request, on its way into libcurl's buffer.
 extension Transfer {
-    /// Puts the next bytes into `room`, as far as the lane has any for this request.
+    /// Writes the next bytes into `room`, as far as the lane grants them to this request.
     ///
     /// - Returns: curl's answer. It is their number, 0 at the end of the body; a pause where it is not this request's
     ///   turn, until the loop continues it; or an abort, with the failure kept.
@@ -101,7 +101,7 @@ extension Transfer {
         return body
     }
 
-    /// Puts the next bytes into `room` and returns their number, 0 at the end; nil after a failure, which is kept.
+    /// Writes the next bytes into `room` and returns their number, 0 at the end; nil after a failure, which is kept.
     private func giveBody(_ room: UnsafeMutableRawBufferPointer) -> Int? {
         guard position < request.body.length else { return 0 }
         switch request.body {
@@ -134,13 +134,13 @@ extension Transfer {
         do throws(SystemError) {
             let count = try source.read(into: target, at: offset + place)
             guard count > 0 else {
-                return fail(source, "ended at byte \(offset + place) while it was sent: it has been cut")
+                return fail(source, "ended at byte \(offset + place) during the transfer: it was truncated")
             }
             position += Int64(count)
             if place + Int64(count) < length { return count }
             // The last bytes of a file that was written to are held back: the bytes already sent may be a mixture.
             guard try source.identity().isUntouched(since: source.opened) else {
-                return fail(source, "was changed while it was sent")
+                return fail(source, "changed during the transfer")
             }
             return count
         } catch {

@@ -195,10 +195,10 @@ extension Transfer {
                 }
         case CURLE_COULDNT_RESOLVE_PROXY:
             let remedy = "check its spelling in 'proxy' or the environment"
-            fault = (.nameNotFound, "has a name that was not found", remedy)
-        // We connect only to the proxy, which reports in its own words what it cannot reach.
+            fault = (.nameNotFound, "has an unknown host name", remedy)
+        // Only the proxy is connected to; what it cannot reach itself it says in its own words.
         case CURLE_COULDNT_CONNECT:
-            let remedy = "check that it runs, or set 'proxy: off' where none is needed"
+            let remedy = "check that it runs, or set 'proxy: off' if you need none"
             fault = (.connectFailed, "does not answer", remedy)
         case CURLE_PROXY, CURLE_LOGIN_DENIED: fault = refused("")
         default: return nil
@@ -222,17 +222,17 @@ extension Transfer {
     private typealias ProxyFault = (code: ErrorCode, what: String, remedy: String)
 
     private func loginNeeded(_ proxy: ProxyServer) -> ProxyFault {
-        let what = proxy.user == nil ? "wants a login" : "does not take our login"
+        let what = proxy.user == nil ? "requires a login" : "refuses our login"
         return (.proxyRefused, what, "correct 'user' and 'password' of 'proxy'")
     }
 
     private func refused(_ answer: String) -> ProxyFault {
-        let remedy = "ask who runs it to allow this host, or name the host in no_proxy"
-        return (.proxyRefused, "refuses this host" + answer, remedy)
+        let remedy = "ask its administrator to allow this host, or add the host to no_proxy"
+        return (.proxyRefused, "does not allow this host" + answer, remedy)
     }
 
     private func cannotReach(_ status: Int, _ code: ErrorCode) -> ProxyFault {
-        let remedy = "check that the server runs and that the proxy may reach it, or name its host in no_proxy"
+        let remedy = "check that the server runs and that the proxy may reach it, or add its host to no_proxy"
         return (code, "answered \(status): it cannot reach the server", remedy)
     }
 

@@ -148,7 +148,7 @@ final class Transfer {
         case CURLE_OK where !answer.hasFields && !request.readsCertificate:
             return .failure(
                 TransferError(
-                    CURLE_PARTIAL_FILE, request.label, detail: "the answer ended in its head",
+                    CURLE_PARTIAL_FILE, request.label, detail: "the answer ended within its header",
                     answered: answer.hasBegun))
         case CURLE_OK where status >= 300 || isWhole:
             if let refusal = proxyRefusal(status) { return .failure(refusal) }

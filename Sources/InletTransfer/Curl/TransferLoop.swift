@@ -123,7 +123,7 @@ final class TransferLoop {
     private func start(_ pending: Pending) {
         let submission = pending.submission
         guard let easy = handles.take(for: submission) else {
-            let why = "\(submission.request.label): memory is out"
+            let why = "\(submission.request.label): out of memory"
             return answer(submission, TransferError(.internalFault, why, isOutage: false))
         }
         let transfer = Transfer(submission, place: pending.place, easy: easy, now: clock.now)
