@@ -1,4 +1,5 @@
 package import InletCore
+internal import InletLinux
 
 /// How a text is coloured, by the numbers of ECMA-48 (SGR).
 package enum TextStyle: String, Sendable {
@@ -7,15 +8,13 @@ package enum TextStyle: String, Sendable {
     case warning = "33"
     case faint = "2"
     case strong = "1"
-    /// Looks like no tint, and is as long as one: columns stay aligned under a tinted heading.
-    case plain = "0"
 
     /// `text` in this colour, whatever is shown after it.
     package func paint(_ text: String) -> String { "\u{1B}[\(rawValue)m\(text)\u{1B}[0m" }
 }
 
 /// A line whose parts may be coloured, and whose width in a terminal is known. What would change the terminal is escaped.
-package struct StyledText: Sendable, Equatable {
+package struct StyledText: Sendable, Equatable, ExpressibleByStringInterpolation {
     private struct Span: Sendable, Equatable {
         var text: String
         var tint: TextStyle?
@@ -26,6 +25,8 @@ package struct StyledText: Sendable, Equatable {
     package init(_ text: String = "", _ tint: TextStyle? = nil) {
         spans = text.isEmpty ? [] : [Span(text: DisplayText.escape(text), tint: tint)]
     }
+
+    package init(stringLiteral text: String) { self.init(text) }
 
     package var width: Int { spans.reduce(0) { $0 + DisplayWidth.of($1.text) } }
 
@@ -56,6 +57,35 @@ package struct StyledText: Sendable, Equatable {
         return result
     }
 
+    /// At most `columns` of it, with `…` in the place of the middle; in the colour of its first part.
+    package func shortened(_ columns: Int) -> StyledText {
+        width > columns ? StyledText(DisplayWidth.shorten(text(hasColour: false), columns), spans.first?.tint) : self
+    }
+
+    /// In lines of at most `columns`, broken between words; a longer word is broken where the line ends.
+    package func wrapped(_ columns: Int) -> [StyledText] {
+        let tint = spans.first?.tint
+        var lines: [String] = []
+        var line = ""
+        for word in text(hasColour: false).split(separator: " ") {
+            let longer = line.isEmpty ? String(word) : "\(line) \(word)"
+            guard DisplayWidth.of(longer) > columns else {
+                line = longer
+                continue
+            }
+            if !line.isEmpty { lines.append(line) }
+            line = String(word)
+            while DisplayWidth.of(line) > columns {
+                let part = DisplayWidth.prefix(line, columns)
+                // A character that is wider than the line has a line of its own.
+                let count = max(1, part.count)
+                lines.append(String(line.prefix(count)))
+                line = String(line.dropFirst(count))
+            }
+        }
+        return (line.isEmpty ? lines : lines + [line]).map { StyledText($0, tint) }
+    }
+
     package func text(hasColour: Bool) -> String {
         spans.map { span in hasColour ? span.tint?.paint(span.text) ?? span.text : span.text }.joined()
     }
@@ -77,6 +107,14 @@ extension StyledText {
 extension WallTime {
     /// `18:00:07`, by the clock of `zone`; nil = the system's.
     package func clock(in zone: String? = nil) -> String { String(rfc3339(in: zone).dropFirst(11).prefix(8)) }
+
+    /// `18:00` by the system's clock, with the day before it where that is not today.
+    var shortClock: String {
+        let text = rfc3339(in: nil)
+        let clock = text.dropFirst(11).prefix(5)
+        return text.prefix(10) == WallTime.now.rfc3339(in: nil).prefix(10)
+            ? String(clock) : "\(text.prefix(10)) \(clock)"
+    }
 
     /// `2026-11-22` there.
     func day(in zone: String?) -> String { String(rfc3339(in: zone).prefix(10)) }

@@ -22,13 +22,17 @@ struct BatchCommand: AsyncParsableCommand {
             } else if batches.isEmpty {
                 Console.print("There is no batch.")
             } else {
-                let rows = batches.map { batch in
+                let rows: [[StyledText]] = batches.map { batch in
                     [
-                        Console.tint("\(batch.batch)", .strong), batch.state, "\(batch.files.values.reduce(0, +))",
-                        batch.ended_at ?? "-", batch.name,
+                        StyledText("\(batch.batch)", .strong), StyledText(batch.state),
+                        StyledText("\(batch.files.values.reduce(0, +))"),
+                        StyledText(batch.ended_at.map(Console.time) ?? "-"),
+                        StyledText(batch.name),
                     ]
                 }
-                Console.print(Console.table(rows, headings: ["BATCH", "STATE", "FILES", "ENDED", "NAME"]))
+                Console.print(
+                    Console.table(
+                        [.number("BATCH"), .text("STATE"), .number("FILES"), .text("ENDED"), .name("NAME")], rows))
             }
         }
     }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import InletConfig
+import InletCore
 import InletDashboard
 
 struct Limit: AsyncParsableCommand {
@@ -25,8 +26,10 @@ struct Limit: AsyncParsableCommand {
     var rate: String?
     @Option(help: "The destination; without it, all of them together.", completion: .destinations)
     var to: String?
+    @Flag(help: "Print one JSON object a line: one for each limit.") var json = false
 
     func validate() throws {
+        if rate != nil, json { throw ValidationError("--json prints the limits; leave out the rate") }
         guard let rate else {
             if to != nil { throw ValidationError("--to needs a rate: 5MiB/s, 0, off or auto") }
             return
@@ -44,8 +47,22 @@ struct Limit: AsyncParsableCommand {
             if let rate {
                 return try await agent.ask(Endpoints.setLimit, body: LimitRequest(limit: rate, destination: to)).show()
             }
-            let shown = try await agent.ask(Endpoints.limits).filter { $0.destination == nil || $0.isNotable }
-            Console.print(shown.map(\.text).joined(separator: "\n"))
+            let limits = try await agent.ask(Endpoints.limits)
+            if json {
+                for limit in limits { Console.print(try Console.json(limit)) }
+            } else {
+                Console.print(Self.table(limits.filter { $0.destination == nil || $0.isNotable }))
+            }
         }
+    }
+    private static func table(_ limits: [LimitReport]) -> String {
+        Console.table(
+            [.text("DESTINATION"), .number("LIMIT"), .text("SET BY"), .text("UNTIL")],
+            limits.map { limit in
+                [
+                    StyledText(limit.destination ?? "all"), StyledText(RateText.format(limit.bytes_per_second)),
+                    StyledText(limit.why), StyledText(limit.until.map(Console.time) ?? "-"),
+                ]
+            })
     }
 }

@@ -11,7 +11,8 @@ struct Receipts: AsyncParsableCommand {
             """)
 
     @OptionGroup var options: ConfigOption
-    @Option(help: "At most so many.") var limit = 100
+    @Option(help: "At most this many.") var limit = 100
+    @Flag(help: "Print one JSON object a line, as without this option.") var json = false
 
     func run() async throws {
         let receipts = try await options.use {

@@ -26,6 +26,7 @@ struct Report: AsyncParsableCommand {
     @OptionGroup var options: ConfigOption
     @Argument(help: "The batch's number ('inlet batch list'); without it, the one that ended last.") var batch: Int64?
     @Option(help: "text, html or json.") var format = Format.text
+    @Flag(help: "The same as --format json.") var json = false
     @Option(help: "Write to this file instead of the terminal.", completion: .file()) var output: String?
 
     func run() async throws {
@@ -36,7 +37,7 @@ struct Report: AsyncParsableCommand {
             throw ExitStatus.failed.saying(batch.map { "there is no batch \($0)" } ?? "no batch has ended yet")
         }
         let text =
-            switch format {
+            switch json ? .json : format {
             case .text: report.text
             case .html: report.page
             case .json: try Console.json(report)

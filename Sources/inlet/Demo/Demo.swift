@@ -60,6 +60,6 @@ struct Demo: AsyncParsableCommand {
             return true
         }
         _ = state.path
-        if once, isGood != true { throw ExitStatus.failed }
+        if once, isGood != true { throw ExitStatus.failed.code }
     }
 }

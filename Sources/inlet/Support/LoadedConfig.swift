@@ -72,7 +72,7 @@ extension LoadedConfig {
             return try make()
         } catch {
             Console.printError("\(error)")
-            throw ExitStatus.configuration
+            throw ExitStatus.configuration.code
         }
     }
 

@@ -99,15 +99,21 @@ extension SelectionOptions {
             report.done ? Console.print(report.message) : Console.printError("inlet: \(report.message)")
             isDone = isDone && report.done
         }
-        if !isDone { throw ExitStatus.failed }
+        if !isDone { throw ExitStatus.failed.code }
+    }
+
+    private static func table(_ files: [SelectionReport.File]) -> String {
+        Console.table(
+            [.number("JOB"), .text("STATE"), .number("SIZE"), .name("PATH")],
+            files.map {
+                ["\($0.job)", StyledText($0.state), StyledText(ByteText.format($0.size)), StyledText($0.path)]
+            }, indent: 2)
     }
 
     private static func tell(_ report: SelectionReport, _ done: String) throws {
         guard !report.dry_run else {
             Console.print("\(report.matched.counted("file")), \(ByteText.format(report.bytes)), would be \(done)")
-            for file in report.files {
-                Console.print("  \(file.job)  \(file.state)  \(ByteText.format(file.size))  \(file.path)")
-            }
+            if !report.files.isEmpty { Console.print(Self.table(report.files)) }
             let left = report.matched - report.files.count
             if left > 0 { Console.print("  … and \(left) more") }
             return
@@ -122,7 +128,7 @@ extension SelectionOptions {
         for (reason, count) in report.skipped.sorted(by: { $0.key < $1.key }) {
             Console.printError("inlet: \(count.counted("file")) skipped: \(reason)")
         }
-        if !report.skipped.isEmpty { throw ExitStatus.failed }
+        if !report.skipped.isEmpty { throw ExitStatus.failed.code }
     }
 }
 
