@@ -12,21 +12,21 @@ enum Spelling {
         return corrected
     }
 
-    /// - Parameter words: of the command line; those before `word` lead to the command that it is no part of.
+    /// - Parameter words: of the command line; those before `word` lead to the command that does not know it.
     private static func hint(_ word: String, in words: some Sequence<String>) -> String {
-        var command: any ParsableCommand.Type = Inlet.self
+        var commands = names(of: Inlet.configuration)
         for name in words.prefix(while: { $0 != word }) {
-            command = command.visible.first { $0.name == name } ?? command
+            if let next = commands[name] { commands = names(of: next) }
         }
-        return Suggestion.hint(word, in: command.visible.map(\.name))
-    }
-}
-
-extension ParsableCommand {
-    fileprivate static var visible: [any ParsableCommand.Type] {
-        configuration.subcommands.filter { $0.configuration.shouldDisplay }
+        return Suggestion.hint(word, in: commands.keys.sorted())
     }
 
-    /// As it is typed.
-    fileprivate static var name: String { _commandName }
+    /// The commands below one, as they are typed.
+    private static func names(of command: CommandConfiguration) -> [String: CommandConfiguration] {
+        var names: [String: CommandConfiguration] = [:]
+        for type in command.subcommands where type.configuration.shouldDisplay {
+            names[type._commandName] = type.configuration
+        }
+        return names
+    }
 }
