@@ -109,7 +109,7 @@ package struct LogLevelReport: Codable, Sendable, NamedSchema {
     }
 }
 
-/// What `inlet log level` posts.
+/// What `inlet logs level` posts.
 package struct LogLevelRequest: Codable, Sendable, NamedSchema {
     package var level: String
 

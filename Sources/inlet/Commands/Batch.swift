@@ -3,16 +3,16 @@ import InletDashboard
 
 struct BatchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "batch", abstract: "Lists what was delivered together.",
+        commandName: "batch", abstract: "List batches.",
         discussion: "Example: inlet batch list --limit 5", subcommands: [List.self], defaultSubcommand: List.self)
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists batches, newest first: folders that are delivered as one, and files with companions.",
+            abstract: "List batches, newest first: folders that are delivered as one, and files with companions.",
             discussion: "Example: inlet batch list --limit 5")
 
         @OptionGroup var options: ConfigOption
-        @Option(help: "At most so many.") var limit = 50
+        @Option(help: "At most this many.") var limit = 50
         @Flag(help: "Print one JSON object a line.") var json = false
 
         func run() async throws {
@@ -20,7 +20,7 @@ struct BatchCommand: AsyncParsableCommand {
             if json {
                 for batch in batches { Console.print(try Console.json(batch)) }
             } else if batches.isEmpty {
-                Console.print("There is no batch.")
+                Console.print("No batches")
             } else {
                 let rows: [[StyledText]] = batches.map { batch in
                     [

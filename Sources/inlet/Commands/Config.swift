@@ -8,13 +8,13 @@ import SystemPackage
 
 struct Config: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows the configuration as it takes effect, what differs from the running one, or its schema.",
+        abstract: "Show the effective configuration, its difference from the running one, or its schema.",
         discussion: "Example: inlet config show",
         subcommands: [Show.self, Diff.self, Schema.self])
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Prints the configuration with every default filled in; secrets show as ***.",
+            abstract: "Print the configuration with every default filled in; secrets show as ***.",
             discussion: "Example: inlet config show --config inlet.yaml")
 
         @OptionGroup var options: ConfigOption
@@ -41,10 +41,10 @@ struct Config: AsyncParsableCommand {
 extension Config {
     struct Diff: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Shows what a file has otherwise than the configuration of the running agent.",
+            abstract: "Compare a file with the running configuration.",
             discussion: """
-                That is what 'inlet reload' would change. Secrets show as *** and are not compared. Exits with 0 when nothing
-                differs, 1 when something does, 75 when no agent runs.
+                Lists the changes that 'inlet reload' would make. Secrets show as *** and are not compared. Exits with 0 when
+                nothing differs, 1 when something does, 75 when no agent runs.
 
                 Examples:
                   inlet config diff

@@ -3,7 +3,7 @@ import InletDashboard
 
 struct Receipts: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Prints the receipts of finished files, newest first, one JSON object a line.",
+        abstract: "Print the receipts of finished files, newest first, one JSON object a line.",
         discussion: """
             Examples:
               inlet receipts --limit 20

@@ -6,10 +6,10 @@ import InletLinux
 
 struct Status: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows what is moving, what waits, and what needs you.",
+        abstract: "Show transfers, the queue and problems.",
         discussion: """
-            Asks the running agent, or reads the journal when none runs. With --watch it goes on: on a terminal as a picture
-            that is drawn again ('q' or Ctrl-C leaves it), elsewhere as a block every interval; with --json one object a line.
+            Asks the running agent, or reads the journal when none runs. --watch refreshes continuously: on a terminal the
+            screen is redrawn ('q' or Ctrl-C quits), elsewhere a block is printed each interval; with --json one object a line.
 
             Examples:
               inlet status
@@ -23,7 +23,7 @@ struct Status: AsyncParsableCommand {
     @Flag(help: "Print one JSON object.")
     var json = false
 
-    @Flag(help: "Go on, until it is left.")
+    @Flag(help: "Keep refreshing until you quit.")
     var watch = false
 
     @Option(help: ArgumentHelp("With --watch, how often the agent is asked.", valueName: "TIME"))

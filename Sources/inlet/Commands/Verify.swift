@@ -8,14 +8,14 @@ import Synchronization
 
 struct Verify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Asks the destinations whether they still have what was delivered to them.",
+        abstract: "Check that the destinations still have the delivered files.",
         discussion: """
-            Compares length and tag with the proof in the journal; with --read every byte is read, where the destination
-            lets us, and its checksum compared. Changes nothing, here or there.
+            Compares length and tag with the proof in the journal; --read reads every byte, where the destination allows
+            it, and compares the checksum. Changes nothing, here or there.
 
-            Exits with 0 when nothing is missing or different, 1 when something is, 69 when a destination could not be
-            asked, and nothing else was found. What a destination has no way to tell counts as neither, and is said.
-            Of jobs and batches that are named, what has not been delivered is said too, and exits with 1.
+            Exits with 0 when nothing is missing or different, 1 when something is, and 69 when a destination did not
+            answer and nothing else was found. Copies that a destination cannot compare are listed as unknown.
+            For the jobs or the batch that you name, undelivered files are listed too, and the exit code is 1.
 
             Examples:
               inlet verify 17 18
@@ -124,7 +124,7 @@ private struct VerifySummary {
     private func show() {
         line.erase()
         let all = counts.values.reduce(0, +)
-        guard all > 0 else { return Console.print("Nothing that was delivered is meant by that.") }
+        guard all > 0 else { return Console.print("No matching deliveries") }
         // Of what is fine the number is enough, unless there is little of it.
         let shown = Verdict.allCases.flatMap { verdict in
             verdict == .same && counts[.same, default: 0] > Self.mostFine ? [] : rows[verdict] ?? []

@@ -15,12 +15,12 @@ struct SelectionOptions: ParsableArguments {
     var path: String?
     @Option(help: "Only files with this label: NAME=VALUE; may be repeated.") var label: [String] = []
     @Option(
-        help: "Only files that are as they are for this reason, as in 'timed_out'.",
+        help: "Only files with this error code, such as 'timed_out'.",
         completion: .list(ErrorCode.allCases.map(\.rawValue)))
     var code: String?
-    @Option(help: "Only files that ended, or while they have not came, so long ago: 90m, 30d.") var older: String?
+    @Option(help: "Only files older than this: 90m, 30d.") var older: String?
     @Option(help: "Only files of this batch.") var batch: Int64?
-    @Option(help: "At most so many.") var limit: Int?
+    @Option(help: "At most this many.") var limit: Int?
 
     /// Whether anything but the number of files is asked for.
     var isEmpty: Bool {
@@ -34,7 +34,7 @@ struct SelectionOptions: ParsableArguments {
         selection.states = try state.map { name in
             guard FileState(rawValue: name) != nil else {
                 let known = FileState.allCases.map(\.rawValue).joined(separator: ", ")
-                throw ValidationError("'\(name)' is not a state; one of \(known)")
+                throw ValidationError("'\(name)' is not a state; choose one of \(known)")
             }
             return name
         }

@@ -8,7 +8,7 @@ import InletPipelines
 struct Check: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract:
-            "Checks the configuration, the folders and the destinations, and says what to do about what it finds.",
+            "Check the setup: the configuration, the folders and the destinations, with a remedy for each problem.",
         discussion: """
             Exits with 0 when all is fine, 1 on warnings, 69 when a destination is unavailable, 78 when the
             configuration or a folder is wrong.
