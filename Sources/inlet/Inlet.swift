@@ -35,12 +35,12 @@ struct Inlet: AsyncParsableCommand {
         subcommands: [
             Init.self, Run.self, Check.self, RouteCommand.self, Send.self, Status.self, Tail.self, Queue.self,
             BatchCommand.self, Receipts.self, ReloadCommand.self, Verify.self, Report.self, Pause.self, Resume.self,
-            Limit.self, LogCommand.self, Notify.self, Storage.self,
+            Limit.self, Logs.self, Notify.self, Storage.self,
             Fetch.self,
             GigHive.self,
             VOPI.self,
             Roboscope.self,
-            Demo.self, Config.self, Sandbox.self, Reference.self, HostCommand.self,
+            Demo.self, Config.self, Sandbox.self, Reference.self, HostCommand.self, Logs.Former.self,
         ])
 
     /// On the first thread, and without another one until `Run` has given up what it does not need.
@@ -74,7 +74,7 @@ struct Inlet: AsyncParsableCommand {
     private static func leave(_ error: any Error) -> Never {
         let code = exitCode(for: error)
         if code == .success { exit(withError: error) }
-        var text = fullMessage(for: error)
+        var text = Spelling.correct(fullMessage(for: error))
         // An end of line in a name would look like one of ours.
         for word in CommandLine.arguments where word != DisplayText.escape(word) {
             text = text.replacing(word, with: DisplayText.escape(word))

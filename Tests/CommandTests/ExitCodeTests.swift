@@ -80,6 +80,25 @@ import Testing
         }
     }
 
+    @Test func `a word that is nearly a command or an option gets the right one`() async throws {
+        let folder = try TemporaryDirectory()
+        for (words, hint) in [
+            (["statsu"], "did you mean 'status'?"), (["queue", "lst"], "did you mean 'list'?"),
+            (["status", "--jsno"], "Did you mean '--json'?"), (["vopi", "jbos"], "did you mean 'jobs'?"),
+        ] {
+            try await InletProcess.run(words, in: folder.path, code: 64, errors: hint)
+        }
+        let far = try await InletProcess.run(["zzzzzzzz"], in: folder.path, code: 64)
+        #expect(!far.errors.lowercased().contains("did you mean"), "\(far.errors)")
+    }
+
+    @Test func `the former name of logs still works, and no help shows it`() async throws {
+        let folder = try TemporaryDirectory()
+        try await InletProcess.run(["log", "schema"], in: folder.path, code: 0)
+        let help = try await InletProcess.run(["--help"], in: folder.path, code: 0)
+        #expect(!help.output.contains(/\n\s+log\s/) && help.output.contains(/\n\s+logs\s/), "\(help.output)")
+    }
+
     @Test func `status has an answer at any moment of an agent's start and end`() async throws {
         let place = try Place()
         for _ in 0..<5 {

@@ -164,8 +164,10 @@ import Testing
                 try await place.inlet("send", file.string, code: 0)
             }
             let all = try await place.inlet("storage", "list", "store", code: 0)
-            let line = /\s+(\d+)  20\d\d-\d\d-\d\dT\S+  (.+)/
-            let told = all.output.split(separator: "\n").map { $0.wholeMatch(of: line).map { "\($0.1) \($0.2)" } }
+            let line = /(\d+)\t20\d\d-\d\d-\d\dT\S+\t(.+)/
+            let told = all.output.split(separator: "\n").dropFirst().map {
+                $0.wholeMatch(of: line).map { "\($0.1) \($0.2)" }
+            }
             #expect(told == ["10 a.bin", "3000 b.bin"], "\(all.output)")
             let one = try await place.inlet("storage", "list", "store", "b", "--json").objects()
             #expect(one.map { $0["key"] as? String } == ["b.bin"] && one.first?["size"] as? Int == 3000)
@@ -182,7 +184,7 @@ import Testing
             let reply = FaultReply(200, type: "application/xml", body: listing)
             sandbox.faults.add(S3Fault(.reply(reply), at: .listObjects))
             let result = try await place.inlet("storage", "list", "store", code: 0)
-            #expect(result.output.trimmingPrefix { $0 == " " } == "12  2026\\x1B[31m\\x0A-11-21  a\\x0Ab\n")
+            #expect(result.output == "BYTES\tMODIFIED\tKEY\n12\t2026\\x1B[31m\\x0A-11-21\ta\\x0Ab\n")
         }
     }
 }

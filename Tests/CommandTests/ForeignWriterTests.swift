@@ -51,7 +51,7 @@ import Testing
         try await eventually("the status names the writer") {
             let status = try place.start("status", launcher: Nobody.launcher)
             _ = try await status.ending()
-            return status.output.contains("recording.wav: open for writing by sh (process \(writer.id))")
+            return status.output.contains("recording.wav\topen for writing by sh (process \(writer.id))")
         }
         try writer.close()
         try await agent.line("job.finished") { $0.isAbout("recording.wav") && $0["state"] == "delivered" }

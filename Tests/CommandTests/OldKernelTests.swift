@@ -66,7 +66,7 @@ import Testing
         try await agent.line("file.settling") { $0["busy"] == "yes" }
         try await eventually("the status names this process") {
             let status = try await place.inlet("status").output
-            return status.contains("recording.wav: open for writing by ") && status.contains("(process \(getpid()))")
+            return status.contains("recording.wav\topen for writing by ") && status.contains("(process \(getpid()))")
         }
         try writer.close()
         try await agent.line("job.finished") { $0.isAbout("recording.wav") }

@@ -249,7 +249,7 @@ struct JournalLinkTests {
     private static let others = [
         ["status"], ["status", "--json"], ["check"], ["check", "--json"], ["config", "show"], ["batch", "list"],
         ["batch", "list", "--json"], ["report"], ["verify", "--all"], ["verify", "--all", "--json"],
-        ["fetch", hostile, "--from", "store"], ["fetch", hostile, "--from", hostile], ["log", "level", hostile],
+        ["fetch", hostile, "--from", "store"], ["fetch", hostile, "--from", hostile], ["logs", "level", hostile],
         ["queue", "show", hostile], ["pause", hostile], ["resume", hostile], ["send", hostile, "--to", hostile],
         ["queue", "retry", "--path", hostile, "--dry-run"], [hostile],
     ]

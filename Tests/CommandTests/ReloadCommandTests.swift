@@ -196,12 +196,14 @@ import Testing
         let told = try await agent.line("limit.changed", number: 2)
         #expect(told["destination"] == "store" && told["cause"] == "command" && told["bandwidth"] == "5 MiB/s")
         #expect(try await place.inlet("limit", "0").output.hasPrefix("all destinations: 0 (nothing is sent) by "))
-        #expect(try await place.inlet("limit").output.split(separator: "\n").count == 2)
+        let limits = try await place.inlet("limit").output.split(separator: "\n")
+        #expect(limits.first == "DESTINATION\tLIMIT\tSET BY\tUNTIL" && limits.count == 3, "\(limits)")
+        #expect(try await place.inlet("limit", "--json").objects().count == 2)
 
-        let limits = try await place.status().all["limits"] as? [[String: Any]]
-        #expect(limits?.map { $0["destination"] as? String } == [nil, "store"])
-        #expect(limits?.map { $0["bytes_per_second"] as? Int } == [0, 5 << 20])
-        #expect(limits?.map { $0["why"] as? String } == ["command", "command"])
+        let reported = try await place.status().all["limits"] as? [[String: Any]]
+        #expect(reported?.map { $0["destination"] as? String } == [nil, "store"])
+        #expect(reported?.map { $0["bytes_per_second"] as? Int } == [0, 5 << 20])
+        #expect(reported?.map { $0["why"] as? String } == ["command", "command"])
         let text = try await place.inlet("status").output
         #expect(text.contains("  all destinations: 0 (nothing is sent) by 'inlet limit'"), "\(text)")
 

@@ -64,7 +64,7 @@ import Testing
             try await agent.line("transfer.progress") { $0.isAbout("one.mov") && $0.number("sent") == 10 << 20 }
             try #require(rename(place.drop.appending("one.mov").string, place.drop.appending("two.mov").string) == 0)
             try await agent.wait("the rename is seen, and waits") {
-                try await place.inlet("status").output.contains("two.mov: waiting for its delivery: it was renamed")
+                try await place.inlet("status").output.contains("two.mov\twaiting for its delivery: it was renamed")
             }
             #expect(agent.lines("job.admitted").count == 1)
             sandbox.faults.clear()

@@ -30,7 +30,7 @@ import Testing
             #expect(gigs.count == 2)
             #expect(gigs.allSatisfy { ($0["labels"] as? [String: String]) == ["type": "gig", "folder": "gigs"] })
             #expect(try await place.inlet("queue", "list", "--label", "type=gig", "--json").objects().count == 3)
-            try await place.inlet("queue", "list", "--route", "none", says: "No file matches")
+            try await place.inlet("queue", "list", "--route", "none", says: "No matching files")
             let plan = try await place.inlet(
                 "queue", "cancel", "--label", "folder=gigs", "--dry-run", code: 0, says: "2 files, ",
                 "would be cancelled", "gigs/a")

@@ -222,8 +222,8 @@ import Testing
         let place = try Place(.spiral(try FreePort.any()))
         let agent = try await place.run()
         try await agent.line("agent.ready")
-        #expect(try await place.inlet("log", "level").output == "debug\n")
-        let set = try await place.inlet("log", "level", "error", code: 0)
+        #expect(try await place.inlet("logs", "level").output == "debug\n")
+        let set = try await place.inlet("logs", "level", "error", code: 0)
         #expect(set.output == "log level: error, until the next start or reload (the configuration says debug)\n")
         let told = try await agent.line("log.level")
         #expect(told["to"] == "error" && told["by"]?.hasPrefix("uid ") == true)
@@ -232,9 +232,9 @@ import Testing
             try await place.inlet("queue", "list", "--json").output.contains("quiet.bin")
         }
         #expect(agent.lines("job.admitted").isEmpty)
-        try await place.inlet("log", "level", "verbose", code: 64, errors: "debug, info, warning, error")
+        try await place.inlet("logs", "level", "verbose", code: 64, errors: "debug, info, warning, error")
         #expect(try await agent.stop() == .code(0))
-        try await place.inlet("log", "level", code: 75)
+        try await place.inlet("logs", "level", code: 75)
     }
 
     @Test func `a reader of standard error that stands still holds up neither files nor the end`() async throws {
@@ -250,7 +250,7 @@ import Testing
 
     @Test func `the schema of the log is JSON`() async throws {
         let place = try Place()
-        let schema = try await InletProcess.run(["log", "schema"], in: place.folder.path, code: 0)
+        let schema = try await InletProcess.run(["logs", "schema"], in: place.folder.path, code: 0)
         let object = try JSONSerialization.jsonObject(with: Data(schema.output.utf8)) as? [String: Any]
         #expect(object?["title"] as? String == "Inlet log line")
     }

@@ -28,7 +28,7 @@ import Testing
             #expect(try Self.verdicts(two) == ["1": "same", "3": "same"])
             let recent = try await place.inlet("verify", "--since", "1d", "--json")
             #expect(try Self.verdicts(recent).count == 3)
-            try await place.inlet("verify", "--batch", "77", says: "Nothing that was delivered")
+            try await place.inlet("verify", "--batch", "77", says: "No matching deliveries")
             for arguments in [[], ["1", "--all"], ["--since", "soon"]] {
                 try await place.inlet(["verify"] + arguments, code: 64)
             }

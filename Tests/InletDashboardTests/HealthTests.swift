@@ -1,4 +1,5 @@
 import Foundation
+import InletCore
 import Testing
 
 @testable import InletAgent
@@ -9,26 +10,58 @@ import Testing
     @Test func `an agent that nobody needs to look after says so, and what moves`() throws {
         let health = Health(try SampleStatus.report())
         #expect(health == Health(try SampleStatus.report()) && health.state == .ok && health.needs.isEmpty)
-        #expect(health.sentence == "All is well: 1 moving, 1 waiting.")
-        let idle = try SampleStatus.report { ($0.queue.in_flight, $0.queue.waiting) = (0, 0) }
-        #expect(Health(idle).sentence == "All is well: nothing is moving, nothing waits.")
+        #expect(health.sentence == "1 delivery waits for store; 1 file is being sent.")
         let again = Health(try SampleStatus.report { ($0.queue.waiting, $0.queue.retrying) = (3, 2) })
         #expect(again.state == .ok)
-        #expect(again.sentence == "It goes on: 1 moving, 3 waiting, 2 after an error ('inlet queue list' says which).")
+        #expect(again.sentence == "3 deliveries wait for store, 2 after an error; 1 file is being sent.")
+    }
+
+    private static func idle(_ change: (inout StatusReport) -> Void = { _ in }) throws -> StatusReport {
+        try SampleStatus.report { report in
+            (report.queue.in_flight, report.queue.waiting, report.pending) = (0, 0, 0)
+            change(&report)
+        }
+    }
+
+    @Test func `all is well only when nothing waits, settles, moves or failed`() throws {
+        #expect(Health(try Self.idle()).sentence == "All is well.")
+        let writing = StatusReport.SettlingFile(path: "a", writer: true, waits_for: nil, held_by: nil, waiting_ms: nil)
+        let cases: [(String, (inout StatusReport) -> Void)] = [
+            ("1 file is being sent.", { $0.queue.in_flight = 1 }),
+            ("1 delivery waits for store.", { $0.queue.held = 1 }),
+            ("2 new files are not complete yet.", { $0.roots[0].settling = 2 }),
+            (
+                "1 file is still being written.",
+                { ($0.roots[0].settling, $0.roots[0].unsettled, $0.queue.waiting) = (2, [writing], 3) }
+            ), ("/srv/drop is being listed.", { $0.roots[0].state = "starting" }),
+            ("2 files are not finished yet.", { $0.pending = 2 }), ("3 files failed.", { $0.files["failed"] = 3 }),
+        ]
+        for (sentence, change) in cases { #expect(Health(try Self.idle(change)).sentence == sentence) }
+    }
+
+    @Test func `a destination that is down says since when, and when the next try is`() throws {
+        let now = try #require(WallTime(rfc3339: "2026-11-22T10:40:00Z"))
+        let report = try SampleStatus.report { report in
+            report.destinations[0].state = "down"
+            report.destinations[0].since = "2026-11-22T10:32:00Z"
+            report.destinations[0].next_probe = "2026-11-22T10:40:40Z"
+        }
+        let sentence = Health(report, now: now).sentence
+        #expect(sentence.contains(/^store is down since .*\d\d:\d\d; next try in 40s\.$/), "\(sentence)")
     }
 
     /// What is changed, and what then comes first.
     static let cases: [(String, Health.State, @Sendable (inout StatusReport) throws -> Void)] = [
         ("the journal cannot be written", .trouble, { $0.journal_failing = true }),
         (
-            "backing up the journal has stopped by itself", .trouble,
+            "backing up the journal has stopped unexpectedly", .trouble,
             { $0.incidents = [.init(service: "backing up the journal", reason: "no disk")] }
         ),
         (
-            "the log is not written as it should be", .attention,
+            "the log cannot be written", .attention,
             { $0.log = .init(reason: "standard error takes no lines: who reads it stands still", lost: 0) }
         ),
-        ("3 lines of the log are lost", .attention, { $0.log = .init(reason: "/s/l: No space left", lost: 3) }),
+        ("3 log lines are lost", .attention, { $0.log = .init(reason: "/s/l: No space left", lost: 3) }),
         ("no agent runs", .trouble, { $0.running = false }),
         ("no agent runs", .attention, { ($0.running, $0.pending) = (false, 0) }),
         ("store refuses its credentials", .trouble, { $0.destinations[0].state = "credentials refused" }),
@@ -58,8 +91,8 @@ import Testing
             { $0.away = [.init(volume: "uuid:1234-ABCD/DCIM", path: "/media/EOS/DCIM", files: 3)] }
         ),
         ("4 deliveries have no destination", .attention, { $0.queue.parked = 4 }),
-        ("5 notices were not taken", .attention, { $0.notices_failed = 5 }),
-        ("nothing is sent, the limit is 0", .attention, { $0.limits = [try limit(0, "command")] }),
+        ("5 notifications failed", .attention, { $0.notices_failed = 5 }),
+        ("nothing is sent: the limit is 0", .attention, { $0.limits = [try limit(0, "command")] }),
     ]
 
     private static func limit(_ rate: Int, _ why: String, _ more: String = "") throws -> LimitReport {
@@ -92,9 +125,9 @@ import Testing
         #expect(health.state == .ok && health.needs.isEmpty && health.needing == 0, "\(health)")
         #expect(
             health.findings?.map(\.line) == [
-                "store asks for time: it is given some (slow down)",
-                "nothing is sent to store, the limit is 0: by the schedule, until \(until)",
-                "nothing is sent, the limit is 0: as configured",
+                "store asks for time: Inlet sends more slowly (slow down)",
+                "nothing is sent to store: the limit is 0: by the schedule, until \(until)",
+                "nothing is sent: the limit is 0: as configured",
             ])
         #expect(health.findings?.map(\.state) == [.ok, .ok, .ok])
         #expect(health.findings?.map(\.about) == [.destination, .limit, .limit])
@@ -134,7 +167,7 @@ import Testing
             })
         #expect(
             health.state == .trouble
-                && health.sentence.hasPrefix("Trouble: the journal cannot be written (and 21 more)"))
+                && health.sentence == "the journal cannot be written (and 21 more).")
         #expect(health.needs.count == 9 && health.needs.last == "and 14 more", "\(health.needs)")
         #expect(health.findings?.count == 8 && health.needing == 22)
     }

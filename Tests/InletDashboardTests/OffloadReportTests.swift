@@ -52,7 +52,7 @@ import Testing
             let totals = report.totals
             #expect(totals.files == 3 && totals.bytes == 3000)
             #expect(totals.deliveredFiles == 2 && totals.deliveredBytes == 2000)
-            let text = report.text
+            let text = report.text()
             let parts = [
                 "NOT DELIVERED", "the test <refuses>", "DELIVERED\n<script>", "/lib/cards/a", "TOTAL  2 of 3 files",
             ]
@@ -71,19 +71,36 @@ import Testing
             #expect(report.files.map(\.path) == ["z\\x1B[31m", "<script>&'\"", "a"])
             #expect(report.files[1...].map(\.reason) == [nil, damage])
             #expect(report.files.map { $0.deliveries[0].reason } == ["the test <refuses>; \(damage)", nil, nil])
-            #expect(report.text.contains(damage) && report.page.contains(damage))
+            #expect(report.text().contains(damage) && report.page().contains(damage))
         }
     }
 
     @Test func `the page stands alone, and escapes every text`() async throws {
         try await report { report in
-            let page = report.page
+            let page = report.page()
             #expect(page.hasPrefix("<!doctype html>") && page.hasSuffix("</html>\n"))
             #expect(page.contains("&lt;script&gt;&amp;&#39;&quot;") && page.contains("the test &lt;refuses&gt;"))
             for mark in ["<script", "http://", "https://", "src=", "\u{1B}"] {
                 #expect(!page.contains(mark), "\(mark)")
             }
             #expect(page.contains("verified by read_back") && page.contains("xxh64:22c8b2fe096816df"))
+        }
+    }
+
+    @Test func `a report for a person has numbers and dates of the locale, and one of the agent ISO 8601`() async throws
+    {
+        try await report { report in
+            let german = try #require(ReportStyle(locale: "de_DE.UTF-8"))
+            let text = report.text(german)
+            #expect(text.contains("2.000 of 3.000 bytes") && text.contains("2 KiB of 2,9 KiB"), "\(text)")
+            #expect(report.page(german).contains("2.000 of 3.000 bytes"))
+            #expect(!text.contains(report.printed_at) && report.text().contains(report.printed_at))
+            #expect(report.text().contains("2000 of 3000 bytes"))
+            let plain = ReportStyle { ["LC_ALL": "C.UTF-8", "LANG": "de_DE"][$0] }
+            #expect(report.text(plain) == report.text())
+            let mixed = ReportStyle { ["LC_NUMERIC": "de_DE.UTF-8", "LANG": "xx_nowhere"][$0] }
+            #expect(report.text(mixed).contains("2.000 of 3.000") && report.text(mixed).contains(report.printed_at))
+            #expect(ReportStyle(locale: "xx_nowhere") == nil && ReportStyle(locale: "../etc") == nil)
         }
     }
 }

@@ -27,7 +27,7 @@ import Testing
     @Test func `the first lines say whether it is well, how fast it goes, and how long it takes`() throws {
         let shown = lines(try moving(1), 120)
         #expect(shown[0] == "inlet 1.2.3 running  12:00:00")
-        #expect(shown[1] == "✓ All is well: 1 moving, 1 waiting.")
+        #expect(shown[1] == "✓ 1 delivery waits for store; 1 file is being sent.")
         #expect(shown[3] == "1 MiB/s · 1 in flight · 1 waiting · 9 MiB to go, about 9s", "\(shown[3])")
         #expect(shown[5] == "In flight")
         #expect(shown[6].contains("film") == false && shown[6].contains("→ store"))
@@ -54,7 +54,7 @@ import Testing
         let status = WatchedStatus(try SampleStatus.report { $0.roots[0].state = "missing" }, at: 0)
         let shown = lines(status, 100)
         #expect(shown.contains("  /srv/drop  missing"), "\(shown)")
-        #expect(shown[1].hasPrefix("! Needs you: /srv/drop is not there"))
+        #expect(shown[1].hasPrefix("! /srv/drop is not there"))
     }
 
     @Test func `an agent that stops and is started again is told of, and nothing of the old one moves on`() throws {

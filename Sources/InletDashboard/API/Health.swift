@@ -1,24 +1,24 @@
 internal import InletAgent
 internal import InletCore
+internal import InletLinux
 
-/// In a few words: is it healthy, what is moving, what needs a person.
+/// The one sentence that matters most, and everything that needs a person. The status, the page and the API share it.
 package struct Health: Codable, Sendable, Equatable, NamedSchema {
     package enum State: String, Codable, Sendable, CaseIterable, SchemaSample {
-        /// Nothing needs anybody.
+        /// Nothing needs a person.
         case ok
-        /// It goes on, and something of it waits for a person.
+        /// Work continues, and something waits for a person.
         case attention
-        /// Something has stopped, and goes on only when a person has seen to it.
+        /// Something has stopped, and stays so until a person acts.
         case trouble
     }
 
     package var state: State
-    /// For a person who looks for five seconds.
+    /// For a person who looks for five seconds. "All is well" means that nothing waits, settles, moves or failed.
     package var sentence: String
-    /// What needs a person, the worst first, each with what to do about it; at most `most`, and how many more there are.
+    /// Problems and their remedies, the worst first: at most `most`, then the number of the others.
     package var needs: [String]
-    /// The same one by one, as many, and after them what is worth knowing and needs nobody; nil from an agent of an
-    /// older version, as `needing`.
+    /// The same problems one by one, then the notes that need nobody; nil from an agent of an older version, as `needing`.
     package var findings: [HealthFinding]?
     package var needing: Int?
 
@@ -31,33 +31,52 @@ package struct Health: Codable, Sendable, Equatable, NamedSchema {
 
     private static let most = 8
 
-    package init(_ report: StatusReport) {
+    package init(_ report: StatusReport) { self.init(report, now: .now) }
+
+    /// - Parameter now: what "in 40s" counts from.
+    init(_ report: StatusReport, now: WallTime) {
         let all = Self.findings(report)
         let needs = all.filter { $0.state == .trouble } + all.filter { $0.state == .attention }
-        let moving = Self.moving(report)
         state = needs.first?.state ?? .ok
         needing = needs.count
         findings = Array(needs.prefix(Self.most)) + Array(all.filter { $0.state == .ok }.prefix(Self.most))
         self.needs = needs.prefix(Self.most).map(\.line)
         if needs.count > Self.most { self.needs.append("and \(needs.count - Self.most) more") }
-        guard let worst = needs.first else {
-            // What came back from a destination may go through the next time, and is no news; but it is not well.
-            let again = report.queue.retrying
-            sentence =
-                again == 0
-                ? "All is well: \(moving)."
-                : "It goes on: \(moving), \(again) after an error ('inlet queue list' says which)."
-            return
-        }
-        let others = needs.count == 1 ? "" : " (and \(needs.count - 1) more)"
-        sentence = "\(state == .trouble ? "Trouble" : "Needs you"): \(worst.text)\(others); \(moving)."
+        sentence =
+            needs.first.map { Self.worst($0, needs.count - 1, report, now) } ?? Self.busy(report)
+            ?? "All is well."
     }
 
-    private static func moving(_ report: StatusReport) -> String {
+    /// `store is down since 10:32; next try in 40s (and 2 more).`
+    private static func worst(
+        _ finding: HealthFinding, _ others: Int, _ report: StatusReport, _ now: WallTime
+    ) -> String {
+        let destination = report.destinations.first { finding.about == .destination && $0.name == finding.name }
+        let left = destination?.next_probe.flatMap { WallTime(rfc3339: $0) }.map { ($0 - now).milliseconds / 1000 }
+        let next = left.map { $0 > 0 ? "; next try in \(DurationText.format(.seconds($0)))" : "; trying now" } ?? ""
+        return "\(finding.text)\(next)\(others == 0 ? "" : " (and \(others) more)")."
+    }
+
+    /// Nothing needs anybody, and not all is done: what is written, waits or moves; nil where there is none of it.
+    private static func busy(_ report: StatusReport) -> String? {
+        let writing = report.roots.reduce(0) { $0 + $1.unsettled.count(where: \.writer) }
+        if writing > 0 { return "\(writing.counted("file is", "files are")) still being written." }
+        let settling = report.roots.reduce(0) { $0 + $1.settling }
+        if settling > 0 { return "\(settling.counted("new file is", "new files are")) not complete yet." }
         let queue = report.queue
-        if queue.in_flight == 0, queue.waiting == 0 { return "nothing is moving, nothing waits" }
-        let moving = queue.in_flight == 0 ? "nothing is moving" : "\(queue.in_flight) moving"
-        return queue.waiting == 0 ? moving : "\(moving), \(queue.waiting) waiting"
+        let sent = "\(queue.in_flight.counted("file is", "files are")) being sent"
+        let open = queue.waiting + queue.held
+        if open > 0 {
+            let names = report.destinations.filter { $0.waiting > 0 }.map(\.name).joined(separator: " and ")
+            let what = "\(open.counted("delivery waits", "deliveries wait"))\(names.isEmpty ? "" : " for \(names)")"
+            // The next try may well succeed: worth knowing, and no reason to act.
+            let again = queue.retrying == 0 ? "" : ", \(queue.retrying) after an error"
+            return "\(what)\(again)\(queue.in_flight == 0 ? "" : "; \(sent)")."
+        }
+        if queue.in_flight > 0 { return "\(sent)." }
+        let listed = report.roots.filter { $0.state.hasPrefix("starting") }
+        if let first = listed.first { return "\(first.path) is being listed." }
+        return report.pending > 0 ? "\(report.pending.counted("file is", "files are")) not finished yet." : nil
     }
 }
 
@@ -87,7 +106,7 @@ package struct HealthFinding: Codable, Sendable, Equatable, NamedSchema {
     var line: String { "\(text): \(remedy)" }
 }
 
-/// The rules: the only place where it is decided what needs a person.
+/// The rules: nothing else decides what needs a person.
 extension Health {
     static func findings(_ report: StatusReport) -> [HealthFinding] {
         agent(report) + report.destinations.compactMap(destination) + report.roots.compactMap(root) + files(report)
@@ -101,27 +120,27 @@ extension Health {
             found.append(.init(.trouble, .journal, "the journal cannot be written", why))
         }
         for incident in report.incidents ?? [] {
-            let what = DisplayText.escape("\(incident.service) has stopped by itself")
-            let remedy = "it begins again by itself; if it goes on so, restart Inlet\(because(incident.reason))"
+            let what = DisplayText.escape("\(incident.service) has stopped unexpectedly")
+            let remedy = "Inlet starts it again; if this repeats, restart Inlet\(because(incident.reason))"
             found.append(.init(.trouble, .agent, what, remedy))
         }
         if let log = report.log {
             let what =
                 log.lost == 0
-                ? "the log is not written as it should be"
-                : "\(log.lost.counted("line of the log is", "lines of the log are")) lost"
+                ? "the log cannot be written"
+                : "\(log.lost.counted("log line is", "log lines are")) lost"
             found.append(.init(.attention, .agent, name: "log", what, DisplayText.escape(log.reason)))
         }
         if !report.running {
-            let remedy = "start it with 'inlet run', or 'systemctl start inlet'"
+            let remedy = "start one with 'inlet run' or 'systemctl start inlet'"
             found.append(.init(report.pending > 0 ? .trouble : .attention, .agent, "no agent runs", remedy))
         }
         if let page = report.dashboard, page.state == .failing {
-            let remedy = "is dashboard.listen right, and its port free?\(because(page.error))"
+            let remedy = "check dashboard.listen and whether its port is free\(because(page.error))"
             found.append(.init(.attention, .dashboard, "the page cannot be served", remedy))
         }
         if report.running, report.destinations.count > 1, report.destinations.allSatisfy({ $0.state == "down" }) {
-            let remedy = "is this machine's network there?"
+            let remedy = "check this machine's network"
             found.append(.init(.trouble, .destination, "all destinations are down", remedy))
         }
         return found
@@ -132,11 +151,15 @@ extension Health {
         let rules: [String: (State, String, String)] = [
             "credentials refused": (
                 .trouble, "refuses its credentials",
-                "put new ones where the configuration reads them; they are tried by themselves\(why)"
+                "update the keys; Inlet retries automatically\(why)"
             ),
-            "down": (.attention, "is down", "it is tried again by itself; 'inlet resume \(name)' tries now\(why)"),
-            "paused": (.attention, "is paused", "'inlet resume \(name)' lets it go on"),
-            "asks for time": (.ok, "asks for time", "it is given some\(why)"),
+            "down": (
+                .attention,
+                "is down\(destination.since.flatMap { WallTime(rfc3339: $0) }.map { " since \($0.shortClock)" } ?? "")",
+                "retrying automatically; 'inlet resume \(name)' tries now\(why)"
+            ),
+            "paused": (.attention, "is paused", "'inlet resume \(name)' ends the pause"),
+            "asks for time": (.ok, "asks for time", "Inlet sends more slowly\(why)"),
         ]
         return rules[destination.state].map { .init($0, .destination, name: name, "\(name) \($1)", $2) }
     }
@@ -144,17 +167,17 @@ extension Health {
     private static func root(_ root: StatusReport.Root) -> HealthFinding? {
         let (path, state) = (root.path, DisplayText.escape(root.state))
         let rules: [(state: String, State, String, String)] = [
-            ("failing", .trouble, "cannot be watched", "'inlet check' says more (\(state))"),
+            ("failing", .trouble, "cannot be watched", "run 'inlet check' for details (\(state))"),
             (
                 "paused", .trouble, "is not what it was",
-                "if it is right as it is, 'inlet resume --root \(path)' goes on (\(state))"
+                "if the change is intended, run 'inlet resume --root \(path)' (\(state))"
             ),
             (
                 "standby", .attention, "is watched by another agent",
-                "this one takes over when that ends; if both are meant to, 'shared: true' says so in both (\(state))"
+                "this agent takes over when the other ends; to let both watch, set 'shared: true' in both (\(state))"
             ),
-            ("missing", .attention, "is not there", "mount or make it; it is watched as soon as it is there"),
-            ("starting", .ok, "is being listed", "what comes meanwhile is found too"),
+            ("missing", .attention, "is not there", "mount or create it; Inlet starts watching it at once"),
+            ("starting", .ok, "is being listed", "Inlet also finds the files that arrive meanwhile"),
         ]
         if let (_, grade, what, remedy) = rules.first(where: { state.hasPrefix($0.state) }) {
             return .init(grade, .root, name: path, "\(path) \(what)", remedy)
@@ -163,15 +186,14 @@ extension Health {
             .init(
                 .attention, .root, name: path,
                 "\(stuck.files.counted("file or folder", "files or folders")) in \(path) cannot be taken now",
-                "mend that, and they go on by themselves\(because(stuck.reason))")
+                "fix the cause; Inlet retries automatically\(because(stuck.reason))")
         }
     }
 
-    /// So soon after its admission no person has tidied up: a file that is gone then belonged to a program, which took it away
-    /// or renamed it.
+    /// A file that vanishes this soon after its admission was moved or renamed by a program, not by a person.
     static let soon = Duration.seconds(10)
     static let goneSince = Duration.seconds(-86_400)
-    /// Fewer are a person's change of mind.
+    /// Fewer may be a person's change of mind.
     private static let mostGone = 5
 
     private static func files(_ report: StatusReport) -> [HealthFinding] {
@@ -181,31 +203,31 @@ extension Health {
         }
         for state in [FileState.failed, .expired, .rejected].map(\.rawValue) {
             guard let count = report.files[state], count > 0 else { continue }
-            let again = state == FileState.rejected.rawValue ? "" : ", 'inlet queue retry' sends them again"
-            let remedy = "'inlet queue list --state \(state)' says why\(again)"
+            let again = state == FileState.rejected.rawValue ? "" : "; 'inlet queue retry' sends them again"
+            let remedy = "see why with 'inlet queue list --state \(state)'\(again)"
             add(.files, name: state, "\(count.counted("file")) \(state)", remedy)
         }
         if let gone = report.gone_soon, gone >= mostGone {
             add(
                 .files, name: FileState.gone.rawValue, "\(gone) files were gone within seconds of their admission",
-                "does another program take them away, or write under names that it changes? 'inlet queue list --state "
-                    + "gone' names them; a longer 'settle' lets it end first")
+                "another program may move or rename them: see 'inlet queue list --state gone', and set a longer 'settle'"
+            )
         }
         if let forbidden = report.forbidden {
             add(
                 .files, name: "forbidden", "\(forbidden.files.counted("file")) may not be read by Inlet",
-                "have the owner allow it (chmod, chown or setfacl); what may be read goes on by itself"
+                "let Inlet read them (chmod, chown or setfacl); it then continues automatically"
                     + because(forbidden.reason))
         }
         for volume in report.away ?? [] {
             let what = volume.files.counted("file waits", "files wait")
             add(
                 .root, name: volume.path, "\(what) for the card or disk that was at \(volume.path)",
-                "put it in again, wherever: they go on by themselves (\(volume.volume))")
+                "connect it again; Inlet continues automatically (\(volume.volume))")
         }
         if let stuck = report.stuck {
             let what = "\(stuck.files.counted("file")) could not be archived, deleted or quarantined"
-            add(.files, name: "stuck", what, "mend that, and it is done by itself\(because(stuck.reason))")
+            add(.files, name: "stuck", what, "fix the cause; Inlet retries automatically\(because(stuck.reason))")
         }
         return found
     }
@@ -214,23 +236,23 @@ extension Health {
         var found: [HealthFinding] = []
         if report.queue.parked > 0 {
             let what = "\(report.queue.parked.counted("delivery has", "deliveries have")) no destination"
-            let remedy = "it left the configuration; put it back, or cancel with 'inlet queue cancel'"
+            let remedy = "put the destination back into the configuration, or cancel them with 'inlet queue cancel'"
             found.append(.init(.attention, .queue, what, remedy))
         }
         if let given = report.notices_failed, given > 0 {
-            let what = "\(given.counted("notice was", "notices were")) not taken"
-            found.append(.init(.attention, .notices, what, "try their receivers with 'inlet notify test'"))
+            let what = "\(given.counted("notification", "notifications")) failed"
+            found.append(.init(.attention, .notices, what, "test the receivers with 'inlet notify test'"))
         }
         return found
     }
 
-    /// What a command stopped needs a person to go on; what the configuration or its schedule stops is as wanted.
+    /// A limit of 0 that a command set needs a person; one of the configuration or its schedule is intended.
     private static func limit(_ limit: LimitReport) -> HealthFinding? {
         guard limit.bytes_per_second == 0 else { return nil }
         let name = limit.destination
-        let text = "nothing is sent\(name.map { " to \($0)" } ?? ""), the limit is 0"
+        let text = "nothing is sent\(name.map { " to \($0)" } ?? ""): the limit is 0"
         if limit.why == BandwidthPolicy.Cause.command.rawValue {
-            let remedy = "'inlet limit auto\(name.map { " --to \($0)" } ?? "")' takes it away"
+            let remedy = "'inlet limit auto\(name.map { " --to \($0)" } ?? "")' lifts it"
             return .init(.attention, .limit, name: name, text, remedy)
         }
         let end = limit.until.map { "by the schedule, until \($0)" } ?? "as configured"

@@ -72,13 +72,16 @@ package struct OffloadReport: Codable, Sendable, NamedSchema {
     }
 
     /// The lines of the head: a label and its value.
-    var head: [(String, String)] {
-        let counts = batch.files.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
+    func head(_ style: ReportStyle) -> [(String, String)] {
+        let counts = batch.files.sorted { $0.key < $1.key }.map { "\(style.number($0.value)) \($0.key)" }.joined(
+            separator: ", ")
         return [
             ("Batch", "\(batch.batch)"), ("State", batch.state), ("Source", source), ("Route", batch.route),
-            ("Begun", batch.created_at), ("Complete", batch.closed_at ?? "not yet"),
-            ("Ended", batch.ended_at ?? "not yet"), ("Host", host), ("Files", counts.isEmpty ? "none" : counts),
-            ("Printed", printed_at),
+            ("Begun", style.time(batch.created_at)),
+            ("Complete", batch.closed_at.map(style.time) ?? "not yet"),
+            ("Ended", batch.ended_at.map(style.time) ?? "not yet"), ("Host", host),
+            ("Files", counts.isEmpty ? "none" : counts),
+            ("Printed", style.time(printed_at)),
         ]
     }
 
@@ -90,11 +93,11 @@ package struct OffloadReport: Codable, Sendable, NamedSchema {
     }
 
     /// The summary in a sentence.
-    var sum: String {
+    func sum(_ style: ReportStyle) -> String {
         let totals = totals
-        return "\(totals.deliveredFiles) of \(totals.files) files delivered, "
-            + "\(ByteText.format(totals.deliveredBytes)) of \(ByteText.format(totals.bytes)) "
-            + "(\(totals.deliveredBytes) of \(totals.bytes) bytes)"
+        return "\(style.number(totals.deliveredFiles)) of \(style.number(totals.files)) files delivered, "
+            + "\(style.size(totals.deliveredBytes)) of \(style.size(totals.bytes)) "
+            + "(\(style.number(totals.deliveredBytes)) of \(style.number(totals.bytes)) bytes)"
     }
 }
 
@@ -126,12 +129,12 @@ extension OffloadReport.Delivery {
 
 extension OffloadReport {
     /// For a terminal or a printer of plain text.
-    package var text: String {
+    package func text(_ style: ReportStyle = .iso) -> String {
         var lines = ["OFFLOAD REPORT  \(batch.name)", ""]
-        lines += head.map { "\(Self.padded($0.0, 10)) \($0.1)" }
-        if !missing.isEmpty { lines += ["", "NOT DELIVERED"] + missing.flatMap(Self.lines) }
-        if !delivered.isEmpty { lines += ["", "DELIVERED"] + delivered.flatMap(Self.lines) }
-        lines += ["", "TOTAL  \(sum)", ""]
+        lines += head(style).map { "\(Self.padded($0.0, 10)) \($0.1)" }
+        if !missing.isEmpty { lines += ["", "NOT DELIVERED"] + missing.flatMap { Self.lines($0, style) } }
+        if !delivered.isEmpty { lines += ["", "DELIVERED"] + delivered.flatMap { Self.lines($0, style) } }
+        lines += ["", "TOTAL  \(sum(style))", ""]
         for role in Self.signers {
             lines += ["", "\(Self.padded(role, 14)) ______________________  Date ____________"]
         }
@@ -140,13 +143,13 @@ extension OffloadReport {
 
     static let signers = ["Offloaded by", "Checked by"]
 
-    private static func lines(_ file: File) -> [String] {
-        var lines = ["\(file.path)  \(ByteText.format(file.size))  \(file.state)"]
-        lines.append("    modified \(file.modified_at)  " + file.digests.joined(separator: "  "))
+    private static func lines(_ file: File, _ style: ReportStyle) -> [String] {
+        var lines = ["\(file.path)  \(style.size(file.size))  \(file.state)"]
+        lines.append("    modified \(style.time(file.modified_at))  " + file.digests.joined(separator: "  "))
         if let reason = file.reason { lines.append("    \(reason)") }
         for delivery in file.deliveries {
             let state = [delivery.state, delivery.comparison].compactMap(\.self).joined(separator: ", ")
-            let end = delivery.ended_at.map { " at \($0)" } ?? ""
+            let end = delivery.ended_at.map { " at \(style.time($0))" } ?? ""
             lines.append("    → \(delivery.destination): \(state)\(end)  \(delivery.place)")
             if let reason = delivery.reason, reason != file.reason { lines.append("      \(reason)") }
         }
@@ -162,7 +165,7 @@ extension OffloadReport {
 
 extension OffloadReport {
     /// A self-contained page without scripts, fonts or pictures, for paper as much as for a browser.
-    package var page: String {
+    package func page(_ style: ReportStyle = .iso) -> String {
         let title = Self.escape("Offload report \(batch.name)")
         return """
             <!doctype html>
@@ -178,10 +181,10 @@ extension OffloadReport {
             <body>
             <h1>\(title)</h1>
             <table class="head">
-            \(head.map { "<tr><th>\(Self.escape($0.0))</th><td>\(Self.escape($0.1))</td></tr>" }.joined(separator: "\n"))
+            \(head(style).map { "<tr><th>\(Self.escape($0.0))</th><td>\(Self.escape($0.1))</td></tr>" }.joined(separator: "\n"))
             </table>
-            \(Self.section("Not delivered", "missing", missing))\(Self.section("Delivered", "delivered", delivered))\
-            <p class="sum">Total: \(Self.escape(sum))</p>
+            \(Self.section("Not delivered", "missing", missing, style))\(Self.section("Delivered", "delivered", delivered, style))\
+            <p class="sum">Total: \(Self.escape(sum(style)))</p>
             \(Self.signers.map { "<p class=\"sign\">\(Self.escape($0))<span></span>Date<span></span></p>" }
                 .joined(separator: "\n"))
             </body>
@@ -209,7 +212,7 @@ extension OffloadReport {
         @media print { body { margin: 0; max-width: none; padding: 0 } }
         """
 
-    private static func section(_ title: String, _ name: String, _ files: [File]) -> String {
+    private static func section(_ title: String, _ name: String, _ files: [File], _ style: ReportStyle) -> String {
         if files.isEmpty { return "" }
         return """
             <section class="\(name)">
@@ -217,7 +220,7 @@ extension OffloadReport {
             <table>
             <thead><tr><th>File</th><th>Size</th><th>Modified</th><th>State</th><th>Checksum</th></tr></thead>
             <tbody>
-            \(files.map(row).joined(separator: "\n"))
+            \(files.map { row($0, style) }.joined(separator: "\n"))
             </tbody>
             </table>
             </section>
@@ -225,10 +228,11 @@ extension OffloadReport {
             """
     }
 
-    private static func row(_ file: File) -> String {
+    private static func row(_ file: File, _ style: ReportStyle) -> String {
         let places = file.deliveries.map { delivery in
             let facts = [
-                delivery.destination, delivery.state, delivery.comparison, delivery.ended_at, delivery.place,
+                delivery.destination, delivery.state, delivery.comparison, delivery.ended_at.map(style.time),
+                delivery.place,
                 delivery.reason,
             ]
             let text = facts.compactMap(\.self).filter { !$0.isEmpty }.joined(separator: " · ")
@@ -237,8 +241,8 @@ extension OffloadReport {
         let reason = file.reason.map { "<div>\(escape($0))</div>" } ?? ""
         let digests = file.digests.map { "<code>\(escape($0))</code>" }.joined(separator: "<br>")
         return """
-            <tr><td>\(escape(file.path))\(reason)\(places)</td><td class="size">\(escape(ByteText.format(file.size)))</td>\
-            <td>\(escape(file.modified_at))</td><td class="state">\(escape(file.state))</td><td>\(digests)</td></tr>
+            <tr><td>\(escape(file.path))\(reason)\(places)</td><td class="size">\(escape(style.size(file.size)))</td>\
+            <td>\(escape(style.time(file.modified_at)))</td><td class="state">\(escape(file.state))</td><td>\(digests)</td></tr>
             """
     }
 

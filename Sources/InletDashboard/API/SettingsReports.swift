@@ -131,6 +131,11 @@ package struct ReloadReport: Codable, Sendable, Equatable, NamedSchema {
         static let notes: [String: SchemaDescription] = [
             "path": "As destinations.r2.part_size.", "effect": .schema(.word(["now", "restart"])),
         ]
+
+        package init(_ change: ConfigChange) {
+            (path, from, to) = (change.path, change.from, change.to)
+            effect = change.needsRestart ? "restart" : "now"
+        }
     }
 
     package var done: Bool
@@ -147,9 +152,7 @@ package struct ReloadReport: Codable, Sendable, Equatable, NamedSchema {
         case .done(let changes, let parked, let warnings):
             done = true
             message = Self.message(changes, parked)
-            self.changes = changes.map {
-                Change(path: $0.path, from: $0.from, to: $0.to, effect: $0.needsRestart ? "restart" : "now")
-            }
+            self.changes = changes.map { Change($0) }
             self.warnings = warnings.isEmpty ? nil : warnings
         case .refused(let errors):
             done = false

@@ -12,12 +12,14 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         package var type: String
         package var state: String
         package var last_error: String?
+        /// Since when it is down.
+        package var since: String?
         package var next_probe: String?
         package var waiting: Int
 
         static let notes: [String: SchemaDescription] = [
             "state": "up, down, credentials refused, asks for time, not asked yet, paused, or not running",
-            "next_probe": .time, "waiting": "Deliveries.",
+            "since": .time("Since when it is down."), "next_probe": .time, "waiting": "Deliveries.",
         ]
     }
 
@@ -252,8 +254,9 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         case .slowed(_, let until):
             report.state = "asks for time"
             report.next_probe = until.rfc3339
-        case .down(_, let probe):
+        case .down(let since, let probe):
             report.state = "down"
+            report.since = since.rfc3339
             report.next_probe = probe.rfc3339
         case .credentialsRefused(_, let probe):
             report.state = "credentials refused"

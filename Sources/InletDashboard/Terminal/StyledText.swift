@@ -1,7 +1,8 @@
 package import InletCore
+internal import InletLinux
 
 /// A line whose parts may be coloured, and whose width in a terminal is known. What would change the terminal is escaped.
-package struct StyledText: Sendable, Equatable {
+package struct StyledText: Sendable, Equatable, ExpressibleByStringInterpolation {
     private struct Span: Sendable, Equatable {
         var text: String
         var tint: TextStyle?
@@ -12,6 +13,8 @@ package struct StyledText: Sendable, Equatable {
     package init(_ text: String = "", _ tint: TextStyle? = nil) {
         spans = text.isEmpty ? [] : [Span(text: DisplayText.escape(text), tint: tint)]
     }
+
+    package init(stringLiteral text: String) { self.init(text) }
 
     package var width: Int { spans.reduce(0) { $0 + DisplayWidth.of($1.text) } }
 
@@ -42,6 +45,35 @@ package struct StyledText: Sendable, Equatable {
         return result
     }
 
+    /// At most `columns` of it, with `…` in the place of the middle; in the colour of its first part.
+    package func shortened(_ columns: Int) -> StyledText {
+        width > columns ? StyledText(DisplayWidth.shorten(text(hasColour: false), columns), spans.first?.tint) : self
+    }
+
+    /// In lines of at most `columns`, broken between words; a longer word is broken where the line ends.
+    package func wrapped(_ columns: Int) -> [StyledText] {
+        let tint = spans.first?.tint
+        var lines: [String] = []
+        var line = ""
+        for word in text(hasColour: false).split(separator: " ") {
+            let longer = line.isEmpty ? String(word) : "\(line) \(word)"
+            guard DisplayWidth.of(longer) > columns else {
+                line = longer
+                continue
+            }
+            if !line.isEmpty { lines.append(line) }
+            line = String(word)
+            while DisplayWidth.of(line) > columns {
+                let part = DisplayWidth.prefix(line, columns)
+                // A character that is wider than the line has a line of its own.
+                let count = max(1, part.count)
+                lines.append(String(line.prefix(count)))
+                line = String(line.dropFirst(count))
+            }
+        }
+        return (line.isEmpty ? lines : lines + [line]).map { StyledText($0, tint) }
+    }
+
     package func text(hasColour: Bool) -> String {
         spans.map { span in hasColour ? span.tint?.paint(span.text) ?? span.text : span.text }.joined()
     }
@@ -57,5 +89,13 @@ extension StyledText {
         let percent = DisplayWidth.padLeft("\(Int(share * 100))", 3)
         return StyledText(String(repeating: "█", count: filled), .good)
             + StyledText(String(repeating: "·", count: width - filled), .faint) + StyledText(" \(percent) %")
+    }
+}
+
+extension WallTime {
+    /// `18:00` by the system's clock, with the day before it where that is not today.
+    var shortClock: String {
+        let today = WallTime.now.day()
+        return day() == today ? String(clock().prefix(5)) : "\(day()) \(clock().prefix(5))"
     }
 }

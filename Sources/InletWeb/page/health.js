@@ -30,7 +30,7 @@ export function sentence({ health }) {
 /** The same without the numbers of each second, to be said. */
 export function spoken(status) {
     const number = needing(status);
-    if (!number) return sentence(status).text.split(":")[0];
+    if (!number) return "Nothing needs you.";
     return `${count(number, "thing")} ${number === 1 ? "needs" : "need"} you: ${findings(status)[0]?.text}.`;
 }
 

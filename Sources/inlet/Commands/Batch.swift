@@ -4,16 +4,16 @@ import InletDashboard
 
 struct BatchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "batch", abstract: "Lists what was delivered together.",
+        commandName: "batch", abstract: "List batches.",
         discussion: "Example: inlet batch list --limit 5", subcommands: [List.self], defaultSubcommand: List.self)
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists batches, newest first: folders that are delivered as one, and files with companions.",
+            abstract: "List batches, newest first: folders that are delivered as one, and files with companions.",
             discussion: "Example: inlet batch list --limit 5")
 
         @OptionGroup var options: ConfigOption
-        @Option(help: "The most to return.") var limit = 50
+        @Option(help: "At most this many.") var limit = 50
         @Flag(help: "Print one JSON object a line.") var json = false
 
         func run() async throws {
@@ -21,15 +21,19 @@ struct BatchCommand: AsyncParsableCommand {
             if json {
                 for batch in batches { Console.print(try Console.json(batch)) }
             } else if batches.isEmpty {
-                Console.print("There is no batch.")
+                Console.print("No batches")
             } else {
-                let rows = batches.map { batch in
+                let rows: [[StyledText]] = batches.map { batch in
                     [
-                        Console.tint("\(batch.batch)", .strong), batch.state, "\(batch.files.values.reduce(0, +))",
-                        batch.ended_at ?? "-", batch.name,
+                        StyledText("\(batch.batch)", .strong), StyledText(batch.state),
+                        StyledText("\(batch.files.values.reduce(0, +))"),
+                        StyledText(batch.ended_at.map(Console.time) ?? "-"),
+                        StyledText(batch.name),
                     ]
                 }
-                Console.print(Console.table(rows, headings: ["BATCH", "STATE", "FILES", "ENDED", "NAME"]))
+                Console.print(
+                    Console.table(
+                        [.number("BATCH"), .text("STATE"), .number("FILES"), .text("ENDED"), .name("NAME")], rows))
             }
         }
     }

@@ -8,19 +8,24 @@ import SystemPackage
 
 struct Config: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows the configuration as it takes effect, what differs from the running one, or its schema.",
+        abstract: "Show the effective configuration, its difference from the running one, or its schema.",
         discussion: "Example: inlet config show",
         subcommands: [Show.self, Diff.self, Schema.self])
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Prints the configuration with every default filled in; secrets show as ***.",
+            abstract: "Print the configuration with every default filled in; secrets show as ***.",
             discussion: "Example: inlet config show --config inlet.yaml")
 
         @OptionGroup var options: ConfigOption
+        @Flag(help: "Print one JSON object; 'inlet config schema' describes it.") var json = false
 
         func run() async throws {
-            Console.print(ConfigPrinter.show(try options.load(warns: true), types: DestinationKinds.types))
+            let config = try options.load(warns: true)
+            let text = ConfigPrinter.show(config, types: DestinationKinds.types)
+            guard json else { return Console.print(text) }
+            // Our own text: it is always one document.
+            Console.print(String(decoding: try YAMLAsJSON.convert(Array(text.utf8), file: config.file), as: UTF8.self))
         }
     }
 
@@ -36,10 +41,10 @@ struct Config: AsyncParsableCommand {
 extension Config {
     struct Diff: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Shows what a file has otherwise than the configuration of the running agent.",
+            abstract: "Compare a file with the running configuration.",
             discussion: """
-                That is what 'inlet reload' would change. Secrets show as *** and are not compared. Exits with 0 when nothing
-                differs, 1 when something does, 75 when no agent runs.
+                Lists the changes that 'inlet reload' would make. Secrets show as *** and are not compared. Exits with 0 when
+                nothing differs, 1 when something does, 75 when no agent runs.
 
                 Examples:
                   inlet config diff
@@ -48,6 +53,7 @@ extension Config {
 
         @OptionGroup var options: ConfigOption
         @Argument(help: "The file; without it, that of --config.") var file: String?
+        @Flag(help: "Print one JSON object a line: one for each difference.") var json = false
 
         func run() async throws {
             var draft = options
@@ -63,20 +69,22 @@ extension Config {
             guard let running = try await agent.find(Endpoints.config) else {
                 throw ExitStatus.tryLater.saying("this agent has no configuration file")
             }
-            try Self.tell(running, config)
+            try show(running, config)
         }
 
-        private static func tell(_ running: ConfigReport, _ config: LoadedConfig) throws {
+        private func show(_ running: ConfigReport, _ config: LoadedConfig) throws {
             let types = DestinationKinds.types
             let shown = try ConfigFile.shown(
                 running.text, file: FilePath(running.file), types: types, defaults: ConfigOption.defaults([:]))
             let changes = ConfigDiff.changes(from: shown, to: config.effective, types: types)
-            if changes.isEmpty {
+            if json {
+                for change in changes { Console.print(try Console.json(ReloadReport.Change(change))) }
+            } else if changes.isEmpty {
                 Console.print("\(config.file.display) is what the agent runs with, since \(running.loaded_at)")
-                return
+            } else {
+                Console.print(changes.map(\.text).joined(separator: "\n"))
             }
-            Console.print(changes.map(\.text).joined(separator: "\n"))
-            throw ExitStatus.failed
+            if !changes.isEmpty { throw ExitStatus.failed.code }
         }
     }
 }

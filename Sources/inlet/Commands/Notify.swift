@@ -7,7 +7,7 @@ import InletPipelines
 
 struct Notify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Tries those who are told what happens (notify).",
+        abstract: "Send test notifications.",
         discussion: """
             Examples:
               inlet notify test ops
@@ -16,9 +16,9 @@ struct Notify: AsyncParsableCommand {
 
     struct Test: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Sends one receiver a notice whose event is 'test', once.",
+            abstract: "Send one receiver a notification with the event 'test', once.",
             discussion: """
-                Exits with 0 when the receiver took it, 69 when it did not.
+                Exits with 0 when the receiver accepts it, 69 when it does not.
 
                 Examples:
                   inlet notify test ops
@@ -45,7 +45,7 @@ struct Notify: AsyncParsableCommand {
         private func report(_ outcome: NotificationOutcome) throws {
             switch outcome {
             case .taken: return Console.print("\(name) has taken a test notice")
-            case .cancelled: throw ExitStatus.failed
+            case .cancelled: throw ExitStatus.failed.code
             case .unanswered(_, let reason), .refused(let reason, _), .gone(let reason):
                 throw ExitStatus.unavailable.saying("\(name) has not taken the test notice: \(reason)")
             }

@@ -41,7 +41,7 @@ struct Queue: AsyncParsableCommand {
                 let states = filters.state.joined(separator: " or ")
                 Console.print(
                     filters.isEmpty
-                        ? "The queue is empty." : filters.state.isEmpty ? "No file matches." : "No file is \(states).")
+                        ? "The queue is empty." : filters.state.isEmpty ? "No matching files" : "No file is \(states).")
             } else {
                 Console.print(JobReport.table(jobs))
             }

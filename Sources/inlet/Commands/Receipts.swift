@@ -3,7 +3,7 @@ import InletDashboard
 
 struct Receipts: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Prints the receipts of finished files, newest first, one JSON object a line.",
+        abstract: "Print the receipts of finished files, newest first, one JSON object a line.",
         discussion: """
             Examples:
               inlet receipts --limit 20
@@ -11,7 +11,8 @@ struct Receipts: AsyncParsableCommand {
             """)
 
     @OptionGroup var options: ConfigOption
-    @Option(help: "The most to return.") var limit = 100
+    @Option(help: "At most this many.") var limit = 100
+    @Flag(help: "Print one JSON object a line, as without this option.") var json = false
 
     func run() async throws {
         let receipts = try await options.use {

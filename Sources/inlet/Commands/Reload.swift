@@ -7,11 +7,11 @@ import InletLinux
 struct ReloadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reload",
-        abstract: "Has the running agent read its configuration again.",
+        abstract: "Make the running agent read its configuration again.",
         discussion: """
-            A right one holds from then on; what is on its way goes on as it began. A wrong one changes nothing: what is
-            wrong is shown (78). What needs a restart is named. Exits with 75 when no agent runs.
-            SIGHUP does the same; what came of it is in the log then.
+            A valid configuration takes effect at once; running deliveries continue unchanged. A wrong one changes nothing,
+            and its errors are shown (78). Changes that need a restart are listed. Exits with 75 when no agent runs.
+            SIGHUP does the same; the log has the result.
 
             Examples:
               inlet reload --config /etc/inlet/inlet.yaml
@@ -26,7 +26,7 @@ struct ReloadCommand: AsyncParsableCommand {
             absence: {
                 // A wrong file is worth saying, whoever runs.
                 _ = try options.load(warns: true)
-                return "no agent is running; 'inlet run' reads the configuration as it is"
+                return "no agent is running; 'inlet run' reads the configuration at its start"
             }, { try await $0.ask(Endpoints.reload) })
         guard report.done else {
             for fault in report.errors { Console.printError(fault.text) }

@@ -11,7 +11,7 @@ import SystemPackage
 struct RouteCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "route",
-        abstract: "Says which route takes a file, why, and under which key it would be stored. Sends nothing.",
+        abstract: "Show which route takes a file, why, and the key it would get. Sends nothing.",
         discussion: """
             The file need not exist; then its size counts as 0 and its time as now.
 
@@ -22,6 +22,7 @@ struct RouteCommand: AsyncParsableCommand {
 
     @OptionGroup var options: ConfigOption
     @Argument(help: "The files.", completion: .file()) var files: [NamedFiles]
+    @Flag(help: "Print one JSON object a line: one for each file.") var json = false
 
     func run() async throws {
         let config = try options.load()
@@ -34,18 +35,24 @@ struct RouteCommand: AsyncParsableCommand {
         var names = NameReader(files, from: .workingDirectory)
         while let file = names.next(1).first {
             let summary = try await RouteSummary(file, config.settings, destinations)
-            Console.print(summary.said.joined(separator: "\n"))
-            if let plan = summary.plan, plan.dedupe != .off {
-                Console.print(try await Self.duplicates(of: plan, summary.size, config).joined(separator: "\n"))
+            var known: [StyledText] = []
+            if let plan = summary.plan { known = try await Self.duplicates(of: plan, summary.size, config) }
+            if json {
+                var report = summary.report
+                report.why += known.map { String($0.text(hasColour: false).trimmingPrefix(while: \.isWhitespace)) }
+                Console.print(try Console.json(report))
+            } else {
+                let lines = (summary.said + known).map { $0.text(hasColour: Console.hasColour) }
+                Console.print(lines.joined(separator: "\n"))
             }
             isTaken = isTaken && summary.isTaken
         }
-        if !isTaken { throw ExitStatus.failed }
+        if !isTaken { throw ExitStatus.failed.code }
     }
 
     /// What would not be sent, by what a running agent knows of the file's content.
-    private static func duplicates(of plan: Plan, _ size: Int64, _ config: LoadedConfig) async throws -> [String] {
-        guard let digest = plan.digests.sha256 else { return [] }
+    private static func duplicates(of plan: Plan, _ size: Int64, _ config: LoadedConfig) async throws -> [StyledText] {
+        guard plan.dedupe != .off, let digest = plan.digests.sha256 else { return [] }
         guard let agent = try await ControlAccess.runningAgent(config) else {
             return ["  note     whether it is a duplicate shows while the agent runs"]
         }
@@ -58,7 +65,7 @@ struct RouteCommand: AsyncParsableCommand {
         return found.map { content in
             let place = found.count == 1 && plan.destinations.count == 1 ? "" : " to \(content.destination)"
             let first = "job \(content.job), \(content.path), which is there as \(DisplayText.escape(content.key))"
-            return Console.tint("  \(end)\(place): same content as \(first)", .warning)
+            return StyledText("  \(end)\(place): same content as \(first)", .warning)
         }
     }
 }
@@ -66,7 +73,7 @@ struct RouteCommand: AsyncParsableCommand {
 /// What the routes would do with one file, in words.
 struct RouteSummary {
     /// Line by line.
-    private(set) var said: [String]
+    private(set) var said: [StyledText]
     private(set) var isTaken = false
     /// What would be done with a file of which all is known.
     private(set) var plan: Plan?
@@ -82,7 +89,7 @@ struct RouteSummary {
     /// - Parameter destinations: those that could be made, by name.
     init(_ path: FilePath, _ settings: Settings, _ destinations: [String: Destination]) async throws {
         (self.path, self.destinations, table) = (path, destinations, RouteTable(settings.routes))
-        said = [Console.tint(path.display, .strong)]
+        said = [StyledText(path.display, .strong)]
         var identity: FileIdentity?
         do throws(SystemError) {
             let look = try FileLook.look(at: path)
@@ -91,23 +98,23 @@ struct RouteSummary {
                 said.append("  (\(look == .missing ? "not there" : "no regular file"): taken as an empty file)")
             }
         } catch {
-            said.append(Console.tint("  (taken as an empty file, because it cannot be looked at: \(error))", .warning))
+            said.append(StyledText("  (taken as an empty file, because it cannot be looked at: \(error))", .warning))
         }
         let place = RouteSource(path, in: settings.watch)
         // The table says where it needs one, and the agent where it finds none.
         let volume = (try? VolumeFinder().identity(of: path)).map { Volume(name: $0.name) }
         arrival = place.arrival(identity, volume: volume, at: .now)
         if place.root == nil {
-            said.append(Console.tint("  not below any watched folder; only 'inlet send' could take it", .warning))
+            said.append(StyledText("  not below any watched folder; only 'inlet send' could take it", .warning))
         }
         if let ignored = place.ignoredBecause {
-            said.append(Console.tint("  ignored: \(ignored)", .warning))
+            said.append(StyledText("  ignored: \(ignored)", .warning))
             return
         }
-        if let trouble = await learnFirst() { said.append(Console.tint("  \(trouble)", .warning)) }
+        if let trouble = await learnFirst() { said.append(StyledText("  \(trouble)", .warning)) }
         said += table.trace(arrival, mediaType: facts.mediaType).map { trace in
             trace.mismatch == nil
-                ? Console.tint("  route \(trace.route) takes it", .good)
+                ? StyledText("  route \(trace.route) takes it", .good)
                 : "  route \(trace.route): \(DisplayText.escape(trace.mismatch ?? ""))"
         }
         let route = table.route(for: arrival.path, size: size, mediaType: facts.mediaType)
@@ -119,15 +126,15 @@ struct RouteSummary {
     }
 
     /// The files that it travels with.
-    private var mains: [String] {
+    private var mains: [StyledText] {
         table.belongings(of: arrival.path).filter { belonging in
             FileLook.glance(at: arrival.root.pushing(belonging.main))?.identity != nil
         }.map { "  goes with \($0.main.display), by route \($0.route.name)" }
     }
 
     /// What else belongs together with it.
-    private func sets(of route: Route) -> [String] {
-        let unit = route.unit(of: arrival.path).map { unit in
+    private func sets(of route: Route) -> [StyledText] {
+        let unit: StyledText? = route.unit(of: arrival.path).map { unit in
             let marker = unit.appending(Completion.folderMarker).display
             let when = route.completion == .marker ? "there is a \(marker)" : "the folder is quiet"
             return "  unit     \(unit.display): all of it is sent when \(when)"
@@ -136,7 +143,7 @@ struct RouteSummary {
         return [unit].compactMap(\.self) + markers.map { "  waits for its marker \($0.path.display)" }
     }
 
-    private mutating func decision() async throws -> [String] {
+    private mutating func decision() async throws -> [StyledText] {
         // A number for {seq} is only given out when a file is admitted.
         facts.sequence = 0
         do {
@@ -144,14 +151,14 @@ struct RouteSummary {
                 try await SidecarFile.metadata(
                     beside: arrival, table, mediaType: facts.mediaType, on: Self.hashing.pool))
         } catch let error as ConfigErrors {
-            return [Console.tint("  rejected: \(SidecarFile.reason(error))", .bad)]
+            return [StyledText("  rejected: \(SidecarFile.reason(error))", .bad)]
         } catch {
-            return [Console.tint("  its sidecar cannot be read: \(error)", .bad)]
+            return [StyledText("  its sidecar cannot be read: \(error)", .bad)]
         }
         while true {
             switch table.plan(arrival, facts: facts, at: .now) {
-            case .unmatched: return [Console.tint("  no route takes it: it would be ignored", .warning)]
-            case .rejected(_, let reason): return [Console.tint("  rejected: \(reason)", .bad)]
+            case .unmatched: return [StyledText("  no route takes it: it would be ignored", .warning)]
+            case .rejected(_, let reason): return [StyledText("  rejected: \(reason)", .bad)]
             case .needs([.captured]) where FileLook.glance(at: path) == .missing: facts.captured = .unknown
             case .needs(let wanted):
                 do {
@@ -186,7 +193,7 @@ struct RouteSummary {
             ? "its route needs a checksum of the file" : "its key needs the date inside of the file"
     }
 
-    private func line(_ window: DeliveryWindow) -> String {
+    private func line(_ window: DeliveryWindow) -> StyledText {
         let fate =
             if !window.concerns(size: size) {
                 "not for this one"
@@ -198,9 +205,25 @@ struct RouteSummary {
         return "  window   \(window.text): \(fate)"
     }
 
-    private func lines(of plan: Plan) -> [String] {
-        let steps = DeliverySteps(plan, of: arrival.path) { destinations[$0] }
-        var lines = [
+    private func steps(of plan: Plan) -> DeliverySteps { DeliverySteps(plan, of: arrival.path) { destinations[$0] } }
+
+    /// For programs.
+    var report: RouteReport {
+        var report = RouteReport(
+            path: path.display, matched: isTaken,
+            why: said.dropFirst().map { $0.text(hasColour: false).trimmingPrefix(while: \.isWhitespace) }.map(
+                String.init))
+        guard let plan else { return report }
+        (report.route, report.category, report.media_type) = (plan.route, plan.category, plan.mediaType)
+        report.deliveries = steps(of: plan).steps.map {
+            RouteReport.Delivery(destination: $0.destination, key: plan.key, after: $0.after)
+        }
+        return report
+    }
+
+    private func lines(of plan: Plan) -> [StyledText] {
+        let steps = steps(of: plan)
+        var lines: [StyledText] = [
             "  category \(plan.category), type \(plan.mediaType)", "  key      \(plan.key)",
             "  to       \(steps.text)",
             "  then     \(plan.onSuccess.rawValue); on failure \(plan.onFailure.rawValue)",
@@ -210,20 +233,20 @@ struct RouteSummary {
         let readings = plan.destinations.compactMap { destinations[$0]?.reading?(arrival.path, plan.with) }
         lines += plan.with.sorted { $0.key < $1.key }.map { name, text in
             let decided = readings.lazy.compactMap { $0.decided[name] }.first
-            return "  with     \(name): \(text)" + (decided.map { " (\($0))" } ?? "")
+            return StyledText("  with     \(name): \(text)" + (decided.map { " (\($0))" } ?? ""))
         }
         if case .at(let time, let origin) = facts.captured { lines.append("  captured \(time.display) (\(origin))") }
         lines += plan.notes.map { "  note     \($0)" }
-        return lines + readings.compactMap(\.objection).map { Console.tint("  warning  \($0)", .warning) }
+        return lines + readings.compactMap(\.objection).map { StyledText("  warning  \($0)", .warning) }
     }
 
     /// The files that programs would make of it (`derive:`).
-    private func derivations(_ plan: Plan) -> [String] {
+    private func derivations(_ plan: Plan) -> [StyledText] {
         let storing = plan.destinations.filter { destinations[$0]?.takesSidecars != false }.joined(separator: ", ")
         return table.derivations(of: arrival, facts: facts).map { rule in
             let word = rule.command.first ?? ""
             guard let program = ProgramFinder.find(word) else {
-                return Console.tint(
+                return StyledText(
                     "  derives  \(rule.name): there is no program '\(word)'; the file goes without it", .warning)
             }
             let companion = Companion(path: arrival.path, kind: .derived, ending: rule.suffix)

@@ -103,7 +103,7 @@ struct Run: AsyncParsableCommand {
         } catch {
             guard let code = Self.code(error) else { throw error }
             Self.say(.agentFailed(reason: "\(error)"), "inlet: \(error)", log, config)
-            throw code
+            throw code.code
         }
     }
 
@@ -132,12 +132,12 @@ struct Run: AsyncParsableCommand {
 
     /// What the agent ends with; nil for an error that has been told. Where another start may do with nothing changed but the
     /// machine, the service manager shall make one.
-    private static func code(_ error: any Error) -> ExitCode? {
+    private static func code(_ error: any Error) -> ExitStatus? {
         switch error {
         case let error as StateDirectory.Fault: AgentSession.exitCode(error)
-        case let error as JournalError: error.isOfDisk ? ExitStatus.tryLater : ExitStatus.configuration
+        case let error as JournalError: error.isOfDisk ? .tryLater : .configuration
         case let error as SystemError:
-            error.isFull || error.isShortage ? ExitStatus.tryLater : ExitStatus.configuration
+            error.isFull || error.isShortage ? .tryLater : .configuration
         default: nil
         }
     }

@@ -70,9 +70,9 @@ struct Send: AsyncParsableCommand {
     private static func exit(_ outcome: Sending.Outcome?) throws {
         switch outcome {
         case .delivered?: return
-        case .failed?: throw ExitStatus.failed
-        case .unavailable?: throw ExitStatus.unavailable
-        case .agentGone?: throw ExitStatus.tryLater
+        case .failed?: throw ExitStatus.failed.code
+        case .unavailable?: throw ExitStatus.unavailable.code
+        case .agentGone?: throw ExitStatus.tryLater.code
         case nil:
             throw ExitStatus.interrupted.saying("stopped before all was sent; repeating the command goes on")
         }

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import InletAgent
 import InletCore
 import InletDashboard
@@ -7,10 +6,10 @@ import InletLinux
 
 struct Status: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows what is moving, what waits, and what needs you.",
+        abstract: "Show transfers, the queue and problems.",
         discussion: """
-            Asks the running agent, or reads the journal when none runs. With --watch it goes on: on a terminal as a picture
-            that is drawn again ('q' or Ctrl-C leaves it), elsewhere as a block every interval; with --json one object a line.
+            Asks the running agent, or reads the journal when none runs. --watch refreshes continuously: on a terminal the
+            screen is redrawn ('q' or Ctrl-C quits), elsewhere a block is printed each interval; with --json one object a line.
 
             Examples:
               inlet status
@@ -24,7 +23,7 @@ struct Status: AsyncParsableCommand {
     @Flag(help: "Print one JSON object.")
     var json = false
 
-    @Flag(help: "Go on, until it is left.")
+    @Flag(help: "Keep refreshing until you quit.")
     var watch = false
 
     @Option(help: ArgumentHelp("With --watch, how often the agent is asked.", valueName: "TIME"))
@@ -73,26 +72,13 @@ struct PositiveTime: ExpressibleByArgument, CustomStringConvertible {
 // The status for people.
 extension StatusReport {
     fileprivate var text: String {
-        var blocks = [Self.health(health ?? Health(self))]
-        let state = running ? Console.tint("running", .good) : Console.tint("not running", .warning)
-        var head = "inlet \(version ?? "") is \(state)".replacingOccurrences(of: "  ", with: " ")
-        if let since = started_at { head += " since \(since)" }
-        if journal_failing {
-            head += "\n" + Console.tint("The journal cannot be written: is the disk full?", .bad)
-        }
-        if let dashboard { head += "\n" + Self.dashboard(dashboard) }
-        if let resuming { head += "\nSince the start: \(resuming.text)" }
-        blocks.append(head)
-        blocks.append(balance)
-        if let notices = noticesText { blocks.append(notices) }
-        blocks.append(
-            contentsOf: [
-                transfersText, destinationsText, limitsText, rootsText,
-            ].compactMap(\.self))
+        var blocks = [Self.health(health ?? Health(self)), head, balance]
+        blocks += [noticesText, transfersText, destinationsText, limitsText, rootsText, unsettledText].compactMap(
+            \.self)
         return blocks.joined(separator: "\n\n")
     }
 
-    /// What one looks for in five seconds: is it healthy, what is moving, what needs me.
+    /// For a person who looks for five seconds.
     private static func health(_ health: Health) -> String {
         let mark =
             switch health.state {
@@ -105,6 +91,16 @@ extension StatusReport {
             .joined(separator: "\n")
     }
 
+    private var head: String {
+        let state = running ? Console.tint("running", .good) : Console.tint("not running", .warning)
+        let name = (["inlet"] + [version].compactMap(\.self)).joined(separator: " ")
+        var lines = ["\(name) is \(state)\(started_at.map { " since \(Console.time($0))" } ?? "")"]
+        if journal_failing { lines.append(Console.tint("The journal cannot be written: is the disk full?", .bad)) }
+        if let dashboard { lines.append(Self.dashboard(dashboard)) }
+        if let resuming { lines.append("Since the start: \(resuming.text)") }
+        return lines.joined(separator: "\n")
+    }
+
     private static func dashboard(_ report: DashboardReport) -> String {
         switch report.state {
         case .listening: "Dashboard  \(report.url)"
@@ -114,21 +110,19 @@ extension StatusReport {
     }
 
     private var balance: String {
-        var rows = [["Seen", "\(seen)".leftPadded(8), ""]]
+        var rows: [[StyledText]] = [["seen", "\(seen)", ""]]
         for state in FileState.allCases {
             let files = files[state.rawValue] ?? 0
             let isMain = [.pending, .delivered, .failed].contains(state)
             guard files > 0 || isMain else { continue }
             let needsYou = files > 0 && [.failed, .expired, .rejected].contains(state)
-            let name = "  \(state.rawValue)"
             rows.append([
-                needsYou ? Console.tint(name, .bad) : name, "\(files)".leftPadded(8),
-                ByteText.format(bytes[state.rawValue] ?? 0),
+                StyledText(state.rawValue, needsYou ? .bad : nil), "\(files)",
+                StyledText(ByteText.format(bytes[state.rawValue] ?? 0)),
             ])
         }
-        if ignored > 0 { rows.append(["  ignored", "\(ignored)".leftPadded(8), ""]) }
-        var text = Console.table(rows)
-        let queue = queue
+        if ignored > 0 { rows.append(["ignored", "\(ignored)", ""]) }
+        var text = Self.section("Files", [.text("STATE"), .number("FILES"), .number("SIZE")], rows)
         if queue.total > 0 {
             let parts = [
                 ("in flight", queue.in_flight), ("waiting", queue.waiting), ("of these tried before", queue.retrying),
@@ -137,43 +131,70 @@ extension StatusReport {
             text += "\nDeliveries: " + parts.map { "\($0.1) \($0.0)" }.joined(separator: ", ")
         }
         if let oldest = queue.oldest_waiting, let age = queue.oldest_waiting_ms {
-            text += "\nOldest waiting since \(oldest), for \(DurationText.format(.milliseconds(age / 1000 * 1000)))"
+            let time = DurationText.format(.milliseconds(age / 1000 * 1000))
+            text += "\nOldest waiting since \(Console.time(oldest)), for \(time)"
         }
-        if files["failed"] ?? 0 > 0 { text += "\nSee them with: inlet queue list --state failed" }
+        if files["failed"] ?? 0 > 0 { text += "\nList them with: inlet queue list --state failed" }
         return text
     }
 
     private var noticesText: String? {
         let parts = [
-            notices_waiting.map { "\($0) waiting" }, notices_failed.map { "\($0) given up" },
+            notices_waiting.map { "\($0) waiting" }, notices_failed.map { "\($0) failed" },
         ].compactMap(\.self)
-        return parts.isEmpty ? nil : "Notices  " + parts.joined(separator: ", ")
+        return parts.isEmpty ? nil : "Notifications  " + parts.joined(separator: ", ")
+    }
+
+    private static func section(_ title: String, _ columns: [Table.Column], _ rows: [[StyledText]]) -> String {
+        Console.tint(title, .strong) + "\n" + Console.table(columns, rows, indent: 2)
     }
 
     private var transfersText: String? {
         guard !in_flight.isEmpty else { return nil }
-        let rows = in_flight.map { transfer in
+        let rows: [[StyledText]] = in_flight.map { transfer in
             [
-                "  \(transfer.job)", DisplayText.escape(transfer.path).shortened(40), "→ \(transfer.destination)",
-                transfer.percent.map { Console.bar(Int64($0), of: 100, width: 16) }
-                    ?? Console.bar(transfer.sent, of: transfer.size, width: 16),
-                DisplayText.escape(transfer.doing),
+                "\(transfer.job)", StyledText(transfer.path), StyledText(transfer.destination),
+                StyledText.bar(transfer.share, width: Console.isTerminal ? 10 : 0), StyledText(transfer.doing),
             ]
         }
-        return "In flight\n" + Console.table(rows)
+        return Self.section(
+            "In flight", [.number("JOB"), .name("FILE"), .text("TO"), .number("DONE"), .text("STEP")], rows)
     }
 
     private var destinationsText: String? {
         guard !destinations.isEmpty else { return nil }
-        let rows = destinations.map { destination in
+        let rows: [[StyledText]] = destinations.map { destination in
             let isGood = ["up", "not running", "not asked yet"].contains(destination.state)
             return [
-                "  \(destination.name)", destination.type,
-                Console.tint(destination.state, isGood ? .good : .bad), "\(destination.waiting) waiting",
-                destination.last_error.map { DisplayText.escape($0).shortened(80) } ?? "",
+                StyledText(destination.name), StyledText(destination.type),
+                StyledText(destination.state, isGood ? .good : .bad), "\(destination.waiting)",
+                StyledText(destination.last_error ?? ""),
             ]
         }
-        return "Destinations\n" + Console.table(rows)
+        return Self.section(
+            "Destinations",
+            [.text("NAME"), .text("TYPE"), .text("STATE"), .number("WAITING"), .note("LAST ERROR")], rows)
+    }
+
+    private var rootsText: String? {
+        guard !roots.isEmpty else { return nil }
+        let rows: [[StyledText]] = roots.map { root in
+            let polled = root.polled > 0 ? " (\(root.polled) polled)" : ""
+            return [
+                StyledText(root.path), StyledText(root.state, root.state == "watching" ? .good : .warning),
+                "\(root.directories)\(polled)", "\(root.settling)",
+                StyledText(root.last_event.map(Console.time) ?? "-"),
+            ]
+        }
+        return Self.section(
+            "Watched",
+            [.name("FOLDER"), .text("STATE"), .number("FOLDERS"), .number("SETTLING"), .text("LAST EVENT")], rows)
+    }
+
+    /// The files that are not complete yet, and why.
+    private var unsettledText: String? {
+        let rows = roots.flatMap(\.unsettled).map { [StyledText($0.path), StyledText(Self.reason($0))] }
+        return rows.isEmpty ? nil : Self.section("Not complete yet", [.name("FILE"), .note("REASON")], rows)
     }
 
     /// What keeps a file, and for how long if that is worth saying.
@@ -184,26 +205,10 @@ extension StatusReport {
         return text + ", for \(DurationText.format(.milliseconds(waiting / 1000 * 1000)))"
     }
 
-    private var rootsText: String? {
-        guard !roots.isEmpty else { return nil }
-        var lines: [String] = []
-        for root in roots {
-            let folders = root.directories == 1 ? "1 folder" : "\(root.directories) folders"
-            let polled = root.polled > 0 ? " (\(root.polled) polled)" : ""
-            let last = root.last_event.map { ", last event \($0)" } ?? ""
-            lines.append(
-                "  \(DisplayText.escape(root.path))  \(DisplayText.escape(root.state)), \(folders)\(polled), \(root.settling) settling\(last)"
-            )
-            for file in root.unsettled {
-                lines.append("    \(DisplayText.escape(file.path)): \(DisplayText.escape(Self.reason(file)))")
-            }
-        }
-        return "Watched\n" + lines.joined(separator: "\n")
-    }
-
-    /// Limits and windows; nil where there is nothing to say of them.
+    /// Limits and windows; nil where none is set.
     private var limitsText: String? {
         let lines = (limits ?? []).filter(\.isNotable).map(\.text) + (windows ?? []).map(\.text)
-        return lines.isEmpty ? nil : "Limits\n" + lines.map { "  \($0)" }.joined(separator: "\n")
+        return lines.isEmpty
+            ? nil : Console.tint("Limits", .strong) + "\n" + lines.map { "  \($0)" }.joined(separator: "\n")
     }
 }

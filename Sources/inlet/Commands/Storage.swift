@@ -1,8 +1,10 @@
 import ArgumentParser
 import InletConfig
 import InletCore
+import InletDashboard
 import InletLinux
 import InletPipelines
+import Synchronization
 
 struct Storage: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -43,22 +45,28 @@ struct StorageList: AsyncParsableCommand {
             throw ExitStatus.configuration.saying("'\(destination)' is of type \(found.type), which cannot be listed")
         }
         do {
+            let isFirst = Mutex(true)
             try await listing.list(prefix: prefix) { [json] objects in
-                for object in objects { Console.print(json ? Self.jsonLine(object) : Self.line(object)) }
+                if json {
+                    for object in objects { Console.print(try Self.jsonLine(object)) }
+                } else if !objects.isEmpty {
+                    Console.print(Self.table(objects, hasHeader: isFirst.withLock { exchange(&$0, with: false) }))
+                }
             }
         } catch {
             throw ExitStatus.unavailable.saying("\(destination): \(error)")
         }
     }
 
-    /// Keys hold any character, and times what the store says: what would change the terminal is escaped.
-    static func line(_ object: ListedObject) -> String {
-        let (modified, key) = (DisplayText.escape(object.modified), DisplayText.escape(object.key))
-        return "\(String(object.size).leftPadded(15))  \(modified)  \(key)"
+    /// One page of the listing; pages line up by the columns' least widths.
+    private static func table(_ objects: [ListedObject], hasHeader: Bool) -> String {
+        Console.table(
+            [.number("BYTES").width(13), .text("MODIFIED").width(24), .name("KEY")],
+            objects.map { ["\($0.size)", StyledText($0.modified), StyledText($0.key)] }, hasHeader: hasHeader)
     }
 
-    static func jsonLine(_ object: ListedObject) -> String {
-        "{\"key\":\(JSONString.quote(object.key)),\"size\":\(object.size),"
-            + "\"modified\":\(JSONString.quote(object.modified)),\"etag\":\(JSONString.quote(object.etag))}"
+    private static func jsonLine(_ object: ListedObject) throws -> String {
+        try Console.json(
+            StoredObjectReport(key: object.key, size: object.size, modified: object.modified, etag: object.etag))
     }
 }

@@ -9,10 +9,10 @@ import SystemPackage
 
 struct Tail: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows what the agent says, in words, as it happens.",
+        abstract: "Show the log in words, as it happens.",
         discussion: """
             Reads the log file of the configuration (log.output), also across its rotation, or else asks the running agent; with
-            FILE that file, with - standard input. What is no line of the log is shown as it is. Ends with Ctrl-C.
+            FILE that file, with - standard input. Other lines pass through unchanged. Ctrl-C ends it.
 
             Examples:
               inlet tail

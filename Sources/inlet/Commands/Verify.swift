@@ -8,14 +8,14 @@ import Synchronization
 
 struct Verify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Asks the destinations whether they still have what was delivered to them.",
+        abstract: "Check that the destinations still have the delivered files.",
         discussion: """
-            Compares length and tag with the proof in the journal; with --read every byte is read, where the destination
-            lets us, and its checksum compared. Changes nothing, here or there.
+            Compares length and tag with the proof in the journal; --read reads every byte, where the destination allows
+            it, and compares the checksum. Changes nothing, here or there.
 
-            Exits with 0 when nothing is missing or different, 1 when something is, 69 when a destination could not be
-            asked, and nothing else was found. What a destination has no way to tell counts as neither, and is said.
-            Of jobs and batches that are named, what has not been delivered is said too, and exits with 1.
+            Exits with 0 when nothing is missing or different, 1 when something is, and 69 when a destination did not
+            answer and nothing else was found. Copies that a destination cannot compare are listed as unknown.
+            For the jobs or the batch that you name, undelivered files are listed too, and the exit code is 1.
 
             Examples:
               inlet verify 17 18
@@ -58,12 +58,12 @@ struct Verify: AsyncParsableCommand {
         var request = ProofRequest(
             jobs: jobs, since: since.flatMap { DurationText.parse($0) }.map { WallTime.now + (.zero - $0) },
             destination: destination, batch: batch)
-        var report = VerifyReport(isJSON: json)
+        var report = VerifySummary(isJSON: json)
         while true {
             // A page at a time: without a running agent the journal is open only that long, and one may start.
             let asked = request
             let page = try await ControlAccess.use(config) { try await $0.ask(Endpoints.proofs, body: asked) }
-            await verifier.run(page.proofs) { report.add($0) }
+            try await verifier.run(page.proofs) { try report.add($0) }
             guard let next = page.next else { break }
             request.after = next
         }
@@ -71,42 +71,21 @@ struct Verify: AsyncParsableCommand {
         if isNamed {
             let (request, seen) = (request, report.seen)
             let undelivered = try await ControlAccess.use(config) { try await request.undelivered($0, seen: seen) }
-            for finding in undelivered { report.add(finding) }
+            for finding in undelivered { try report.add(finding) }
         }
         try report.finish(isNamed: isNamed)
     }
 }
 
-/// What is said of one delivery, or of a job without any.
-private struct VerifyFinding: Sendable {
-    /// From what needs a person to what does not.
-    enum Verdict: String, CaseIterable {
-        case missing
-        case different
-        /// It was named, and has not arrived.
-        case undelivered
-        case unreachable
-        case unknown
-        case same
-    }
-
-    var verdict: Verdict
-    var job: Int64
-    var path: String
-    var destination = ""
-    var key: String?
-    var said: String
-}
-
 /// Counts what was found, and says it: for programs a line each as it comes, for people what is wrong first.
-private struct VerifyReport {
-    typealias Verdict = VerifyFinding.Verdict
+private struct VerifySummary {
+    typealias Verdict = VerifyReport.Verdict
 
     private let isJSON: Bool
     private let line = ProgressLine()
     private var counts: [Verdict: Int] = [:]
     /// What people are shown; no more than they can read.
-    private var rows: [Verdict: [[String]]] = [:]
+    private var rows: [Verdict: [[StyledText]]] = [:]
     private static let mostRows = 1000
     private static let mostFine = 20
 
@@ -115,31 +94,19 @@ private struct VerifyReport {
 
     init(isJSON: Bool) { self.isJSON = isJSON }
 
-    mutating func add(_ finding: VerifyFinding) {
+    mutating func add(_ finding: VerifyReport) throws {
         seen.insert(finding.job)
         let verdict = finding.verdict
         counts[verdict, default: 0] += 1
-        if isJSON { return Console.print(Self.line(finding)) }
+        if isJSON { return Console.print(try Console.json(finding)) }
         if rows[verdict, default: []].count < Self.mostRows {
             rows[verdict, default: []].append([
-                Console.tint(verdict.rawValue, verdict == .same ? .plain : .strong),
-                Console.tint(String(finding.job), .plain), Console.tint(finding.destination, .plain),
-                Console.tint(DisplayText.escape(finding.key ?? finding.path), .plain),
-                DisplayText.escape(finding.said),
+                StyledText(verdict.rawValue, verdict == .same ? nil : .strong), "\(finding.job)",
+                StyledText(finding.destination), StyledText(finding.key.isEmpty ? finding.path : finding.key),
+                StyledText(finding.said),
             ])
         }
         line.draw(finding.path, "", "\(counts.values.reduce(0, +)) asked about")
-    }
-
-    private static func line(_ finding: VerifyFinding) -> String {
-        var object = JSONLine()
-        object.add("job", finding.job)
-        object.add("path", finding.path)
-        object.add("destination", finding.destination)
-        object.add("key", finding.key ?? "")
-        object.add("verdict", finding.verdict.rawValue)
-        object.add("said", finding.said)
-        return String(decoding: object.finished, as: UTF8.self)
     }
 
     /// Says the rest, and exits with what it was.
@@ -149,21 +116,23 @@ private struct VerifyReport {
         if !isJSON { show() }
         let wrong: [Verdict] = [.missing, .different, .undelivered]
         if wrong.contains(where: { counts[$0, default: 0] > 0 }) || isNamed && counts.isEmpty {
-            throw ExitStatus.failed
+            throw ExitStatus.failed.code
         }
-        if counts[.unreachable, default: 0] > 0 { throw ExitStatus.unavailable }
+        if counts[.unreachable, default: 0] > 0 { throw ExitStatus.unavailable.code }
     }
 
     private func show() {
         line.erase()
         let all = counts.values.reduce(0, +)
-        guard all > 0 else { return Console.print("Nothing that was delivered is meant by that.") }
+        guard all > 0 else { return Console.print("No matching deliveries") }
         // Of what is fine the number is enough, unless there is little of it.
         let shown = Verdict.allCases.flatMap { verdict in
             verdict == .same && counts[.same, default: 0] > Self.mostFine ? [] : rows[verdict] ?? []
         }
         if !shown.isEmpty {
-            Console.print(Console.table(shown, headings: ["VERDICT", "JOB", "DESTINATION", "KEY", "SAID"]))
+            Console.print(
+                Console.table(
+                    [.text("VERDICT"), .number("JOB"), .text("DESTINATION"), .name("KEY"), .note("FOUND")], shown))
         }
         let words = Verdict.allCases.compactMap { verdict in counts[verdict].map { "\($0) \(verdict.rawValue)" } }
         Console.print("\(all) \(all == 1 ? "delivery" : "deliveries"): \(words.joined(separator: ", "))")
@@ -189,27 +158,27 @@ private final class Verifier: Sendable {
     }
 
     /// Asks about each; `take` gets the findings as they come.
-    func run(_ reports: [ProofReport], _ take: (VerifyFinding) -> Void) async {
+    func run(_ reports: [ProofReport], _ take: (VerifyReport) throws -> Void) async throws {
         var rest = reports[...]
-        await withTaskGroup(of: VerifyFinding.self) { group in
+        try await withThrowingTaskGroup(of: VerifyReport.self) { group in
             func begin() {
                 guard let report = rest.popFirst() else { return }
                 group.addTask {
                     let (verdict, said) = await self.ask(report)
-                    return VerifyFinding(
-                        verdict: verdict, job: report.job, path: report.path, destination: report.destination,
+                    return VerifyReport(
+                        verdict, job: report.job, path: report.path, destination: report.destination,
                         key: report.proof?.key, said: said)
                 }
             }
             for _ in 0..<Self.parallel { begin() }
-            for await finding in group {
-                take(finding)
+            for try await finding in group {
+                try take(finding)
                 begin()
             }
         }
     }
 
-    private func ask(_ report: ProofReport) async -> (VerifyFinding.Verdict, String) {
+    private func ask(_ report: ProofReport) async -> (VerifyReport.Verdict, String) {
         guard let proof = report.proof else { return (.unknown, "the journal's proof of it cannot be read") }
         if proof.method == .carried {
             return (.unknown, "it went with its file and has no place of its own there")
@@ -268,13 +237,13 @@ extension ProofRequest {
     /// What was named and has not arrived: no destination can be asked about it, and it must not pass for checked.
     ///
     /// - Parameter seen: the jobs of which something has arrived.
-    fileprivate func undelivered(_ control: any ControlAPI, seen: Set<Int64>) async throws -> [VerifyFinding] {
+    fileprivate func undelivered(_ control: any ControlAPI, seen: Set<Int64>) async throws -> [VerifyReport] {
         if jobs.isEmpty { return try await undeliveredOfBatch(control) }
         var known: Set<Int64> = []
-        var found: [VerifyFinding] = []
+        var found: [VerifyReport] = []
         for id in jobs where known.insert(id).inserted {
             guard let job = try await control.find(Endpoints.job, [.id: "\(id)"]) else {
-                found.append(VerifyFinding(verdict: .undelivered, job: id, path: "", said: "there is no job \(id)"))
+                found.append(VerifyReport(.undelivered, job: id, path: "", said: "there is no job \(id)"))
                 continue
             }
             let open = job.deliveries.compactMap {
@@ -285,19 +254,19 @@ extension ProofRequest {
             let why =
                 job.deliveries.isEmpty
                 ? Self.said(job.state, job.reason) : "no delivery of it is meant by the other options"
-            found.append(VerifyFinding(verdict: .undelivered, job: job.job, path: job.path, said: why))
+            found.append(VerifyReport(.undelivered, job: job.job, path: job.path, said: why))
         }
         return found
     }
 
-    private func undeliveredOfBatch(_ control: any ControlAPI) async throws -> [VerifyFinding] {
+    private func undeliveredOfBatch(_ control: any ControlAPI) async throws -> [VerifyReport] {
         guard let batch, let report = try await control.find(Endpoints.offload, [.id: "\(batch)"]) else { return [] }
         // In the place of one that is superseded there is its next version, with a job of its own.
         return report.files.filter { $0.state != FileState.superseded.rawValue }.flatMap { file in
             let isDone = [FileState.delivered, .duplicate].map(\.rawValue).contains(file.state)
             if file.deliveries.isEmpty, !isDone {
                 let said = Self.said(file.state, file.reason)
-                return [VerifyFinding(verdict: .undelivered, job: file.job, path: file.path, said: said)]
+                return [VerifyReport(.undelivered, job: file.job, path: file.path, said: said)]
             }
             return file.deliveries.compactMap {
                 finding(file.job, file.path, $0.destination, $0.key, $0.state, $0.reason)
@@ -308,12 +277,12 @@ extension ProofRequest {
     /// nil for what has arrived, and for a destination that was not asked about.
     private func finding(
         _ job: Int64, _ path: String, _ destination: String, _ key: String?, _ state: String, _ reason: String?
-    ) -> VerifyFinding? {
+    ) -> VerifyReport? {
         guard state != DeliveryState.delivered.rawValue, self.destination.map({ $0 == destination }) ?? true else {
             return nil
         }
-        return VerifyFinding(
-            verdict: .undelivered, job: job, path: path, destination: destination, key: key,
+        return VerifyReport(
+            .undelivered, job: job, path: path, destination: destination, key: key,
             said: Self.said(state, reason))
     }
 

@@ -8,7 +8,7 @@ import SystemPackage
 
 struct Demo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows the whole way on this machine: a drop folder, loopback servers, and sample files.",
+        abstract: "Run an end-to-end demo on this machine: a drop folder, loopback servers, and sample files.",
         discussion: """
             Needs no account. Starts servers on loopback that speak the Spiral Storage API, S3, GigHive's protocol,
             VOPI's and Roboscope's; writes a small configuration and a drop folder, drops samples there and shows each
@@ -60,6 +60,6 @@ struct Demo: AsyncParsableCommand {
             return true
         }
         _ = state.path
-        if once, isGood != true { throw ExitStatus.failed }
+        if once, isGood != true { throw ExitStatus.failed.code }
     }
 }

@@ -13,8 +13,8 @@ struct DemoVerifier {
     let place: DemoFolders
     let servers: DemoServers
     private let pool = BlockingPool(name: "compare", threads: 1)
-    /// What was made of files, a row each: the file, what it became, and where that is.
-    private var made: [[String]] = []
+    /// The pictures and models that the demo's servers made: the file, the product, and its place.
+    private var made: [[StyledText]] = []
 
     init(_ place: DemoFolders, _ servers: DemoServers) { (self.place, self.servers) = (place, servers) }
 
@@ -43,7 +43,9 @@ struct DemoVerifier {
             }
         }
         Console.print("")
-        if !made.isEmpty { Console.print(Console.table(made) + "\n") }
+        if !made.isEmpty {
+            Console.print(Console.table([.name("FILE"), .text("MADE"), .whole("PLACE")], made, indent: 2) + "\n")
+        }
         for difference in differences { Console.print("\(Console.tint("✗", .bad)) \(difference)") }
         if differences.isEmpty {
             Console.print(
@@ -111,7 +113,7 @@ struct DemoVerifier {
     }
 
     private mutating func add(_ source: FilePath, _ what: String, _ result: String) {
-        made.append([place.name(of: source), "→ \(what)", DisplayText.escape(result)])
+        made.append([StyledText(place.name(of: source)), "→ \(what)", StyledText(result)])
     }
 
     private static func areEqual(_ one: FilePath, _ other: FilePath) -> Bool {

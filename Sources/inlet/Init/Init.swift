@@ -50,7 +50,7 @@ struct Init: AsyncParsableCommand {
             try files.write(answers.text, secrets: answers.typed)
         } catch let error as SystemError {
             Self.refuse("\(error)")
-            throw ExitStatus.failed
+            throw ExitStatus.failed.code
         }
         Console.print("Wrote \(file.display).")
         try await next(files, unset: answers.variables.filter { environment[$0]?.isEmpty ?? true }, dialog)
@@ -62,7 +62,7 @@ struct Init: AsyncParsableCommand {
             if try FileLook.look(at: file) == .missing { return }
         } catch {
             Self.refuse("\(error)")
-            throw ExitStatus.failed
+            throw ExitStatus.failed.code
         }
         Self.refuse("\(file.display) is there already; --force replaces it")
         throw ExitCode.validationFailure

@@ -92,7 +92,8 @@ struct InitDialog {
         while true {
             let answer = try line("\(words) \(names)", flag, given)
             if let kind = kinds.first(where: { $0.type.name == answer }) { return kind }
-            try refuse("'\(DisplayText.escape(answer))' is none of \(names)", flag, isGiven: given != nil)
+            try refuse(
+                "'\(DisplayText.escape(answer))' is not known; choose one of \(names)", flag, isGiven: given != nil)
         }
     }
 
@@ -104,7 +105,7 @@ struct InitDialog {
             guard let answer = person.ask(words, false) else { throw Self.ended }
             if answer.isEmpty { return .keep }
             if let choice = Route.OnSuccess(rawValue: answer) { return choice }
-            person.say("  '\(DisplayText.escape(answer))' is none of \(names)")
+            person.say("  '\(DisplayText.escape(answer))' is not known; choose one of \(names)")
         }
     }
 

@@ -107,10 +107,10 @@ struct AgentSession: Sendable {
     /// Says why a command cannot have the state directory.
     static func refusal(_ fault: StateDirectory.Fault) -> ExitCode { exitCode(fault).saying("\(fault)") }
 
-    static func exitCode(_ fault: StateDirectory.Fault) -> ExitCode {
+    static func exitCode(_ fault: StateDirectory.Fault) -> ExitStatus {
         switch fault {
-        case .held: ExitStatus.tryLater
-        case .network, .tooLong, .system: ExitStatus.configuration
+        case .held: .tryLater
+        case .network, .tooLong, .system: .configuration
         }
     }
 

@@ -31,7 +31,7 @@ struct ConfigOption: ParsableArguments {
                 \(Self.places.map { "  \($0.display)" }.joined(separator: "\n"))
                 'inlet demo' needs none.
                 """)
-            throw ExitStatus.configuration
+            throw ExitStatus.configuration.code
         }
         do {
             let loaded = try Self.read(path)
@@ -39,7 +39,7 @@ struct ConfigOption: ParsableArguments {
             return loaded
         } catch {
             Console.printErrors(error, in: path)
-            throw ExitStatus.configuration
+            throw ExitStatus.configuration.code
         }
     }
 

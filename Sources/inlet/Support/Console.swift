@@ -1,4 +1,3 @@
-import ArgumentParser
 import InletAgent
 import InletConfig
 import InletCore
@@ -56,18 +55,19 @@ enum Console {
         String(decoding: JSONString.masked(try JSON.encode(value, isPretty: isPretty)), as: UTF8.self)
     }
 
-    /// Rows with their columns aligned, two spaces apart, below their headings; the last column is free.
-    static func table(_ rows: [[String]], headings: [String] = []) -> String {
-        let rows = (headings.isEmpty ? [] : [headings.map { tint($0, .faint) }]) + rows
-        let columns = rows.map(\.count).max() ?? 0
-        let widths = (0..<columns).map { column in
-            rows.map { $0.count > column ? DisplayWidth.of($0[column]) : 0 }.max() ?? 0
-        }
-        return rows.map { row in
-            row.enumerated().map { index, cell in
-                index == row.count - 1 ? cell : cell.padded(widths[index])
-            }.joined(separator: "  ")
-        }.joined(separator: "\n")
+    /// The table that every command prints: lined up for a terminal, with one tab between columns for a program.
+    static func table(_ columns: [Table.Column], _ rows: [[StyledText]], hasHeader: Bool = true, indent: Int = 0)
+        -> String
+    {
+        let output =
+            isTerminal ? Table.Output.terminal(columns: ProgressLine.columns, hasColour: hasColour) : .pipe
+        return Table(columns, rows, hasHeader: hasHeader).text(for: output, indent: indent)
+    }
+
+    /// A moment of a report: `2026-11-22 18:00` by the local clock for people, RFC 3339 for programs.
+    static func time(_ text: String) -> String {
+        guard isTerminal, let time = WallTime(rfc3339: text) else { return text }
+        return String(time.rfc3339(in: nil).prefix(16)).replacing("T", with: " ")
     }
 
     /// `█████·····  50 %`
@@ -79,78 +79,7 @@ enum Console {
 
 extension String {
     func padded(_ width: Int) -> String { DisplayWidth.pad(self, width) }
-    func leftPadded(_ width: Int) -> String { DisplayWidth.padLeft(self, width) }
 
     /// At most `width` columns, the middle left out.
     func shortened(_ width: Int) -> String { DisplayWidth.shorten(self, width) }
-}
-
-/// The exit codes, after sysexits(3).
-enum ExitStatus: Int32, CaseIterable {
-    case success = 0
-    case failure = 1
-    /// EX_USAGE, which the parser of arguments gives.
-    case wrongUsage = 64
-    /// EX_UNAVAILABLE
-    case noDestination = 69
-    /// EX_TEMPFAIL
-    case temporary = 75
-    /// EX_CONFIG
-    case wrongConfiguration = 78
-    /// 128 and SIGINT
-    case stopped = 130
-
-    static let failed = ExitCode(Self.failure.rawValue)
-    static let unavailable = ExitCode(Self.noDestination.rawValue)
-    static let tryLater = ExitCode(Self.temporary.rawValue)
-    static let configuration = ExitCode(Self.wrongConfiguration.rawValue)
-    static let interrupted = ExitCode(Self.stopped.rawValue)
-
-    /// The name in sysexits(3); nil for a code that has none there.
-    var symbol: String? {
-        switch self {
-        case .success: "EX_OK"
-        case .wrongUsage: "EX_USAGE"
-        case .noDestination: "EX_UNAVAILABLE"
-        case .temporary: "EX_TEMPFAIL"
-        case .wrongConfiguration: "EX_CONFIG"
-        case .failure, .stopped: nil
-        }
-    }
-
-    /// The manual's explanation.
-    var meaning: String {
-        switch self {
-        case .success: "Everything is delivered, or every check is fine."
-        case .failure:
-            "Some files failed, `check` has warnings, `config diff` finds a difference, or `verify` misses a file."
-        case .wrongUsage: "The command line is wrong."
-        case .noDestination: "A destination is unavailable."
-        case .temporary:
-            "Try later. Another instance holds the lock, no agent runs, this machine lacks a resource, or the agent "
-                + "that `send` followed has stopped for 30 s. `run`, `send` and `demo` wait 5 s for a command that "
-                + "only reads the journal."
-        case .wrongConfiguration: "The configuration, a folder or the journal is wrong."
-        case .stopped: "A signal stopped `send` before its end, or a second signal stopped any command at once."
-        }
-    }
-
-    /// What a command ends with that asked a server for one thing: whether the server could do it for nobody now, or not
-    /// this.
-    static func of(_ error: DeliveryError) -> ExitCode {
-        switch (error.verdict, error.code) {
-        // No better moment and no better server would help: it is this machine's disk, or what was asked for.
-        case (_, .destinationFull), (_, .destinationUnwritable), (_, .notFound), (_, .corrupted): failed
-        case (.outage, _), (.credentials, _), (.retry, _): unavailable
-        case (.giveUp, _), (.sourceChanged, _), (.sourceGone, _), (.cancelled, _): failed
-        }
-    }
-}
-
-extension ExitCode {
-    /// Says why on standard error: `throw ExitStatus.failed.saying("there is no job 17")`.
-    func saying(_ reason: String) -> ExitCode {
-        Console.printError("inlet: \(reason)")
-        return self
-    }
 }

@@ -92,7 +92,7 @@ enum ControlAccess {
             return nil
         } catch let failure as ControlClient.Failure {
             Console.printError("inlet: \(failure)")
-            throw failure.isRefusal ? ExitStatus.failed : ExitStatus.tryLater
+            throw (failure.isRefusal ? ExitStatus.failed : .tryLater).code
         }
     }
 

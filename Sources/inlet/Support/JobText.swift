@@ -4,18 +4,20 @@ import InletDashboard
 // Jobs for people.
 extension JobReport {
     static func table(_ jobs: [JobReport]) -> String {
-        Console.table(
+        let tints: [String: TextStyle] = ["failed": .bad, "rejected": .bad, "expired": .bad, "delivered": .good]
+        return Console.table(
+            [
+                .number("JOB"), .text("STATE"), .number("SIZE"), .text("TO"), .name("PATH"), .note("LABELS"),
+                .note("REASON"),
+            ],
             jobs.map { job in
-                let tint: TextStyle? = ["failed": .bad, "rejected": .bad, "expired": .bad, "delivered": .good][
-                    job.state]
-                return [
-                    Console.tint("\(job.job)", .strong), tint.map { Console.tint(job.state, $0) } ?? job.state,
-                    Console.tint(ByteText.format(job.size), .strong),
-                    job.deliveries.map(\.destination).joined(separator: ","),
-                    plain(job.path) + (job.labels.map { "  " + pairs($0) } ?? "")
-                        + (job.reason.map { "\n        \(plain($0))" } ?? ""),
+                [
+                    StyledText("\(job.job)", .strong), StyledText(job.state, tints[job.state]),
+                    StyledText(ByteText.format(job.size)),
+                    StyledText(job.deliveries.map(\.destination).joined(separator: ",")), StyledText(job.path),
+                    StyledText(job.labels.map(pairs) ?? "", .faint), StyledText(job.reason ?? ""),
                 ]
-            }, headings: ["JOB", "STATE", "SIZE", "TO", "PATH"])
+            })
     }
 
     /// `name=value name=value`

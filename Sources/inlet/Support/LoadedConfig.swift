@@ -72,7 +72,7 @@ extension LoadedConfig {
             return try make()
         } catch {
             Console.printErrors(error, in: file)
-            throw ExitStatus.configuration
+            throw ExitStatus.configuration.code
         }
     }
 

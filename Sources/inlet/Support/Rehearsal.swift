@@ -27,7 +27,7 @@ extension Run {
                 }
                 try await dryRun.run(watch) { finding in
                     tally.add(finding)
-                    let text = json ? finding.json : finding.text
+                    let text = json ? try Console.json(finding.report) : finding.text
                     if let text { Console.print(text) }
                 }
             }
@@ -78,30 +78,21 @@ extension DryRun.Finding {
         return reasons.isEmpty ? "" : " (\(reasons.joined(separator: "; ")))"
     }
 
-    /// For programs: every file, whatever is done with it.
-    fileprivate var json: String {
-        var object: JSONObject = [
-            "path": .string(path.display), "size": .number("\(size)"),
-            "verdict": .string(RehearsalSummary.name(verdict)),
-        ]
-        object["unit"] = unit.map { .string($0.display) }
+    /// For programs: every file, whatever its verdict.
+    fileprivate var report: DryRunReport {
+        var report = DryRunReport(path: path.display, size: size, verdict: RehearsalSummary.name(verdict))
+        report.unit = unit?.display
         switch verdict {
         case .planned(let plan, let steps):
-            object["route"] = .string(plan.route)
-            object["destinations"] = .array(steps.destinations.map { .string($0) })
-            object["key"] = .string(plan.key)
-            object["on_success"] = .string(plan.onSuccess.rawValue)
-        case .rejected(let route, let reason):
-            object["route"] = .string(route)
-            object["reason"] = .string(reason)
-        case .known(let job, let state):
-            object["job"] = .number("\(job)")
-            object["reason"] = .string(state.rawValue)
-        case .along(let path), .awaited(let path): object["reason"] = .string(path.display)
-        case .unreadable(let reason): object["reason"] = .string(reason)
+            (report.route, report.destinations) = (plan.route, steps.destinations)
+            (report.key, report.on_success) = (plan.key, plan.onSuccess.rawValue)
+        case .rejected(let route, let reason): (report.route, report.reason) = (route, reason)
+        case .known(let job, let state): (report.job, report.reason) = (job, state.rawValue)
+        case .along(let path), .awaited(let path): report.reason = path.display
+        case .unreadable(let reason): report.reason = reason
         case .unmatched, .skipped, .adopted, .irregular: break
         }
-        return JSONValue.object(object).text
+        return report
     }
 }
 
@@ -130,24 +121,24 @@ private struct RehearsalSummary {
         "ignored": "ignored: its name is on the list of names that are never a user's file",
     ]
 
-    static func name(_ verdict: DryRun.Verdict) -> String {
+    static func name(_ verdict: DryRun.Verdict) -> DryRunReport.Verdict {
         switch verdict {
-        case .planned: "planned"
-        case .rejected: "rejected"
-        case .along: "along"
-        case .awaited: "awaited"
-        case .known: "known"
-        case .adopted: "adopted"
-        case .unreadable: "unreadable"
-        case .unmatched: "unmatched"
-        case .skipped: "skipped"
-        case .irregular: "irregular"
+        case .planned: .planned
+        case .rejected: .rejected
+        case .along: .along
+        case .awaited: .awaited
+        case .known: .known
+        case .adopted: .adopted
+        case .unreadable: .unreadable
+        case .unmatched: .unmatched
+        case .skipped: .skipped
+        case .irregular: .irregular
         }
     }
 
     mutating func add(_ finding: DryRun.Finding) {
         guard case .planned(let plan, _) = finding.verdict else {
-            return others[Self.name(finding.verdict), default: 0] += 1
+            return others[Self.name(finding.verdict).rawValue, default: 0] += 1
         }
         let index = routes.firstIndex { $0.name == plan.route } ?? routes.endIndex
         if index == routes.endIndex { routes.append((plan.route, 0, 0)) }
@@ -158,7 +149,9 @@ private struct RehearsalSummary {
     func text(ignored: (files: Int, folders: Int)) -> String {
         let files = routes.reduce(0) { $0 + $1.files }
         let bytes = routes.reduce(0) { $0 + $1.bytes }
-        let rows = routes.map { ["  \($0.name)", $0.files.counted("file"), ByteText.format($0.bytes)] }
+        let rows: [[StyledText]] = routes.map {
+            [StyledText($0.name), "\($0.files)", StyledText(ByteText.format($0.bytes))]
+        }
         let counts = others.merging(["ignored": ignored.files]) { $1 }
         var said = Self.words.compactMap { verdict, words in
             counts[verdict].flatMap { $0 > 0 ? "\($0.counted("file")) \(words)" : nil }
@@ -166,7 +159,8 @@ private struct RehearsalSummary {
         if ignored.folders > 0 {
             said.append("\(ignored.folders.counted("folder")) of such names, with what is in them")
         }
-        let table = rows.isEmpty ? [] : [Console.table(rows)]
+        let table =
+            rows.isEmpty ? [] : [Console.table([.text("ROUTE"), .number("FILES"), .number("SIZE")], rows, indent: 2)]
         return
             (["\(files.counted("file")) would be sent, \(ByteText.format(bytes))"] + table + said
             + ["Nothing was sent, and nothing was written."]).joined(separator: "\n")

@@ -15,12 +15,12 @@ struct SelectionOptions: ParsableArguments {
     var path: String?
     @Option(help: "Only files with this label: NAME=VALUE; may be repeated.") var label: [String] = []
     @Option(
-        help: "Only files that are as they are for this reason, as in 'timed_out'.",
+        help: "Only files with this error code, such as 'timed_out'.",
         completion: .list(ErrorCode.allCases.map(\.rawValue)))
     var code: String?
-    @Option(help: "Only files that ended, or while they have not came, so long ago: 90m, 30d.") var older: String?
+    @Option(help: "Only files older than this: 90m, 30d.") var older: String?
     @Option(help: "Only files of this batch.") var batch: Int64?
-    @Option(help: "The most to return.") var limit: Int?
+    @Option(help: "At most this many.") var limit: Int?
 
     /// Whether anything but the number of files is asked for.
     var isEmpty: Bool {
@@ -34,7 +34,7 @@ struct SelectionOptions: ParsableArguments {
         selection.states = try state.map { name in
             guard FileState(rawValue: name) != nil else {
                 let known = FileState.allCases.map(\.rawValue).joined(separator: ", ")
-                throw ValidationError("'\(name)' is not a state; one of \(known)")
+                throw ValidationError("'\(name)' is not a state; choose one of \(known)")
             }
             return name
         }
@@ -99,15 +99,21 @@ extension SelectionOptions {
             report.done ? Console.print(report.message) : Console.printError("inlet: \(report.message)")
             isDone = isDone && report.done
         }
-        if !isDone { throw ExitStatus.failed }
+        if !isDone { throw ExitStatus.failed.code }
+    }
+
+    private static func table(_ files: [SelectionReport.File]) -> String {
+        Console.table(
+            [.number("JOB"), .text("STATE"), .number("SIZE"), .name("PATH")],
+            files.map {
+                ["\($0.job)", StyledText($0.state), StyledText(ByteText.format($0.size)), StyledText($0.path)]
+            }, indent: 2)
     }
 
     private static func tell(_ report: SelectionReport, _ done: String) throws {
         guard !report.dry_run else {
             Console.print("\(report.matched.counted("file")), \(ByteText.format(report.bytes)), would be \(done)")
-            for file in report.files {
-                Console.print("  \(file.job)  \(file.state)  \(ByteText.format(file.size))  \(file.path)")
-            }
+            if !report.files.isEmpty { Console.print(Self.table(report.files)) }
             let left = report.matched - report.files.count
             if left > 0 { Console.print("  … and \(left) more") }
             return
@@ -122,7 +128,7 @@ extension SelectionOptions {
         for (reason, count) in report.skipped.sorted(by: { $0.key < $1.key }) {
             Console.printError("inlet: \(count.counted("file")) skipped: \(reason)")
         }
-        if !report.skipped.isEmpty { throw ExitStatus.failed }
+        if !report.skipped.isEmpty { throw ExitStatus.failed.code }
     }
 }
 

@@ -27,11 +27,11 @@ struct ServerResponse: Sendable {
     /// Every field that is set, a line each, `first` before the others.
     func story(first: [String]) -> String {
         let rest = fields.keys.filter { !first.contains($0) }.sorted()
-        let rows = (first + rest).compactMap { name -> [String]? in
+        let rows = (first + rest).compactMap { name -> [StyledText]? in
             let text = self[name]
-            return text.isEmpty ? nil : ["  \(DisplayText.escape(name))", text]
+            return text.isEmpty ? nil : [StyledText(name), StyledText(text)]
         }
-        return Console.table(rows)
+        return Console.table([.text("FIELD"), .whole("VALUE")], rows, hasHeader: !Console.isTerminal, indent: 2)
     }
 
     private static func shown(_ value: JSONValue) -> String {
@@ -46,12 +46,12 @@ struct ServerResponse: Sendable {
 /// A list of answers, for people or for programs.
 struct ResponseTable: Sendable {
     /// A field below each heading, or several with `|` between them.
-    private let columns: [(heading: String, field: String)]
-    /// What is said of an empty list.
+    private let columns: [(column: Table.Column, field: String)]
+    /// The sentence for an empty list.
     private let none: String
 
-    init(_ columns: (String, String)..., none: String) {
-        self.columns = columns
+    init(_ columns: (Table.Column, String)..., none: String) {
+        self.columns = columns.map { (column: $0.0, field: $0.1) }
         self.none = none
     }
 
@@ -63,8 +63,8 @@ struct ResponseTable: Sendable {
         } else if answers.isEmpty {
             Console.print(none)
         } else {
-            let rows = answers.map { answer in columns.map { Console.tint(answer[$0.field], .plain) } }
-            Console.print(Console.table(rows, headings: columns.map(\.heading)))
+            let rows = answers.map { answer in columns.map { StyledText(answer[$0.field]) } }
+            Console.print(Console.table(columns.map(\.column), rows))
         }
     }
 }

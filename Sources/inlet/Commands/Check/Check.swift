@@ -8,7 +8,7 @@ import InletPipelines
 struct Check: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract:
-            "Checks the configuration, the folders and the destinations, and says what to do about what it finds.",
+            "Check the setup: the configuration, the folders and the destinations, with a remedy for each problem.",
         discussion: """
             Exits with 0 when all is fine, 1 on warnings, 69 when a destination is unavailable, 78 when the
             configuration or a folder is wrong.
@@ -61,45 +61,15 @@ struct Check: AsyncParsableCommand {
     }
 }
 
-/// The checklist that `check` prints as it comes, and the exit code that comes of it.
+/// The checklist that `check` prints as it comes, and the exit code that follows from it.
 struct Findings {
-    /// From the best to the worst.
-    enum Severity: String, Encodable, CaseIterable {
-        case fine = "ok"
-        case warning
-        case unavailable
-        case wrong
-
-        fileprivate var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
-    }
-
-    enum Group: String, Encodable {
-        case configuration
-        case folders
-        case watch
-        case destinations
-        case system
-    }
-
-    private struct Finding: Encodable {
-        var group: Group
-        var check: String
-        var grade: Severity
-        var text: String
-        var remedy: String?
-    }
-
-    private struct Report: Encodable {
-        var checks: [Finding]
-        var warnings: Int
-        var errors: Int
-        var exit_code: Int32
-    }
+    typealias Severity = CheckReport.Grade
+    typealias Group = CheckReport.Group
 
     private let isJSON: Bool
     private var group = Group.configuration
     private var shownGroup: Group?
-    private var all: [Finding] = []
+    private var all: [CheckReport.Finding] = []
 
     /// - Parameter isJSON: prints one object at the end instead of a line each.
     init(isJSON: Bool = false) { self.isJSON = isJSON }
@@ -109,7 +79,7 @@ struct Findings {
 
     /// - Parameter remedy: what to do about it, as an order.
     mutating func add(_ grade: Severity, _ what: String, _ text: String, remedy: String? = nil) {
-        let finding = Finding(group: group, check: what, grade: grade, text: text, remedy: remedy)
+        let finding = CheckReport.Finding(group: group, check: what, grade: grade, text: text, remedy: remedy)
         all.append(finding)
         if !isJSON { show(finding) }
     }
@@ -121,7 +91,7 @@ struct Findings {
         add(grade, what, text, remedy: [error.remedy, why].compactMap(\.self).joined(separator: ". ").nilIfEmpty)
     }
 
-    private mutating func show(_ finding: Finding) {
+    private mutating func show(_ finding: CheckReport.Finding) {
         if shownGroup != group {
             let title = group.rawValue.prefix(1).uppercased() + group.rawValue.dropFirst()
             Console.print((shownGroup == nil ? "" : "\n") + Console.tint(title, .strong))
@@ -141,21 +111,21 @@ struct Findings {
     func finish() throws {
         let code = exitCode
         if isJSON {
-            let report = Report(
-                checks: all, warnings: count(.warning), errors: errors, exit_code: code?.rawValue ?? 0)
+            let report = CheckReport(
+                checks: all, warnings: count(.warning), errors: errors, exit_code: Int((code ?? .success).rawValue))
             Console.print(try Console.json(report, isPretty: true))
         } else {
             Console.print("\n" + sum)
         }
-        if let code { throw code }
+        if let code { throw code.code }
     }
 
-    private var exitCode: ExitCode? {
+    private var exitCode: ExitStatus? {
         switch all.map(\.grade).max(by: { $0.rank < $1.rank }) ?? .fine {
         case .fine: nil
-        case .warning: ExitStatus.failed
-        case .unavailable: ExitStatus.unavailable
-        case .wrong: ExitStatus.configuration
+        case .warning: .failed
+        case .unavailable: .unavailable
+        case .wrong: .configuration
         }
     }
 

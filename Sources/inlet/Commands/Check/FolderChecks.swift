@@ -1,5 +1,6 @@
 import InletAgent
 import InletCore
+import InletDashboard
 import InletLinux
 import SystemPackage
 

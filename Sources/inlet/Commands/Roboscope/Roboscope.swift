@@ -1,6 +1,7 @@
 import ArgumentParser
 import InletConfig
 import InletCore
+import InletDashboard
 import InletPipelines
 
 struct Roboscope: AsyncParsableCommand {
@@ -149,9 +150,10 @@ extension Roboscope {
                 try await Roboscope.use(server) { admin in
                     let events = try await admin.list(.events).prefix(max(limit, 0))
                     ResponseTable(
-                        ("TIME", "created_at|timestamp|time|at"), ("ACTION", "action|event_type|type|event"),
-                        ("OBJECT", "object_id|entity_id|resource_id|object|entity"),
-                        ("MORE", "message|details|data"), none: "The server has no events."
+                        (.text("TIME"), "created_at|timestamp|time|at"),
+                        (.text("ACTION"), "action|event_type|type|event"),
+                        (.name("OBJECT"), "object_id|entity_id|resource_id|object|entity"),
+                        (.name("MORE"), "message|details|data"), none: "The server has no events."
                     ).print(events, json: json)
                 }
             }
@@ -213,8 +215,8 @@ extension Roboscope {
                     let query = key.map { [("key", $0)] } ?? []
                     let spaces = try await admin.list(.spaces, query: query)
                     ResponseTable(
-                        ("ID", "id"), ("KEY", "key"), ("UPDATED", "updated_at"),
-                        ("MODEL", "model_usdc_url|model_glb_url"), ("NAME", "name"),
+                        (.name("ID"), "id"), (.text("KEY"), "key"), (.text("UPDATED"), "updated_at"),
+                        (.name("MODEL"), "model_usdc_url|model_glb_url"), (.name("NAME"), "name"),
                         none: key.map { "No space has the key '\(DisplayText.escape($0))'." } ?? "There are no spaces."
                     ).print(spaces, json: json)
                 }

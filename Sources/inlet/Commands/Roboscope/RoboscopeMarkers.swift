@@ -1,5 +1,6 @@
 import ArgumentParser
 import InletCore
+import InletDashboard
 import InletPipelines
 
 extension Roboscope {
@@ -60,8 +61,9 @@ extension Roboscope {
                     let query = session.map { [("work_session_id", $0)] } ?? []
                     let markers = try await admin.list(.markers, query: query)
                     ResponseTable(
-                        ("ID", "id"), ("COLOR", "color"), ("VERSION", "version"),
-                        ("SESSION", "work_session_id"), ("LABEL", "label"), none: "There are no such markers."
+                        (.name("ID"), "id"), (.text("COLOR"), "color"), (.number("VERSION"), "version"),
+                        (.name("SESSION"), "work_session_id"), (.name("LABEL"), "label"),
+                        none: "There are no such markers."
                     ).print(markers, json: json)
                 }
             }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import InletCore
+import InletDashboard
 import InletPipelines
 
 extension Roboscope {
@@ -72,9 +73,10 @@ extension Roboscope {
                     if let type { query.append(("session_type", type)) }
                     let sessions = try await admin.list(.sessions, query: query)
                     ResponseTable(
-                        ("ID", "id"), ("TYPE", "session_type"), ("STATUS", "status"),
-                        ("VERSION", "version"), ("STARTED", "started_at"), ("COMPLETED", "completed_at"),
-                        ("SPACE", "space_id"), none: "There are no such work sessions."
+                        (.name("ID"), "id"), (.text("TYPE"), "session_type"), (.text("STATUS"), "status"),
+                        (.number("VERSION"), "version"), (.text("STARTED"), "started_at"),
+                        (.text("COMPLETED"), "completed_at"),
+                        (.name("SPACE"), "space_id"), none: "There are no such work sessions."
                     ).print(sessions, json: json)
                 }
             }

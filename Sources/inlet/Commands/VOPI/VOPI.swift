@@ -89,8 +89,8 @@ extension VOPI {
             try await VOPI.use(server) { api, _ in
                 let page = try await api.jobs(status: status, limit: limit, offset: offset)
                 ResponseTable(
-                    ("JOB", "id"), ("STATUS", "status"), ("CREATED", "createdAt"),
-                    ("UPDATED", "updatedAt"), ("VIDEO", "videoUrl"), none: "There are no such jobs."
+                    (.name("JOB"), "id"), (.text("STATUS"), "status"), (.text("CREATED"), "createdAt"),
+                    (.text("UPDATED"), "updatedAt"), (.name("VIDEO"), "videoUrl"), none: "There are no such jobs."
                 ).print(page.jobs.map(\.raw.plain), json: json)
                 if !json, let total = page.total, offset + page.jobs.count < total {
                     Console.print("\(page.jobs.count) of \(total); more with --offset \(offset + page.jobs.count)")
@@ -227,8 +227,10 @@ extension VOPI {
                         JSONValue.object(["frame": .string(frame), "version": .string(version), "url": .string(url)])
                     }
                 }
-                ResponseTable(("FRAME", "frame"), ("VERSION", "version"), none: "The job has no pictures.")
-                    .print(rows, json: json)
+                ResponseTable(
+                    (.name("FRAME"), "frame"), (.text("VERSION"), "version"), none: "The job has no pictures."
+                )
+                .print(rows, json: json)
             }
         }
     }
@@ -252,10 +254,10 @@ extension VOPI {
             try await VOPI.use(server) { api, _ in
                 let frames = try await api.frames(job, final: !all)
                 ResponseTable(
-                    ("FRAME", "frameId"), ("SECOND", "timestamp"), ("ANGLE", "angleEstimate"),
-                    ("PRODUCT", "productId"), ("VARIANT", "variantId"),
-                    ("DESCRIPTION", "variantDescription"), ("OBSTRUCTION", "obstruction"),
-                    ("BACKGROUND", "background"), none: "The job has no frames."
+                    (.name("FRAME"), "frameId"), (.number("SECOND"), "timestamp"), (.text("ANGLE"), "angleEstimate"),
+                    (.text("PRODUCT"), "productId"), (.text("VARIANT"), "variantId"),
+                    (.name("DESCRIPTION"), "variantDescription"), (.text("OBSTRUCTION"), "obstruction"),
+                    (.text("BACKGROUND"), "background"), none: "The job has no frames."
                 ).print(frames.map { json ? $0.plain : Self.row($0) }, json: json)
             }
         }
@@ -325,7 +327,7 @@ extension VOPI {
                 let why = fetched.reason.map { ": " + $0 } ?? ""
                 Console.printError("inlet: the server does not give \(fetched.absent) of the files of the job\(why)")
                 for name in fetched.missing { Console.printError("  \(DisplayText.escape(name))") }
-                throw ExitStatus.failed
+                throw ExitStatus.failed.code
             }
         }
     }
