@@ -109,7 +109,7 @@ struct DeliveryLane: Sendable {
     /// now, claims at hand go back, and expired ones end.
     ///
     /// - Returns: now if all places were filled and there may be more, else the time when more is due. nil when the
-    ///   journal refused everything: the ended claims are then kept.
+    ///   journal refused everything, which keeps the ended claims.
     private func exchange(_ room: ClaimCapacity?) async -> (hasMore: Bool, nextDue: WallTime?)? {
         let limit = room?.limits[id.lane] ?? 0
         let uptime = shared.destinations.runningUptime(of: id.destination)

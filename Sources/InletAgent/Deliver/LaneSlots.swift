@@ -159,8 +159,8 @@ struct LaneSlots: Sendable {
     /// Whether the exchange that waits for ends should run now.
     var isAwaited: Bool { ended.count == 1 || ended.count == Self.batch || atHand.count == enough - 1 }
 
-    /// How long the next exchange may wait for more ends: each costs a sync of the disk, and writes the pages that it
-    /// touches. nil while few run, and when enough have ended. Longer while there are claims at hand.
+    /// How long the next exchange may wait for more ends. Each end costs a sync of the disk, and writes the pages that
+    /// it touches. nil while few run, and when enough have ended. Longer while there are claims at hand.
     var pause: Duration? {
         guard open > Self.crowd, ended.count < Self.batch else { return nil }
         if atHand.count >= enough { return .milliseconds(10) }

@@ -60,8 +60,8 @@ package struct RepeatedWarnings: Sendable {
         warnings[cause] = warning
     }
 
-    /// Repeats that no further line reports: of forgotten warnings, and of those that did not come again within an hour after their
-    /// next line was due. `all` reports every count, as the last word.
+    /// Repeats that no further line reports. Their warnings were forgotten, or did not come again within an hour after their next
+    /// line was due. `all` reports every count, as the last word.
     package mutating func gaps(at now: Instant, all: Bool = false) -> [String: Int] {
         if !all, let nextLook, now < nextLook { return [:] }
         nextLook = now + Self.look
