@@ -8,14 +8,14 @@ import InletPipelines
 
 struct Run: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Watches the configured folders and delivers what is dropped there, until it is stopped.",
+        abstract: "Watch the configured folders and deliver the files dropped there, until it is stopped.",
         discussion: """
-            SIGTERM or Ctrl-C stops taking work, lets running parts end (shutdown_timeout, 30 s) and exits with 0;
-            what is left goes on at the next start. A second one stops at once (130).
+            SIGTERM or Ctrl-C takes no new work, lets running parts end (shutdown_timeout, 30 s) and exits with 0.
+            The next start continues with the rest. A second signal stops at once (130).
 
-            With --dry-run the watched folders are listed once, and for each file is said what would be done with it:
-            route, why, destinations, key, what becomes of it. Nothing is sent and nothing is written, not even to the
-            journal; a running agent is not disturbed. Where a route asks for a checksum or a date, files are read.
+            --dry-run lists the watched folders once, and shows the plan for each file: route, reason, destinations, key,
+            and what Inlet does with it afterwards. It sends and writes nothing, not even to the journal, and does not
+            disturb a running agent. It reads files where a route needs a checksum or a date.
 
             Examples:
               inlet run --config /etc/inlet/inlet.yaml
@@ -25,7 +25,7 @@ struct Run: AsyncParsableCommand {
             """)
 
     @OptionGroup var options: ConfigOption
-    @Flag(help: "Say what would be done with the files that are there, and do nothing.") var dryRun = false
+    @Flag(help: "Show the plan for the files in the watched folders, and do nothing.") var dryRun = false
     @Flag(help: "With --dry-run: print one JSON object a file.") var json = false
 
     func validate() throws {
