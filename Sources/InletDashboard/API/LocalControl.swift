@@ -194,7 +194,8 @@ package struct LocalControl: ControlAPI {
             let levels = LogSettings.Level.allCases.map(\.rawValue)
             let hint = Suggestion.hint(request.level, in: levels)
             return .refused(
-                "'\(DisplayText.escape(request.level))' is not a level; choose one of \(levels.joined(separator: ", "))\(hint)")
+                "'\(DisplayText.escape(request.level))' is not a level; choose one of \(levels.joined(separator: ", "))\(hint)"
+            )
         }
         guard agent.setLogLevel(level, by: by), let report = logLevel else {
             return .refused("no agent is running; set log.level in the configuration")

@@ -332,3 +332,12 @@ extension VOPI {
         }
     }
 }
+
+extension VOPI {
+    static let outputs = [
+        CommandOutput(server: "vopi frames", isLines: true),
+        CommandOutput(server: "vopi images", isLines: true),
+        CommandOutput(server: "vopi jobs", isLines: true),
+        CommandOutput(server: "vopi show"),
+    ]
+}
