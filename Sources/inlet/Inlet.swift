@@ -1,6 +1,7 @@
 import ArgumentParser
 import CBuild
 import InletCore
+import InletDashboard
 import InletLinux
 
 /// The command line. One command, one file, below `Commands/`; those of one kind of destination in a folder of its own.
@@ -43,6 +44,9 @@ struct Inlet: AsyncParsableCommand {
             Demo.self, Config.self, Sandbox.self, HostCommand.self,
             Logs.Former.self,
         ])
+
+    /// The JSON of every reading command: the manual prints `CommandOutput.document(Inlet.outputs)`.
+    static let outputs = CommandOutput.all + VOPI.outputs + Roboscope.outputs
 
     /// On the first thread, and without another one until `Run` has given up what it does not need.
     @MainActor static func main() async {
