@@ -46,7 +46,9 @@ struct Inlet: AsyncParsableCommand {
         ])
 
     /// The JSON of every reading command: the manual prints `CommandOutput.document(Inlet.outputs)`.
-    static let outputs = CommandOutput.all + VOPI.outputs + Roboscope.outputs
+    static let outputs =
+        CommandOutput.all
+        + configuration.subcommands.compactMap { $0 as? any ServerCommand.Type }.flatMap { $0.outputs }
 
     /// On the first thread, and without another one until `Run` has given up what it does not need.
     @MainActor static func main() async {
@@ -87,4 +89,9 @@ struct Inlet: AsyncParsableCommand {
         if !text.isEmpty { Console.printError(text) }
         exit(withError: code)
     }
+}
+
+/// A command with commands below it that print the objects of a server.
+protocol ServerCommand {
+    static var outputs: [CommandOutput] { get }
 }

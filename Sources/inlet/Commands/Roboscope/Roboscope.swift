@@ -289,7 +289,7 @@ extension Roboscope {
     }
 }
 
-extension Roboscope {
+extension Roboscope: ServerCommand {
     static let outputs = [
         CommandOutput(server: "roboscope events list", isLines: true),
         CommandOutput(server: "roboscope markers get"),

@@ -333,7 +333,7 @@ extension VOPI {
     }
 }
 
-extension VOPI {
+extension VOPI: ServerCommand {
     static let outputs = [
         CommandOutput(server: "vopi frames", isLines: true),
         CommandOutput(server: "vopi images", isLines: true),
