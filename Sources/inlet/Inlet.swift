@@ -1,6 +1,7 @@
 import ArgumentParser
 import CBuild
 import InletCore
+import InletDashboard
 import InletLinux
 
 /// The command line. One command, one file, below `Commands/`; those of one kind of destination in a folder of its own.
@@ -43,6 +44,11 @@ struct Inlet: AsyncParsableCommand {
             Demo.self, Config.self, Sandbox.self, Reference.self, HostCommand.self, Logs.Former.self,
         ])
 
+    /// The JSON of every reading command: the manual prints `CommandOutput.document(Inlet.outputs)`.
+    static let outputs =
+        CommandOutput.all
+        + configuration.subcommands.compactMap { $0 as? any ServerCommand.Type }.flatMap { $0.outputs }
+
     /// On the first thread, and without another one until `Run` has given up what it does not need.
     @MainActor static func main() async {
         StartNeed.openStandardStreams()
@@ -82,4 +88,9 @@ struct Inlet: AsyncParsableCommand {
         if !text.isEmpty { Console.printError(text) }
         exit(withError: code)
     }
+}
+
+/// A command with commands below it that print the objects of a server.
+protocol ServerCommand {
+    static var outputs: [CommandOutput] { get }
 }

@@ -94,7 +94,7 @@ import Testing
 
     @Test func `the former name of logs still works, and no help shows it`() async throws {
         let folder = try TemporaryDirectory()
-        try await InletProcess.run(["log", "schema"], in: folder.path, code: 0)
+        try await InletProcess.run(["logs", "schema"], in: folder.path, code: 0)
         let help = try await InletProcess.run(["--help"], in: folder.path, code: 0)
         #expect(!help.output.contains(/\n\s+log\s/) && help.output.contains(/\n\s+logs\s/), "\(help.output)")
     }

@@ -309,7 +309,7 @@ import Testing
         #expect(hidden.count == 1)
         #expect(said.contains { $0.contains("choose one of") })
         #expect(said.contains { $0.contains("'api'") })
-        #expect(said.contains { $0.contains("'not a name' is no name of an environment variable") })
+        #expect(said.contains { $0.contains("'not a name' is not a name of an environment variable") })
         #expect(said.contains { $0.contains("choose one of") })
     }
 

@@ -78,7 +78,7 @@ import Testing
             #expect(try await agent.stop() == .code(0))
         }
         let schema = try LogSchema(
-            try await InletProcess.run(["log", "schema"], in: place.folder.path, code: 0).output)
+            try await InletProcess.run(["logs", "schema"], in: place.folder.path, code: 0).output)
         let lines = try lines(agent.errors)
         #expect(lines.count >= 10_000, "\(lines.count)")
         let faults = lines.compactMap { schema.fault(of: $0) }

@@ -271,7 +271,7 @@ import Testing
             "destination near: is reached directly ('near.invalid' of no_proxy)")
         #expect(
             check.output.contains(
-                "destination far: is to be reached through the proxy \(proxy.address) (by 'proxy' of the configuration)"
+                "destination far: cannot be reached through the proxy \(proxy.address) (by 'proxy' of the configuration)"
             ))
     }
 }

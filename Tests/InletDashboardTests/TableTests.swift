@@ -58,9 +58,10 @@ import Testing
     @Test func `each command stands in the table once, and the document has every type that it refers to`() throws {
         let names = CommandOutput.all.map(\.command)
         #expect(Set(names).count == names.count)
-        let document = CommandOutput.document.text
+        let document = CommandOutput.document(CommandOutput.all).text
         let references = document.matches(of: /#\/components\/schemas\/(\w+)/).map { String($0.1) }
-        let types = try #require(CommandOutput.document.object?["components"]?.object?["schemas"]?.object)
+        let types = try #require(
+            CommandOutput.document(CommandOutput.all).object?["components"]?.object?["schemas"]?.object)
         #expect(!references.isEmpty && references.allSatisfy { types[$0] != nil })
     }
 }

@@ -14,6 +14,10 @@ package struct CommandOutput: Sendable {
 
     private static let server = Schema.object([], more: .anything)
 
+    /// A command that prints the objects of a server as they are.
+    package init(server command: String, isLines: Bool = false) { self.init(command, Self.server, isLines: isLines) }
+
+    /// Those of all kinds of destinations.
     package static let all = [
         CommandOutput("batch list", .named(JobReport.Batch.self), isLines: true),
         CommandOutput("check", .named(CheckReport.self)),
@@ -25,30 +29,19 @@ package struct CommandOutput: Sendable {
         CommandOutput("queue show", .named(JobReport.self)),
         CommandOutput("receipts", server, isLines: true),
         CommandOutput("report", .named(OffloadReport.self)),
-        CommandOutput("roboscope events list", server, isLines: true),
-        CommandOutput("roboscope markers get", server),
-        CommandOutput("roboscope markers list", server, isLines: true),
-        CommandOutput("roboscope sessions get", server),
-        CommandOutput("roboscope sessions list", server, isLines: true),
-        CommandOutput("roboscope spaces get", server),
-        CommandOutput("roboscope spaces list", server, isLines: true),
         CommandOutput("route", .named(RouteReport.self), isLines: true),
         CommandOutput("run", .named(DryRunReport.self), isLines: true),
         CommandOutput("status", .named(StatusReport.self)),
         CommandOutput("storage list", .named(StoredObjectReport.self), isLines: true),
         CommandOutput("verify", .named(VerifyReport.self), isLines: true),
-        CommandOutput("vopi frames", server, isLines: true),
-        CommandOutput("vopi images", server, isLines: true),
-        CommandOutput("vopi jobs", server, isLines: true),
-        CommandOutput("vopi show", server),
     ]
 
-    /// The schemas of all commands by name, and the types that they refer to below `components/schemas`, as in OpenAPI.
-    package static var document: JSONValue {
+    /// The schemas of commands by name, and the types that they refer to below `components/schemas`, as in OpenAPI.
+    package static func document(_ outputs: [CommandOutput]) -> JSONValue {
         var types: [String: any NamedSchema.Type] = [:]
-        for output in all { output.schema.collect(&types) }
+        for output in outputs { output.schema.collect(&types) }
         let commands = Dictionary(
-            uniqueKeysWithValues: all.map { output in
+            uniqueKeysWithValues: outputs.map { output in
                 (output.command, JSONValue.object(["lines": .boolean(output.isLines), "schema": output.schema.json]))
             })
         return .object([

@@ -10,12 +10,11 @@ import SystemPackage
 
 struct Fetch: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Fetches an object of a bucket, or a file from an https address, onto this machine.",
+        abstract: "Download an object of a bucket, or a file from an https address.",
         discussion: """
-            What a fetch that was stopped has got stays in a hidden file beside the new one, and the same command goes on
-            from there, unless the object has changed meanwhile. The file appears under its name once it is whole: of the
-            length that the server announced, and with the checksum that --sha256 or the server says. A file that is there
-            already is left alone without --force.
+            A stopped fetch keeps its bytes in a hidden file beside the new one. The same command continues from there,
+            unless the object has changed. The file gets its name once it is whole: with the length that the server
+            announced, and the checksum of --sha256 or of the server. An existing file is replaced only with --force.
 
             An address needs no configuration. A key is looked up at a destination of type \(DestinationKinds.readable).
 
@@ -37,7 +36,7 @@ struct Fetch: AsyncParsableCommand {
         help: ArgumentHelp(
             "Where it goes: a file, or a folder that is there; without it, its own name here.", valueName: "FILE"))
     var output: String?
-    @Option(help: ArgumentHelp("What the content's SHA-256 must be.", valueName: "HEX")) var sha256: String?
+    @Option(help: ArgumentHelp("The SHA-256 that the content must have.", valueName: "HEX")) var sha256: String?
     @Flag(help: "Replace a file that is there.") var force = false
 
     private var isAddress: Bool { source.contains("://") }

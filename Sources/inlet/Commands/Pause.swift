@@ -6,9 +6,9 @@ import SystemPackage
 
 struct Pause: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Starts no new delivery to a destination (or to any) until it is resumed.",
+        abstract: "Pause deliveries to one destination, or to all.",
         discussion: """
-            Running deliveries end; the pause outlives restarts. Files are still taken into the queue.
+            Running deliveries end; the pause survives restarts. New files still enter the queue.
 
             Examples:
               inlet pause
@@ -32,10 +32,9 @@ extension ConfigOption {
 struct Resume: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract:
-            "Ends a pause, and tries now: a destination that is down is asked, and what waits after a failure is due.",
+            "End a pause, and try now: also destinations that are down, and files that wait after a failure.",
         discussion: """
-            With --root, a watched folder goes on as it is now that was paused because it is not what it was before: another
-            disk, or an empty one.
+            --root resumes a watched folder that Inlet paused because it had changed: another disk, or an empty one.
 
             Examples:
               inlet resume archive
@@ -46,7 +45,7 @@ struct Resume: AsyncParsableCommand {
     @Argument(help: "The destination; without it, all of them.", completion: .destinations)
     var destination: String?
 
-    @Option(help: "A watched folder that is right as it is.", completion: .roots)
+    @Option(help: "A watched folder whose change is intended.", completion: .roots)
     var root: String?
 
     func validate() throws {

@@ -5,9 +5,9 @@ import InletDashboard
 
 struct Queue: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Looks into the queue, and retries, cancels or forgets files of it.",
+        abstract: "Show the queue, and retry, cancel or forget its files.",
         discussion: """
-            Nothing here ever deletes a file of yours: 'forget' and 'clear' are about the journal's rows.
+            None of these commands deletes a file of yours: 'forget' and 'clear' change only the journal.
 
             Examples:
               inlet queue list --state failed
@@ -24,7 +24,7 @@ struct Queue: AsyncParsableCommand {
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists files, newest first.",
+            abstract: "List files, newest first.",
             discussion: "Example: inlet queue list --state failed --destination archive --path 'gigs/**'")
 
         @OptionGroup var options: ConfigOption
@@ -50,7 +50,7 @@ struct Queue: AsyncParsableCommand {
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Shows one file's story.", discussion: "Example: inlet queue show 17")
+            abstract: "Show the history of one file.", discussion: "Example: inlet queue show 17")
 
         @OptionGroup var options: ConfigOption
         @Argument(help: "The job's number.") var job: Int64
@@ -67,10 +67,10 @@ struct Queue: AsyncParsableCommand {
     struct Retry: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract:
-                "Sends failed, expired, cancelled or vanished files again, and tries now what waits for its time.",
+                "Send failed, expired, cancelled or vanished files again, and try waiting files now.",
             discussion: """
-                What has ended is sent with fresh attempts; what lies in quarantine is moved back first.
-                Without --state a selection is of what can be sent again.
+                Files that have ended get fresh attempts; files in quarantine are moved back first.
+                Without --state, a selection covers the files that can be sent again.
 
                 Examples:
                   inlet queue retry 17 18
@@ -97,7 +97,7 @@ struct Queue: AsyncParsableCommand {
 
     struct Cancel: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Cancels files that wait or run.",
+            abstract: "Cancel files that wait or run.",
             discussion: """
                 Examples:
                   inlet queue cancel 17 18
@@ -118,7 +118,7 @@ struct Queue: AsyncParsableCommand {
 
     struct Forget: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Removes ended files from the journal; they are new ones if they are seen again.",
+            abstract: "Remove ended files from the journal; Inlet treats them as new if it sees them again.",
             discussion: """
                 Examples:
                   inlet queue forget 17
@@ -140,7 +140,7 @@ struct Queue: AsyncParsableCommand {
 
     struct Clear: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Cancels everything that waits or runs, or what of it is selected.",
+            abstract: "Cancel all files that wait or run, or a selection of them.",
             discussion: "Example: inlet queue clear --yes")
 
         @OptionGroup var options: ConfigOption

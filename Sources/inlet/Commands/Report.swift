@@ -9,8 +9,8 @@ struct Report: AsyncParsableCommand {
         abstract:
             "Print the offload report of a batch: each file, its checksum, its place, and how that was verified.",
         discussion: """
-            A batch is a folder that is delivered as one (unit: folder), or a file with its companions. What was not
-            delivered comes first. The HTML page stands alone and prints well. JSON is never localised.
+            A batch is a folder that is delivered as one (unit: folder), or a file with its companions. Undelivered files
+            come first. The HTML page stands alone and prints well. JSON is never localised.
 
             Examples:
               inlet report

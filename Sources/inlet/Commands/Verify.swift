@@ -27,10 +27,10 @@ struct Verify: AsyncParsableCommand {
     @OptionGroup var options: ConfigOption
     @Argument(help: ArgumentHelp("Numbers of jobs.", valueName: "JOB")) var jobs: [Int64] = []
     @Flag(help: "Everything that was delivered.") var all = false
-    @Option(help: ArgumentHelp("What was delivered within this time, such as 12h or 7d.", valueName: "AGE"))
+    @Option(help: ArgumentHelp("Only files delivered within this time, such as 12h or 7d.", valueName: "AGE"))
     var since: String?
     @Option(
-        help: ArgumentHelp("Only what went there.", valueName: "DEST"), completion: .destinations)
+        help: ArgumentHelp("Only deliveries to this destination.", valueName: "DEST"), completion: .destinations)
     var destination: String?
     @Option(help: ArgumentHelp("The files of one batch, as 'inlet queue show' names it.", valueName: "ID"))
     var batch: Int64?
@@ -43,7 +43,7 @@ struct Verify: AsyncParsableCommand {
         }
         if all, !jobs.isEmpty { throw ValidationError("--all is for no jobs in particular; leave one of them out") }
         if let since, DurationText.parse(since) == nil {
-            throw ValidationError("'\(since)' is no time; write it as 12h, 7d or 90m")
+            throw ValidationError("'\(since)' is not a time; write it as 12h, 7d or 90m")
         }
     }
 

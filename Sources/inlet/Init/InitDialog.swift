@@ -93,7 +93,7 @@ struct InitDialog {
             let answer = try line("\(words) \(names)", flag, given)
             if let kind = kinds.first(where: { $0.type.name == answer }) { return kind }
             try refuse(
-                "'\(DisplayText.escape(answer))' is not known; choose one of \(names)", flag, isGiven: given != nil)
+                "'\(DisplayText.escape(answer))' is unknown; choose one of \(names)", flag, isGiven: given != nil)
         }
     }
 

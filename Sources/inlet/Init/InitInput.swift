@@ -165,7 +165,7 @@ struct InitRules: Sendable {
             return "it is not valid UTF-8, which a configuration is"
         }
         if let name = answers.variables.first(where: { !Self.isVariable($0) }) {
-            return "'\(DisplayText.escape(name))' is no name of an environment variable"
+            return "'\(DisplayText.escape(name))' is not a name of an environment variable"
         }
         let config: LoadedConfig
         do throws(ConfigErrors) {

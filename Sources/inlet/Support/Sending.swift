@@ -66,7 +66,9 @@ struct Sending: Sendable {
             line.erase()
             let hasStopped = (error as? ControlClient.Failure)?.isAbsence ?? false
             Console.printError("inlet: \(hasStopped ? "the agent has stopped, and was not started again" : "\(error)")")
-            if progress.sum.files > 0 { Console.printError("What the agent has taken goes on when it runs again.") }
+            if progress.sum.files > 0 {
+                Console.printError("The agent continues with the files that it has taken when it runs again.")
+            }
             return .agentGone
         }
         return progress.outcome

@@ -98,7 +98,7 @@ extension Findings {
                     try await use.connect()
                     add(.fine, name, "is reached through the proxy \(proxy) (\(why)), which answers")
                 } catch {
-                    add(.unavailable, name, "is to be reached through the proxy \(proxy) (\(why)): \(error)")
+                    add(.unavailable, name, "cannot be reached through the proxy \(proxy) (\(why)): \(error)")
                 }
             }
         }

@@ -288,3 +288,15 @@ extension Roboscope {
         }
     }
 }
+
+extension Roboscope: ServerCommand {
+    static let outputs = [
+        CommandOutput(server: "roboscope events list", isLines: true),
+        CommandOutput(server: "roboscope markers get"),
+        CommandOutput(server: "roboscope markers list", isLines: true),
+        CommandOutput(server: "roboscope sessions get"),
+        CommandOutput(server: "roboscope sessions list", isLines: true),
+        CommandOutput(server: "roboscope spaces get"),
+        CommandOutput(server: "roboscope spaces list", isLines: true),
+    ]
+}

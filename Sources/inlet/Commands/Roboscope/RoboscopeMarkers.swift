@@ -100,7 +100,7 @@ extension Roboscope {
 
     /// What can be said of a marker besides its session.
     struct MarkerFields: RoboscopeFields {
-        @Option(help: "What it is called.") var label: String?
+        @Option(help: "Its name.") var label: String?
         @Option(help: ArgumentHelp("Its first corner.", valueName: "X,Y,Z")) var p1: String?
         @Option(help: ArgumentHelp("Its second corner.", valueName: "X,Y,Z")) var p2: String?
         @Option(help: ArgumentHelp("Its third corner.", valueName: "X,Y,Z")) var p3: String?

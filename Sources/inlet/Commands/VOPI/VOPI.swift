@@ -65,7 +65,7 @@ struct VOPI: AsyncParsableCommand {
 extension VOPI {
     struct Jobs: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists jobs, newest first.",
+            abstract: "List jobs, newest first.",
             discussion: """
                 Newer servers say 'pending' of a job from its beginning to its end.
 
@@ -76,8 +76,8 @@ extension VOPI {
 
         @OptionGroup var server: ServerOption
         @Option(help: "Only these: pending, completed, failed, cancelled…") var status: String?
-        @Option(help: ArgumentHelp("At most so many, up to 100.", valueName: "N")) var limit = 20
-        @Option(help: ArgumentHelp("Leave out so many of the newest.", valueName: "N")) var offset = 0
+        @Option(help: ArgumentHelp("At most this many, up to 100.", valueName: "N")) var limit = 20
+        @Option(help: ArgumentHelp("Skip this many of the newest.", valueName: "N")) var offset = 0
         @Flag(help: "Print one JSON object a line.") var json = false
 
         func validate() throws {
@@ -137,7 +137,7 @@ extension VOPI {
 
     struct Cancel: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Cancels a job that has not ended.",
+            abstract: "Cancel a job that has not ended.",
             discussion: """
                 One that runs already may end 'completed' all the same, and is paid for. To cancel a file's delivery
                 together with its job, use 'inlet queue cancel'.
@@ -158,9 +158,9 @@ extension VOPI {
 
     struct Delete: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Deletes a job and its files at the server, or one of its pictures.",
+            abstract: "Delete a job and its files at the server, or one of its pictures.",
             discussion: """
-                What was fetched from it stays on this machine.
+                Downloaded files stay on this machine.
 
                 Examples:
                   inlet vopi delete 3f0c2b9e-… --yes
@@ -331,4 +331,13 @@ extension VOPI {
             }
         }
     }
+}
+
+extension VOPI: ServerCommand {
+    static let outputs = [
+        CommandOutput(server: "vopi frames", isLines: true),
+        CommandOutput(server: "vopi images", isLines: true),
+        CommandOutput(server: "vopi jobs", isLines: true),
+        CommandOutput(server: "vopi show"),
+    ]
 }
