@@ -5,8 +5,6 @@ package enum TextStyle: String, Sendable {
     case warning = "33"
     case faint = "2"
     case strong = "1"
-    /// Invisible, and as long as a colour: columns stay aligned under a coloured heading.
-    case plain = "0"
 
     /// `text` in this colour, with the colour reset behind it.
     package func paint(_ text: String) -> String { "\u{1B}[\(rawValue)m\(text)\u{1B}[0m" }

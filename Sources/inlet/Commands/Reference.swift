@@ -28,7 +28,7 @@ struct Reference: ParsableCommand {
             ])
         }
         let reference = JSONValue.object([
-            "api": Endpoints.openAPI(version: Inlet.version), "answers": CommandOutput.document,
+            "api": Endpoints.openAPI(version: Inlet.version), "answers": CommandOutput.document(Inlet.outputs),
             "errors": .array(errors), "events": EventTable.reference, "exits": .array(exits),
             "metrics": MetricsPage.reference, "verdicts": .array(verdicts),
         ])
