@@ -244,20 +244,18 @@ def json_page(program):
     answers, known = program.reference["answers"], program.reference["api"]["components"]["schemas"]
     schemas = answers["components"]["schemas"]
     place = "Reference-API.md"
-    blocks = []
+    rows = []
     for command, one in sorted(answers["commands"].items()):
-        form = "One object a line" if one["lines"] else "One object"
         name = one["schema"].get("$ref", "").rpartition("/")[2]
-        said = f"with the fields of {type_of(one['schema'], place if name in known else '')}" if name else \
-            "that another program or another page declares"
-        blocks += [f"## inlet {command}", "", f"{form} {said}.", ""]
+        rows.append([code(f"inlet {command}"), "one object a line" if one["lines"] else "one object",
+                     type_of(one["schema"], place if name in known else "") if name else "see its page"])
     others = {name: schema for name, schema in schemas.items() if name not in known}
     more = [["## Schemas", ""], schema_blocks(others, "")] if others else []
     return page("JSON answers", "Look up the fields that reading commands print with `--json`. Names are stable; later versions can "
                 "add fields.", ["Times are RFC 3339, sizes are bytes, durations are milliseconds where the name ends in `_ms`. The commands of "
                                 + " and ".join(f"`inlet {name}`" for name in sorted(SERVERS))
                                 + " print the objects of their servers unchanged.", "",
-                                *blocks], *more)
+                                "## Commands", "", *table(["command", "prints", "fields"], rows)], *more)
 
 
 def unanswered(program):
