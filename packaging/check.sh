@@ -89,6 +89,7 @@ else
 fi
 check "every row of Tests/CHECKLIST.tsv is answered by tests that exist" python3 -B packaging/checks/checklist.py
 check "the checks' own rules, on what is right and on what is wrong" python3 -B packaging/checks/self_test.py
+check "texts that people meet are short, and what a person would say" packaging/texts.sh --long
 check "bench/bench_test.py: what judges a run" python3 -B packaging/bench/bench_test.py
 if python3 -c 'import tomllib' 2>/dev/null; then
     check "every mutation has its place and its test" python3 -B packaging/checks/mutations.py --check

@@ -1,4 +1,4 @@
-"""The rules of names.py, checklist.py and run_tests.py, on what is right and on that with one thing wrong."""
+"""The rules of names.py, checklist.py, run_tests.py and texts.py, on what is right and on that with one thing wrong."""
 
 import contextlib
 import io
@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import run_tests
+import texts
 from checklist import IDS, Row, events, faults, not_run
 from names import unnamed
 from swift_text import tests, without_comments_and_strings
@@ -50,9 +51,34 @@ SUITES = """@Test func `alone`() {}
 extension Outer.Inner { @Test func `added`() {} }"""
 
 
+SOURCE = """/// Waits for the disk,
+/// and then writes. Never blocks.
+///
+/// - Parameter most: the most that it writes.
+func f() { // said "by" nobody
+    fail("the file \\(name(of: "x")) is " + "not there; mount its disk")
+    read(sql: "SELECT name FROM file WHERE id = ?")
+}
+"""
+# The sentences of what is above, and what is found in sentences.
+SENTENCES = ["the file … is not there; mount its disk", "Waits for the disk, and then writes.", "Never blocks.",
+             "Parameter most: the most that it writes."]
+SAID = {"What moves is shown here.": "name the thing", "What moves, and why?": "", "Inlet shows what moves.": "",
+        "Others are told of it.": "notify", "It waits " + "and waits " * 15: "32 words", "Check the setup.": ""}
+
+
+def sentences():
+    found = [sentence for text in texts.swift_texts("S.swift", SOURCE) if texts.is_sentence(text.words)
+             for sentence in text.sentences()]
+    expect(found, SENTENCES)
+    for sentence, wanted in SAID.items():
+        said = " ".join(texts.faults(sentence))
+        expect((wanted in said, bool(said)), (True, bool(wanted)))
+
+
 def expect(found, wanted):
     if found != wanted:
-        raise SystemExit(f"checklist: {found}, wanted {wanted}")
+        raise SystemExit(f"{found}, wanted {wanted}")
 
 
 def stream(*happenings):
@@ -135,5 +161,5 @@ def runs_of_tests():
                 raise SystemExit(f"run_tests, {what}: kept {sorted(kept)}")
 
 if __name__ == "__main__":
-    for test in (names_of_pages, checklists, runs_of_tests):
+    for test in (names_of_pages, sentences, checklists, runs_of_tests):
         test()

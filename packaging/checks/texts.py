@@ -103,6 +103,7 @@ def literals(text):
 
 
 def spoken(body, hashes):
+    """A literal's text as it is shown."""
     escape, out, index = "\\" + hashes, [], 0
     while (found := body.find(escape, index)) >= 0:
         out.append(body[index:found])
@@ -133,10 +134,10 @@ def swift_texts(path, text):
         last = end
     if begin is not None:
         yield Text(path, text.count("\n", 0, begin) + 1, "message", "".join(words))
-    yield from comments(path, text, r"\s*//+ ?(?!MARK|swift-format-ignore|shellcheck|TODO)(.*)", "//")
+    yield from comments(path, text, r"\s*//+ ?(?!MARK|swift-format-ignore|shellcheck|TODO)(.*)")
 
 
-def comments(path, text, form, sign):
+def comments(path, text, form, kind="comment"):
     """Comment lines that follow each other are one text; an empty one, an item of a list and code between fences end it."""
     begin, words, fenced = None, [], False
     for number, line in enumerate(text.split("\n") + [""], 1):
@@ -148,7 +149,7 @@ def comments(path, text, form, sign):
         ends = not match or fenced or not said.strip() or said.startswith("    ")
         item = re.match(r"\s*([-*|]|\d+\.) ", said)
         if begin is not None and (ends or item):
-            yield Text(path, begin, "comment", " ".join(words))
+            yield Text(path, begin, kind, " ".join(words))
             begin = None
         if not match:
             fenced = False
@@ -168,8 +169,7 @@ _KEY = r"\s*#\s*(?:- )?(?:[a-z_]+:|- )(?:\s|$)"
 
 
 def hash_comments(path, text):
-    prose = comments(path, text, rf"(?!{_KEY})\s*#+ ?(?!!)(.*)", "#")
-    yield from (Text(one.path, one.line, "example", one.words) for one in prose)
+    yield from comments(path, text, rf"(?!{_KEY})\s*#+ ?(?!!)(.*)", "example")
     for number, line in enumerate(text.split("\n"), 1):
         if match := re.fullmatch(rf"(?:{_KEY}|\s*[^#\s])[^#]*?\s#+ (.*)", line):
             yield Text(path, number, "example", match[1])
@@ -202,6 +202,7 @@ def markdown_texts(path, text):
 
 
 def plain(words):
+    """Without Markdown's marks; code is one word."""
     words = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", words)
     words = re.sub(r"<doc:(\w+)>", r"\1", words)
     return re.sub(r"`([^`]*)`", lambda code: code[1].replace(" ", "_") if " " in code[1] else code[1], words)
@@ -221,15 +222,11 @@ def script_texts(path, text):
         if match[0][0] in "`\"'":
             said = re.sub(r"\$\{[^{}]*\}", "…", match[0][1:-1])
             yield Text(path, text.count("\n", 0, match.start()) + 1, "page", re.sub(r"<[^>]*>", " ", said))
-    yield from comments(path, text, r"\s*//+ ?(.*)", "//")
-
-
-def page_script_texts(path, text):
-    yield from script_texts(path, text)
+    yield from comments(path, text, r"\s*//+ ?(.*)")
 
 
 READERS = {".swift": swift_texts, ".md": markdown_texts, ".tutorial": markdown_texts, ".yaml": hash_comments,
-           ".yml": hash_comments, ".html": html_texts, ".js": page_script_texts}
+           ".yml": hash_comments, ".html": html_texts, ".js": script_texts}
 PLACES = ["Sources", "config", "README.md", ".github", "packaging/nas", "packaging/README.md", "Package.swift"]
 
 
