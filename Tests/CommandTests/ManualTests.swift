@@ -152,7 +152,7 @@ struct ManualPage: Sendable, CustomStringConvertible {
     var commands: [[String]] { blocks("sh").flatMap { ShellText.inletCommands(in: $0) } }
 
     var scripts: Set<String> {
-        Set(text.matches(of: /(?<![\w\/.])(?:\.\/)?(packaging\/[\w\/.-]*\w)/).map { String($0.1) })
+        Set(text.matches(of: /(?:^|[^\w\/.])(?:\.\/)?(packaging\/[\w\/.-]*\w)/).map { String($0.1) })
     }
 
     var suites: Set<String> { Set(text.matches(of: /`(\w+Tests)`/).map { String($0.1) }) }
