@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    /// What the reader finds wrong; secrets are there, whatever their names.
+    /// The mistakes that the reader reports. Every secret has a value.
     private static func refusal(of text: String) -> String? {
         let names = text.matches(of: /\$\{env:(\w+)\}/).map { String($0.1) }
         var defaults = ConfigDefaults(stateDirectory: "/var/lib/inlet", home: "/root", workingDirectory: "/srv")
@@ -109,7 +109,7 @@ import Testing
 struct ManualPage: Sendable, CustomStringConvertible {
     let description: String
     let text: String
-    /// What its fenced blocks hold, or all of a file that a tutorial shows, each with its language.
+    /// The contents of its fenced blocks, and the files that a tutorial shows, each with its language.
     let blocks: [(language: String, text: String)]
 
     private static let folder = Repository.root.pushing("Sources/inlet/inlet.docc")
@@ -220,7 +220,7 @@ struct ManualConfiguration {
     }
 }
 
-/// What a shell makes of the commands of a page.
+/// Splits the commands of a page as a shell does.
 enum ShellText {
     /// The words behind `inlet`, of each command of a script that is one of ours.
     static func inletCommands(in script: String) -> [[String]] {
