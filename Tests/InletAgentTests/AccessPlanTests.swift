@@ -126,7 +126,7 @@ import Testing
         #expect(rights(try plan.rules(on: without))["/srv"] == true)
         let nowhere = Self.ground(Self.usual.filter { !$0.starts(with: "/srv") })
         let error = #expect(throws: Refusal.self) { try plan.rules(on: nowhere) }
-        #expect(error?.description.hasPrefix("/srv/library is not there") == true)
+        #expect(error?.description.hasPrefix("/srv/library: create it") == true)
     }
 
     @Test func `of a mount the folder above is kept, so that it may come anew`() throws {
@@ -140,7 +140,7 @@ import Testing
         #expect(rights(try plan.rules(on: local))["/srv/drop"] == true)
         let server = Self.ground(Self.usual, mounts: [("/srv", "nfs4")])
         let error = #expect(throws: Refusal.self) { try plan.rules(on: server) }
-        #expect(error?.description.hasPrefix("/srv: nfs4 may be mounted there anew") == true)
+        #expect(error?.description.hasPrefix("/srv: mount nfs4 one folder deeper") == true)
     }
 
     @Test func `where something is meant to be mounted, the folder above is kept also before it is`() throws {
@@ -149,7 +149,7 @@ import Testing
         #expect(rights(try plan.rules(on: away))["/srv"] == true)
         let top = Self.ground(Self.usual, planned: ["/data"])
         let error = #expect(throws: Refusal.self) { try plan.rules(on: top) }
-        #expect(error?.description.hasPrefix("/data: what fstab names may be mounted there anew") == true)
+        #expect(error?.description.hasPrefix("/data: mount the fstab entry one folder deeper") == true)
         let elsewhere = Self.ground(Self.usual, mounts: [("/srv", "xfs")], planned: ["/boot", "/srv"])
         #expect(rights(try plan.rules(on: elsewhere))["/srv/drop"] == true)
     }

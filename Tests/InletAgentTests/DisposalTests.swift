@@ -186,7 +186,7 @@ import Testing
             try await bench.journal.refresh(known, identity: now, at: .now)
             let ending = try await bench.dispose()
             #expect(ending.state == nil)
-            #expect(ending.disposition?.contains("no checksum tells") == true)
+            #expect(ending.disposition?.contains("no checksum shows") == true)
             #expect(try text(bench.file) == "CONTENT")
         }
     }

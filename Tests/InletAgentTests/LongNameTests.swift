@@ -215,7 +215,7 @@ import Testing
             try await stage.process("empty", "")
             let path = stage.root.appending("version")
             try await eventually("it is said") { ignored(stage)[path] != nil }
-            #expect(ignored(stage)[path]?.contains("more than its size") == true)
+            #expect(ignored(stage)[path]?.contains("more bytes than its size") == true)
             #expect(Set(scene.here.record.stored.keys) == ["empty"])
         }
     }

@@ -280,7 +280,7 @@ extension Journal {
             jobs[3].deliveries = []
         }
         let said =
-            "not in this list: a.xmp (no xxh64 was computed), raw/b.srt (what the journal knows of it cannot be read)"
+            "not in this list: a.xmp (no xxh64 was computed), raw/b.srt (its journal row cannot be read)"
         #expect(try lacking(manifest.source) == said)
         #expect(manifest.source.unlisted == ["a.xmp", "raw/b.srt", "DONE"])
         let there = try #require(manifest.delivered(to: "lib"))
@@ -354,7 +354,7 @@ struct ManifestDamageTests {
             let home = scene.directory.path.pushing(FilePath("state/manifests/\(second)-A002"))
             let list = try text(home.appending(try #require(try names(in: home).first { $0.hasSuffix(".mhl") })))
             #expect(list.contains("<file>a</file>") && !list.contains("<file>b</file>"))
-            #expect(list.contains("not in this list: b (what the journal knows of it cannot be read)"))
+            #expect(list.contains("not in this list: b (its journal row cannot be read)"))
             try await eventually("only the first is owed, and later") {
                 let now = try await stage.journal.nextManifest(at: .now)
                 let later = try await stage.journal.nextManifest(at: .now + .seconds(120))

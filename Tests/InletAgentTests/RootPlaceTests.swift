@@ -92,7 +92,7 @@ import Testing
         try edit(bench.file, "CONTENT")
         try await Shared.test(bench.journal, try EventLog(nil)).volumeArrived(
             place, at: bench.root, isNew: false)
-        #expect(try await bench.dispose().disposition?.contains("no checksum tells") == true)
+        #expect(try await bench.dispose().disposition?.contains("no checksum shows") == true)
         #expect(try text(bench.file) == "CONTENT")
     }
 

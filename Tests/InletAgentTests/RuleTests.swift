@@ -156,7 +156,7 @@ struct SourceRuleTests {
         try await scene.run { stage in
             try await stage.process("plain")
             try await eventually("it is said") { !reasons(stage).isEmpty }
-            #expect(reasons(stage).first?.hasPrefix("2 files in this folder") == true, "\(reasons(stage))")
+            #expect(reasons(stage).first?.hasPrefix("ignored 2 files") == true, "\(reasons(stage))")
             try await eventually("they are counted") { stage.rootStatus?.ignored == 2 }
             #expect(Set(scene.here.record.stored.keys) == ["plain"])
             // The folder of the names that stay is told nothing of these.

@@ -219,7 +219,7 @@ extension AccessPlan {
         // A rule covers the present files: for a later mount, the kernel asks the folder above.
         if let point = ground.missing(at: need.path) ?? ground.missing(at: real) {
             let above = Self.nearest(point.removingLastComponent(), on: ground)
-            if above == "/" { throw Self.mounted(point, type: "what fstab names") }
+            if above == "/" { throw Self.mounted(point, type: "the fstab entry") }
             return [above]
         }
         guard let mount = ground.mounts.mount(of: real), mount.point != "/" else { return [real] }
