@@ -31,7 +31,7 @@ def search(page, station):
     page.choose("#destination", "away")
     until(lambda: len(page.find("tbody tr")) == 2, what="the two that go to 'away'")
     page.go("files?q=there-is-no-such-file")
-    page.shows("No file is so.")
+    page.shows("No matching files")
 
 
 def story(page, station):
@@ -43,16 +43,16 @@ def story(page, station):
     page.shows("999999999", within=".banner.bad")
 
 
-def confirm(page, action):
+def confirm(page, action, yes=None):
     """Asks for an action and says yes."""
     page.press(f"{action}…")
-    page.press(action, "dialog")
+    page.press(yes or action, "dialog")
 
 
 def set_limit(page, limit):
     page.press("Set limit…", "main section")
     page.type("#limit", limit)
-    page.press("Set the limit", "dialog")
+    page.press("Set limit", "dialog")
 
 
 def one_action(page, station):
@@ -63,9 +63,9 @@ def one_action(page, station):
     page.press("Cancel…")
     page.shows(f"Cancel job {job}?", within="dialog")
     page.picture("confirmation")
-    page.press("Keep as it is", "dialog")
+    page.press("Go back", "dialog")
     assert station.get(f"jobs/{job}")["state"] == "pending", "it was done without a yes"
-    confirm(page, "Cancel")
+    confirm(page, "Cancel", "Cancel job")
     page.shows("cancelled", within=".head")
     assert station.get(f"jobs/{job}")["state"] == "cancelled"
     confirm(page, "Retry")
@@ -81,7 +81,7 @@ def many(page, station):
     page.press("Cancel…")
     page.shows("Cancel 2 files, 9.8 KiB?", "waits too.mov", within="dialog")
     page.picture("selection")
-    page.press("Cancel", "dialog")
+    page.press("Cancel files", "dialog")
     page.shows("2 files done", within="#toast")
     until(lambda: station.job("waits too.mov")["state"] == "cancelled", what="both are cancelled")
     page.shows("Select all shown")
@@ -149,11 +149,11 @@ def tester(page, station):
     page.go("route")
     page.type("#path", "slow/next.mov")
     page.press("Test")
-    page.shows("Route slow takes it", "spiral")
+    page.shows("Route slow matches", "spiral")
     page.picture("route-answer")
     page.type("#path", "photos/<b>.jpg")
     page.press("Test")
-    page.shows("Route rest takes it", "<b>.jpg")
+    page.shows("Route rest matches", "<b>.jpg")
     assert not page.find("main b"), "a path became markup"
 
 
@@ -191,7 +191,7 @@ def faulty(page, station):
     number = next(index for index, line in enumerate(lines) if "queue_warning" in line)
     column = lines[number].index('"many"')
     confirm(page, "Reload")
-    page.shows("not done")
+    page.shows("not applied")
     page.shows(f"{station.file}:{number + 1}:{column + 1}: ", within="main [role=alert]")
     excerpt = page.run("return document.querySelector('main [role=alert] pre')?.textContent ?? ''").split("\n")
     at = next(index for index, line in enumerate(excerpt) if '"many"' in line)

@@ -18,7 +18,7 @@ def overview(page, station):
     """The overview says what needs somebody, what moves and how fast, and its sum holds."""
     page.go("")
     page.shows("away is down", seconds=40)
-    page.shows("needs you", within=".health")
+    page.shows("needs attention", within=".health")
     until(lambda: says_health(page, station.get("status")["health"]), what="what the agent says of its health")
     page.shows("slow/interview.mov")
     bar = page.one("progress")
@@ -26,10 +26,10 @@ def overview(page, station):
     until(lambda: float(page.one("progress").get_attribute("value")) > first, 15, "the bar moves")
     page.shows("KiB/s", "left", within=".progress", seconds=15)
     label = page.one(".graph svg").get_attribute("aria-label")
-    assert label.startswith("Rate of the last hour"), label
+    assert label.startswith("Rate in the last hour"), label
     status = station.get("status")
     page.shows(f"{status['seen']} files seen")
-    assert "does not hold" not in page.text(), "the balance does not hold"
+    assert "add up to" not in page.text(), "the balance does not hold"
     assert page.driver.title.startswith("("), page.driver.title
     page.picture("overview")
 
@@ -133,7 +133,7 @@ def keyboard(page, station):
     page.keys("/")
     assert page.run(focus).get_attribute("id") == "q", "/ does not search"
     page.keys(Keys.ESCAPE, "?")
-    page.shows("Keys", within="dialog")
+    page.shows("Keyboard shortcuts", within="dialog")
     page.picture("keys")
     page.keys(Keys.ESCAPE)
     until(lambda: not page.find("dialog[open]"), what="Esc closes the help")

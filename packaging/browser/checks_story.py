@@ -43,16 +43,16 @@ def parts_arrive(page, station):
     until(lambda: station.job("long.mov"), what="it is taken in")
     job = station.job("long.mov")["job"]
     page.go(f"files/{job}")
-    page.shows("In flight", seconds=20)
+    page.shows("Transfers", seconds=20)
     page.shows("of 30 MiB", within=".progress", seconds=20)
-    page.shows("Parts that arrived", seconds=30)
+    page.shows("Uploaded parts", seconds=30)
     page.run("document.querySelector('main details').open = true")
     # It stays open when the next ones come.
     until(lambda: re.match(r"[2-6] parts, \d+ MiB", page.text("main details summary")), 30, "more parts")
     rows = page.texts("main details tbody tr")
     assert len(rows) >= 2 and all("steady" in row and "5 MiB" in row for row in rows), rows
     page.picture("story-moving")
-    confirm(page, "Cancel")
+    confirm(page, "Cancel", "Cancel job")
     page.shows("cancelled", within=".head")
 
 
@@ -66,7 +66,7 @@ def failed_and_forgotten(page, station):
     page.picture("story-failed")
     page.press("Forget…")
     page.shows(f"Forget job {job}?", within="dialog")
-    page.press("Keep as it is", "dialog")
+    page.press("Cancel", "dialog")
     assert station.get(f"jobs/{job}")["state"] == "failed", "it was forgotten without a yes"
     confirm(page, "Forget")
     page.shows("Files", within="h1")

@@ -23,9 +23,9 @@ AUDIT = Path(__file__).with_name("audit.js").read_text()
 
 
 class Page:
-    """One tab of a headless chromium."""
+    """One tab of a headless chromium, whose user reads these languages, as in `de-DE`."""
 
-    def __init__(self, pictures):
+    def __init__(self, pictures, languages="en-US"):
         options = webdriver.ChromeOptions()
         for argument in (
             "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,1000",
@@ -33,6 +33,7 @@ class Page:
             "--disable-background-networking", "--disable-component-update", "--no-first-run",
         ):
             options.add_argument(argument)
+        options.add_experimental_option("prefs", {"intl.accept_languages": languages})
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
         self.driver.execute_cdp_cmd("Network.enable", {})
@@ -54,7 +55,7 @@ class Page:
         """Loads the page anew, until it has all that it shows."""
         self.open(url)
         self.shows("live", within="#connection")
-        until(lambda: "Reading…" not in self.text(), what=f"{url} is read")
+        until(lambda: "Loading…" not in self.text(), what=f"{url} is read")
 
     def go(self, view):
         """To a view, or to one file; `view` may have a query."""
