@@ -183,6 +183,18 @@ def log(page, station):
     page.shows("quiet.jpg", within=".head")
 
 
+def repeats(page, station):
+    """A warning that the agent repeated shows how often it happened; one that came once shows no number."""
+    page.go("log")
+    texts = page.driver.execute_async_script("""
+        const done = arguments[arguments.length - 1];
+        const event = { seq: 1, ts: '2026-01-01T00:00:00Z', level: 'warning', event: 'job.duplicate', path: '/a' };
+        import('/assets/log.js').then(({ eventText }) =>
+            done([{}, { repeats: 10 }, { repeats: 1999 }].map((more) => eventText({ ...event, ...more }).textContent.trim())),
+            (error) => done(String(error)))""")
+    assert texts == [f"warning job.duplicate {number}/a" for number in ("", "×11 ", "×2,000 ")], texts
+
+
 def faulty(page, station):
     """What is wrong in the file is told with its place, and with the line and a caret below it."""
     station.settings["limits"]["queue_warning"] = "many"
@@ -226,5 +238,5 @@ def configuration(page, station):
 
 CHECKS = [
     (check, r"status of 404" if check is story else None)
-    for check in (live_update, search, story, one_action, many, pause, limit, roots, tester, log, configuration)
+    for check in (live_update, search, story, one_action, many, pause, limit, roots, tester, log, repeats, configuration)
 ]

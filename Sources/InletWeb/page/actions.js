@@ -68,7 +68,7 @@ export async function onSelection(action, selection) {
 }
 
 function result(verb, { done, skipped, waits_for }) {
-    const left = Object.entries(skipped ?? {}).map(([why, files]) => `${count(files, "file")} ${why}`).join(", ");
+    const left = Object.entries(skipped ?? {}).map(([why, files]) => `${count(files, "file")} (${why})`).join(", ");
     const waits = (waits_for ?? []).map((why) => `; ${why}`).join("");
     return `${verb}: ${count(done, "file")} done` + (left ? `; skipped: ${left}` : "") + waits;
 }

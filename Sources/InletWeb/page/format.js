@@ -20,7 +20,7 @@ export const count = (value, one, many) => `${number(value)} ${value === 1 ? one
 export function bytes(count, isMoving) {
     if (count == null) return "–";
     let [value, unit] = [Math.abs(count), 0];
-    while (value >= 1024 && unit < UNITS.length - 1) [value, unit] = [value / 1024, unit + 1];
+    while (Math.round(value) >= 1024 && unit < UNITS.length - 1) [value, unit] = [value / 1024, unit + 1];
     const format = unit === 0 || value >= 100 ? WHOLE : isMoving ? ONE_TENTH : TENTHS;
     return `${format.format(value)} ${UNITS[unit]}`;
 }

@@ -29,7 +29,8 @@ export function words(points, { from, step_ms: step }) {
     const total = (points.reduce((sum, value) => sum + value, 0) * step) / 1000;
     if (total === 0) return `Nothing sent ${since}`;
     const peak = Math.max(0, ...points);
-    const highest = `peak ${rate(peak)} at ${clock(time(points.indexOf(peak)))}`;
+    // The first step may begin before the start.
+    const highest = `peak ${rate(peak)} at ${clock(Math.max(start, time(points.indexOf(peak))))}`;
     return `Now ${rate(points.at(-1))} · ${highest} · ${bytes(total)} ${since}`;
 }
 

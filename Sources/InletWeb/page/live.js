@@ -170,7 +170,7 @@ function takeRates(data) {
     const rates = live.rates;
     if (!rates) return;
     const had = rates.total.length;
-    // The step's begin shows how many steps are missing, or that this one is known.
+    // The step's start shows how many steps are missing, or that this one is known.
     const steps = Math.round((new Date(data.ts) - new Date(rates.from)) / rates.step_ms) - (had - 1);
     if (steps < 1) return;
     const add = (points, value) => [...points, ...Array(steps - 1).fill(0), value].slice(-POINTS);

@@ -48,7 +48,7 @@ function figures({ queue, files, bytes: sizes, in_flight }) {
         entry("Waiting", number(queue.waiting + queue.held), held || "deliveries", "pending"),
         entry("Failed", number(queue.failed + queue.expired),
             queue.expired ? `${number(queue.expired)} of them expired` : "files", "failed,expired"),
-        entry("Longest wait", oldest(queue), queue.oldest_waiting ? "the oldest file" : "no files waiting"),
+        entry("Longest wait", oldest(queue), queue.oldest_waiting ? "oldest file in the queue" : "no files waiting"),
         entry("Delivered", number(files.delivered), bytes(sizes.delivered), "delivered"));
 }
 

@@ -49,7 +49,7 @@ function settling(root) {
     const more = andMore(root.settling - rows.length);
     return h("div", {},
         table(`Not complete yet (${count(root.settling, "file")})`,
-            [["File"], ["Why"], ["Open in"], ["Waiting for"]], rows),
+            [["File"], ["Why"], ["Open in"], ["Waited"]], rows),
         more ? small(more) : null);
 }
 
