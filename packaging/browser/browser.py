@@ -23,7 +23,7 @@ AWAY = r"net::ERR_|status of 401"
 
 
 def prepare(station):
-    """Files of every kind: delivered, refused, failed, waiting for a store that is away, being sent; hostile names."""
+    """Files of every kind: delivered, rejected, failed, waiting for a store that is down, being sent; hostile names."""
     for name in HOSTILE:
         station.put(name)
     for name, content in {
@@ -38,7 +38,7 @@ def prepare(station):
 
 
 def log_in(page, station):
-    """Login: a wrong secret is refused in words, a right one opens the page."""
+    """Login: a wrong secret gets a message, a right one opens the page."""
     page.open(station.url + "/")
     page.shows("Log in", within="h1")
     page.log_in("not the secret")
@@ -56,7 +56,7 @@ def log_in(page, station):
 
 
 def read_only(page, station):
-    """With the read-only token there is nothing to press, and the page says why."""
+    """With the read-only token the page has no buttons, and shows the reason."""
     page.press("Log out", ".tools")
     page.one("#secret")
     page.log_in(READER)

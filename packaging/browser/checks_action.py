@@ -1,10 +1,10 @@
-"""Checks of what a person does: search, look closer, act, ask."""
+"""Checks of a person's work: search, details, actions, questions."""
 
 from station import TOKEN, until
 
 
 def live_update(page, station):
-    """A file that is dropped appears and arrives without the page being loaded again."""
+    """A dropped file appears and arrives without a reload of the page."""
     page.go("files")
     page.run("window.marker = 1")
     station.put("photos/live.jpg", bytes(3000))
@@ -15,7 +15,7 @@ def live_update(page, station):
 
 
 def search(page, station):
-    """Search and filters are in the address, and find what they say."""
+    """Search and filters are in the address, and find the right files."""
     page.go("files")
     page.type("#q", "HARBOUR")
     until(lambda: len(page.find("tbody tr")) == 1, what="one row is left")
@@ -35,7 +35,7 @@ def search(page, station):
 
 
 def story(page, station):
-    """One file's story: deliveries, events, receipt."""
+    """The page of a file has its deliveries, events and receipt."""
     job = station.ends("harbour.jpg", "delivered")["job"]
     page.go(f"files/{job}")
     page.shows("harbour.jpg", "verified by", "job.delivered", "Receipt")
@@ -56,7 +56,7 @@ def set_limit(page, limit):
 
 
 def one_action(page, station):
-    """An action asks first; no means no, yes is done and seen at once."""
+    """An action asks first. After a no nothing changes; after a yes the page shows the result at once."""
     job = station.job("waits.mov")["job"]
     page.go(f"files/{job}")
     page.shows("pending", within=".head")
@@ -73,7 +73,7 @@ def one_action(page, station):
 
 
 def many(page, station):
-    """An action on several files says first how many and how much."""
+    """An action on several files first shows their number and size."""
     page.go("files?destination=away")
     until(lambda: len(page.find("tbody tr")) == 2, what="two files")
     page.run("arguments[0].click()", page.one("#all"))
@@ -91,7 +91,7 @@ def many(page, station):
 
 
 def pause(page, station):
-    """A paused destination gets nothing, says so, and goes on when resumed."""
+    """A paused destination gets no files, shows that, and continues after a resume."""
     card = ".card:has(h2 a[href$='library'])"
     page.go("destinations")
     page.press("Pause…", card)
@@ -109,7 +109,7 @@ def pause(page, station):
 
 
 def limit(page, station):
-    """A limit is set and shown; what is no limit is refused in words."""
+    """The page sets and shows a limit; an invalid one gets a message."""
     page.go("destinations")
     set_limit(page, "fast")
     page.shows("fast", within="#toast")
@@ -120,13 +120,13 @@ def limit(page, station):
 
 
 def fact(page, title):
-    """What stands beside this title; nothing where there is no such title."""
+    """The text beside this title; empty without one."""
     return page.run("""return [...document.querySelectorAll('main .facts > div')]
         .find((row) => row.querySelector('dt').textContent === arguments[0])?.querySelector('dd').innerText ?? ''""", title)
 
 
 def roots(page, station):
-    """A watched folder says how it is watched and when it last heard of a change, and what is not settled, and why."""
+    """A watched folder shows its mode, its last event, and its incomplete files with the reason."""
     with open(station.drop / "still open.mov", "wb") as file:
         file.write(b"x")
         file.flush()
@@ -145,7 +145,7 @@ def roots(page, station):
 
 
 def tester(page, station):
-    """The route tester says which route takes a path, and the key."""
+    """The route tester shows the route and the key of a path."""
     page.go("route")
     page.type("#path", "slow/next.mov")
     page.press("Test")
@@ -158,7 +158,7 @@ def tester(page, station):
 
 
 def log(page, station):
-    """The log's tail follows, is filtered, paused, and leads to the file."""
+    """The log follows, filters, pauses, and links to the file."""
     page.go("log")
     page.shows("job.delivered", within="#lines")
     page.choose("#level", "warning")
@@ -196,7 +196,7 @@ def repeats(page, station):
 
 
 def faulty(page, station):
-    """What is wrong in the file is told with its place, and with the line and a caret below it."""
+    """An error in the file appears with its place, and with the line and a caret below it."""
     station.settings["limits"]["queue_warning"] = "many"
     station.write()
     lines = station.file.read_text().splitlines()
@@ -214,7 +214,7 @@ def faulty(page, station):
 
 
 def configuration(page, station):
-    """The configuration is shown without its secrets; a reload says what changed, or what is wrong."""
+    """The configuration appears without its secrets; a reload shows the changes or the errors."""
     page.go("config")
     page.shows("queue_warning", within="pre")
     assert TOKEN not in page.text(), "the page shows a secret"

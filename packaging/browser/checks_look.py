@@ -1,4 +1,4 @@
-"""Checks of what the pages show, to whom, in which form."""
+"""Checks of the content and the form of the pages."""
 
 from selenium.webdriver.common.keys import Keys
 
@@ -6,7 +6,7 @@ from page import VIEWS
 from station import HOSTILE, until
 
 def says_health(page, health):
-    """Whether the overview says of the agent's health what the agent does: no more, no less."""
+    """Whether the overview shows exactly the agent's own report of its health."""
     shown = page.run("""return [...document.querySelectorAll('.health li')].map((node) => node.innerText)""")
     wanted = health["findings"]
     return (page.text(".sentence") == health["sentence"] and len(shown) == len(wanted)
@@ -15,7 +15,7 @@ def says_health(page, health):
 
 
 def overview(page, station):
-    """The overview says what needs somebody, what moves and how fast, and its sum holds."""
+    """The overview shows problems, transfers and their rates, and its sum adds up."""
     page.go("")
     page.shows("away is down", seconds=40)
     page.shows("needs attention", within=".health")
@@ -35,7 +35,7 @@ def overview(page, station):
 
 
 def hostile_names(page, station):
-    """Names that would be markup are text, on every page that has names."""
+    """Names that look like markup are text on every page with names."""
     for view in ("files", "log"):
         page.go(view)
         page.shows("img src=x onerror")
@@ -50,7 +50,7 @@ def hostile_names(page, station):
 
 
 def every_page(page, station):
-    """Every page opens by its address, has its title, and passes what a script can see of accessibility."""
+    """Every page opens by its address, has its title, and passes the accessibility audit."""
     job = station.job("harbour.jpg")["job"]
     with open(station.drop / "being written.mov", "wb") as held:
         held.write(b"x")
@@ -66,7 +66,7 @@ def every_page(page, station):
 
 
 def phone(page, station):
-    """On a phone, 360 pixels wide, no page must be scrolled sideways."""
+    """On a phone, 360 pixels wide, no page scrolls sideways."""
     page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
         "width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True})
     try:
@@ -82,7 +82,7 @@ def phone(page, station):
 
 
 def themes(page, station):
-    """Light and dark follow the system, until somebody chooses."""
+    """The theme follows the system until a person chooses one."""
     def back():
         return page.run("return getComputedStyle(document.body).backgroundColor")
 

@@ -1,4 +1,4 @@
-"""Checks of what the page says when the agent is gone, and back."""
+"""Checks of the page when the agent is gone, and when it is back."""
 
 import re
 import time
@@ -9,7 +9,7 @@ from station import TOKEN, until
 
 
 def login_after_a_kill(page, station):
-    """After kill -9 the page says since when it knows nothing; the new agent asks for a login, and shows the truth."""
+    """After kill -9 the page shows the age of its data; the new agent demands a login, and the page shows its state."""
     page.go("files")
     page.shows("harbour.jpg")
     station.kill()
@@ -29,7 +29,7 @@ def login_after_a_kill(page, station):
 
 
 def truth_after_a_kill(page, station):
-    """Without a login too: after kill -9 and a restart all of it is read anew, and is what the agent says."""
+    """Without a login too, the page reads everything again after kill -9 and a restart, and agrees with the agent."""
     page.read(station.url + "/#/")
     page.shows("slow/interview.mov")
     page.run("window.marker = 1")
@@ -66,7 +66,7 @@ def post(page, path, order):
 
 
 def resumes(page, station):
-    """Of what waited at the kill the page says how much has gone, and when all was tried, what came of it."""
+    """The page shows how many of the files that waited at the kill have resumed, and at the end the result."""
     def told():
         now = station.get("status").get("resuming")
         # Both may have changed in between.
@@ -85,7 +85,7 @@ def resumes(page, station):
 
 
 def compare(page, station):
-    """What the overview counts, and says of the health, is what the agent does."""
+    """The overview's counts and health equal the agent's."""
     page.go("")
 
     def equal():
@@ -120,7 +120,7 @@ def numbers_of_a_language(page, station):
 
 
 def without_a_stream(page, station):
-    """Where the stream does not come through, the page asks every two seconds and says so."""
+    """Without the event stream, the page polls every two seconds and shows that."""
     with closing(Page(page.pictures)) as other:
         other.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*/api/v1/events"]})
         other.open(station.url + "/#/files")
