@@ -51,6 +51,7 @@ function card(place, limit) {
         place.last_error ? h("p", { class: "why" }, isolated(place.last_error)) : null,
         facts([
             ["Waiting", h("a", { href: `${files}&state=pending` }, deliveries(place.waiting))],
+            ["Down since", place.since ? when(place.since) : null],
             ["Next try", place.next_probe ? when(place.next_probe, true) : null],
             ["Limit", limit],
         ]),
