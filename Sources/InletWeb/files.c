@@ -1,7 +1,7 @@
 #include "InletWeb.h"
 
-// A new file of the page has one place here. The compiler takes its bytes from the folder, and lists it among the files that it
-// read, so that a build after a change to one of them has the change.
+// Add each new file of the page here. The compiler embeds its bytes, and lists it as a dependency, so that the next build has its
+// changes.
 
 #define HTML "text/html; charset=utf-8"
 #define CSS "text/css; charset=utf-8"
@@ -10,7 +10,7 @@
 
 #define FILE(name, type) name, type, (const unsigned char[])
 
-// Text only: a file is read up to its first zero byte, which is the one that `suffix` puts behind it.
+// Text only: readers stop at the first zero byte, which `suffix` adds at the end.
 static const struct InletWebFile files[] = {
     {FILE("index.html", HTML) {
 #embed "page/index.html" suffix(, 0)
@@ -48,6 +48,9 @@ static const struct InletWebFile files[] = {
     {FILE("files.js", SCRIPT) {
 #embed "page/files.js" suffix(, 0)
     }},
+    {FILE("format.js", SCRIPT) {
+#embed "page/format.js" suffix(, 0)
+    }},
     {FILE("graph.js", SCRIPT) {
 #embed "page/graph.js" suffix(, 0)
     }},
@@ -81,14 +84,14 @@ static const struct InletWebFile files[] = {
     {FILE("shell.js", SCRIPT) {
 #embed "page/shell.js" suffix(, 0)
     }},
+    {FILE("states.js", SCRIPT) {
+#embed "page/states.js" suffix(, 0)
+    }},
     {FILE("story.js", SCRIPT) {
 #embed "page/story.js" suffix(, 0)
     }},
     {FILE("stream.js", SCRIPT) {
 #embed "page/stream.js" suffix(, 0)
-    }},
-    {FILE("text.js", SCRIPT) {
-#embed "page/text.js" suffix(, 0)
     }},
     {FILE("views.js", SCRIPT) {
 #embed "page/views.js" suffix(, 0)

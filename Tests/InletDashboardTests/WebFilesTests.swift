@@ -3,8 +3,8 @@ import Testing
 
 @testable import InletDashboard
 
-/// The files of the page hold together, and keep to what the page's Content-Security-Policy allows.
-/// `DashboardCommandTests` asks the program for them.
+/// The files of the page fit together, and do nothing that the page's Content-Security-Policy forbids.
+/// `DashboardCommandTests` requests them from the program.
 @Suite struct WebFilesTests {
     /// Text by name.
     private let files: [String: String]
@@ -19,13 +19,13 @@ import Testing
         page = try #require(files["index.html"])
     }
 
-    @Test func `What the page and its scripts refer to is there, and everything that is there is referred to`() {
+    @Test func `The page and its scripts refer to existing files only, and to each of them`() {
         let inPage = page.matches(of: #/(?:href|src)="/([^"]*)"/#).map { String($0.1) }
         let inScripts = files.values.flatMap { text in Self.imports(of: text).map { "assets/\($0.file)" } }
         #expect(Set(inPage + inScripts + ["assets/index.html"]) == Set(files.keys.map { "assets/\($0)" }))
     }
 
-    @Test func `What a script imports, the other one exports and the first one uses`() throws {
+    @Test func `A script uses all its imports, and the other script exports them`() throws {
         for (name, text) in files {
             let words = text.split { !$0.isLetter && !$0.isNumber && $0 != "_" }
             for (other, imported) in Self.imports(of: text) {
@@ -37,11 +37,21 @@ import Testing
         }
     }
 
-    @Test func `What a script exports, another one imports`() {
+    @Test func `Each export of a script is an import of another one`() {
         let imported = files.values.flatMap { text in Self.imports(of: text).flatMap { $0.names } }
         for (name, text) in files {
             #expect(Self.exports(of: text).subtracting(imported).isEmpty, "\(name)")
         }
+    }
+
+    @Test func `Numbers and times follow the browser's language, by one script`() throws {
+        for (name, text) in files where name != "format.js" {
+            for word in ["Intl.", "toLocale", "navigator.language"] {
+                #expect(!text.contains(word), "\(name): \(word)")
+            }
+        }
+        #expect(try #require(files["format.js"]).contains("navigator.languages"))
+        #expect(page.contains(#"<html lang="en">"#))
     }
 
     private static func imports(of text: String) -> [(file: String, names: Set<String>)] {
@@ -55,9 +65,9 @@ import Testing
         return Set(found.map { String($0.1) })
     }
 
-    @Test func `What needs a person is the agent's to say, and the page says it`() throws {
+    @Test func `The page shows the agent's findings, and has no rules of its own`() throws {
         let health = try #require(files["health.js"])
-        // Whoever decides looks at these; how the balance adds up is no such question.
+        // A rule would read these. The sum of the balance is not a rule.
         let rules = try #require(health.split(separator: "export function balance").first)
         for word in ["failed", "expired", "parked", "journal_failing", "running", ".roots", ".destinations", ".queue"] {
             #expect(!rules.contains(word), "\(word)")
@@ -68,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func `All of it is small`() {
+    @Test func `The page is small`() {
         let bytes = files.values.reduce(0) { $0 + $1.utf8.count }
         #expect(bytes <= Self.mostBytes, "\(bytes) bytes")
     }
@@ -89,8 +99,8 @@ import Testing
         #expect(page.matches(of: #/\son\w+=/#).isEmpty)
     }
 
-    @Test func `Nothing is asked of another machine`() {
-        // A namespace's name is no address.
+    @Test func `The page requests nothing from other machines`() {
+        // The name of a namespace, not an address.
         let namespace = "http://www.w3.org/2000/svg"
         for (name, file) in files {
             let text = file.replacing(namespace, with: "")

@@ -1,5 +1,5 @@
-// What a script can see of accessibility: names, roles, order, and the contrast of each text to what is behind it. The body of a
-// function (page.py), which gives the faults that it found.
+// The accessibility audit: names, roles, order, and the contrast of each text to its background. The body of a function
+// (page.py) that returns the faults.
 const faults = [];
 const add = (what, node) => faults.push(`${what}: ${node.outerHTML.slice(0, 160)}`);
 const all = (selector) => [...document.querySelectorAll(selector)].filter((node) => node.checkVisibility());

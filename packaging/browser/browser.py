@@ -24,7 +24,7 @@ AWAY = r"net::ERR_|status of 401"
 
 
 def prepare(station):
-    """Files of every kind: delivered, refused, failed, waiting for a store that is away, being sent; hostile names."""
+    """Files of every kind: delivered, rejected, failed, waiting for a store that is down, being sent; hostile names."""
     for name in HOSTILE:
         station.put(name)
     for name, content in {
@@ -39,11 +39,12 @@ def prepare(station):
 
 
 def log_in(page, station):
-    """Login: a wrong secret is refused in words, a right one opens the page."""
+    """Login: a wrong secret gets a message, a right one opens the page."""
     page.open(station.url + "/")
     page.shows("Log in", within="h1")
     page.log_in("not the secret")
-    until(lambda: page.text("#fault"), what="a refusal in words")
+    # The station has no password.
+    page.shows("Wrong token", within="#fault")
     assert page.find("#secret"), "a wrong secret let somebody in"
     assert not page.find("#nav a"), "the views are shown to nobody"
     page.audit()
@@ -56,15 +57,15 @@ def log_in(page, station):
 
 
 def read_only(page, station):
-    """With the read-only token there is nothing to press, and the page says why."""
+    """With the read-only token the page has no buttons, and shows the reason."""
     page.press("Log out", ".tools")
     page.one("#secret")
     page.log_in(READER)
-    page.shows("You may look, not act")
-    page.shows("read only", within=".tools")
+    page.shows("Read-only access")
+    page.shows("read-only", within=".tools")
     for view in ("files", "destinations", "config"):
         page.go(view)
-        page.shows("You may look, not act")
+        page.shows("Read-only access")
         words = [node.text for node in page.find("main button")]
         assert not set(words) & {"Retry…", "Cancel…", "Pause…", "Set limit…", "Reload…", "Clear the queue…"}, words
     status = page.run("""return fetch('/api/v1/pause', { method: 'POST', body: '{}',
@@ -82,7 +83,9 @@ CHECKS = [
     (read_only, r"status of 40[13]"),
     (checks_truth.login_after_a_kill, AWAY),
 ]
-OPEN_CHECKS = [(checks_truth.truth_after_a_kill, AWAY), (checks_truth.without_a_stream, None)]
+OPEN_CHECKS = [
+    (checks_truth.truth_after_a_kill, AWAY), (checks_truth.without_a_stream, None), (checks_truth.numbers_of_a_language, None),
+]
 
 
 def run(checks, page, station):

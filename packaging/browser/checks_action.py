@@ -1,10 +1,10 @@
-"""Checks of what a person does: search, look closer, act, ask."""
+"""Checks of a person's work: search, details, actions, questions."""
 
 from station import TOKEN, until
 
 
 def live_update(page, station):
-    """A file that is dropped appears and arrives without the page being loaded again."""
+    """A dropped file appears and arrives without a reload of the page."""
     page.go("files")
     page.run("window.marker = 1")
     station.put("photos/live.jpg", bytes(3000))
@@ -15,7 +15,7 @@ def live_update(page, station):
 
 
 def search(page, station):
-    """Search and filters are in the address, and find what they say."""
+    """Search and filters are in the address, and find the right files."""
     page.go("files")
     page.type("#q", "HARBOUR")
     until(lambda: len(page.find("tbody tr")) == 1, what="one row is left")
@@ -31,11 +31,11 @@ def search(page, station):
     page.choose("#destination", "away")
     until(lambda: len(page.find("tbody tr")) == 2, what="the two that go to 'away'")
     page.go("files?q=there-is-no-such-file")
-    page.shows("No file is so.")
+    page.shows("No matching files")
 
 
 def story(page, station):
-    """One file's story: deliveries, events, receipt."""
+    """The page of a file has its deliveries, events and receipt."""
     job = station.ends("harbour.jpg", "delivered")["job"]
     page.go(f"files/{job}")
     page.shows("harbour.jpg", "verified by", "job.delivered", "Receipt")
@@ -43,29 +43,29 @@ def story(page, station):
     page.shows("999999999", within=".banner.bad")
 
 
-def confirm(page, action):
+def confirm(page, action, yes=None):
     """Asks for an action and says yes."""
     page.press(f"{action}…")
-    page.press(action, "dialog")
+    page.press(yes or action, "dialog")
 
 
 def set_limit(page, limit):
     page.press("Set limit…", "main section")
     page.type("#limit", limit)
-    page.press("Set the limit", "dialog")
+    page.press("Set limit", "dialog")
 
 
 def one_action(page, station):
-    """An action asks first; no means no, yes is done and seen at once."""
+    """An action asks first. After a no nothing changes; after a yes the page shows the result at once."""
     job = station.job("waits.mov")["job"]
     page.go(f"files/{job}")
     page.shows("pending", within=".head")
     page.press("Cancel…")
     page.shows(f"Cancel job {job}?", within="dialog")
     page.picture("confirmation")
-    page.press("Keep as it is", "dialog")
+    page.press("Go back", "dialog")
     assert station.get(f"jobs/{job}")["state"] == "pending", "it was done without a yes"
-    confirm(page, "Cancel")
+    confirm(page, "Cancel", "Cancel job")
     page.shows("cancelled", within=".head")
     assert station.get(f"jobs/{job}")["state"] == "cancelled"
     confirm(page, "Retry")
@@ -73,7 +73,7 @@ def one_action(page, station):
 
 
 def many(page, station):
-    """An action on several files says first how many and how much."""
+    """An action on several files first shows their number and size."""
     page.go("files?destination=away")
     until(lambda: len(page.find("tbody tr")) == 2, what="two files")
     page.run("arguments[0].click()", page.one("#all"))
@@ -81,7 +81,7 @@ def many(page, station):
     page.press("Cancel…")
     page.shows("Cancel 2 files, 9.8 KiB?", "waits too.mov", within="dialog")
     page.picture("selection")
-    page.press("Cancel", "dialog")
+    page.press("Cancel files", "dialog")
     page.shows("2 files done", within="#toast")
     until(lambda: station.job("waits too.mov")["state"] == "cancelled", what="both are cancelled")
     page.shows("Select all shown")
@@ -91,7 +91,7 @@ def many(page, station):
 
 
 def pause(page, station):
-    """A paused destination gets nothing, says so, and goes on when resumed."""
+    """A paused destination gets no files, shows that, and continues after a resume."""
     card = ".card:has(h2 a[href$='library'])"
     page.go("destinations")
     page.press("Pause…", card)
@@ -109,7 +109,7 @@ def pause(page, station):
 
 
 def limit(page, station):
-    """A limit is set and shown; what is no limit is refused in words."""
+    """The page sets and shows a limit; an invalid one gets a message."""
     page.go("destinations")
     set_limit(page, "fast")
     page.shows("fast", within="#toast")
@@ -120,13 +120,13 @@ def limit(page, station):
 
 
 def fact(page, title):
-    """What stands beside this title; nothing where there is no such title."""
+    """The text beside this title; empty without one."""
     return page.run("""return [...document.querySelectorAll('main .facts > div')]
         .find((row) => row.querySelector('dt').textContent === arguments[0])?.querySelector('dd').innerText ?? ''""", title)
 
 
 def roots(page, station):
-    """A watched folder says how it is watched and when it last heard of a change, and what is not settled, and why."""
+    """A watched folder shows its mode, its last event, and its incomplete files with the reason."""
     with open(station.drop / "still open.mov", "wb") as file:
         file.write(b"x")
         file.flush()
@@ -145,20 +145,20 @@ def roots(page, station):
 
 
 def tester(page, station):
-    """The route tester says which route takes a path, and the key."""
+    """The route tester shows the route and the key of a path."""
     page.go("route")
     page.type("#path", "slow/next.mov")
     page.press("Test")
-    page.shows("Route slow takes it", "spiral")
+    page.shows("Route slow matches", "spiral")
     page.picture("route-answer")
     page.type("#path", "photos/<b>.jpg")
     page.press("Test")
-    page.shows("Route rest takes it", "<b>.jpg")
+    page.shows("Route rest matches", "<b>.jpg")
     assert not page.find("main b"), "a path became markup"
 
 
 def log(page, station):
-    """The log's tail follows, is filtered, paused, and leads to the file."""
+    """The log follows, filters, pauses, and links to the file."""
     page.go("log")
     page.shows("job.delivered", within="#lines")
     page.choose("#level", "warning")
@@ -183,15 +183,27 @@ def log(page, station):
     page.shows("quiet.jpg", within=".head")
 
 
+def repeats(page, station):
+    """A warning that the agent repeated shows how often it happened; one that came once shows no number."""
+    page.go("log")
+    texts = page.driver.execute_async_script("""
+        const done = arguments[arguments.length - 1];
+        const event = { seq: 1, ts: '2026-01-01T00:00:00Z', level: 'warning', event: 'job.duplicate', path: '/a' };
+        import('/assets/log.js').then(({ eventText }) =>
+            done([{}, { repeats: 10 }, { repeats: 1999 }].map((more) => eventText({ ...event, ...more }).textContent.trim())),
+            (error) => done(String(error)))""")
+    assert texts == [f"warning job.duplicate {number}/a" for number in ("", "×11 ", "×2,000 ")], texts
+
+
 def faulty(page, station):
-    """What is wrong in the file is told with its place, and with the line and a caret below it."""
+    """An error in the file appears with its place, and with the line and a caret below it."""
     station.settings["limits"]["queue_warning"] = "many"
     station.write()
     lines = station.file.read_text().splitlines()
     number = next(index for index, line in enumerate(lines) if "queue_warning" in line)
     column = lines[number].index('"many"')
     confirm(page, "Reload")
-    page.shows("not done")
+    page.shows("not applied")
     page.shows(f"{station.file}:{number + 1}:{column + 1}: ", within="main [role=alert]")
     excerpt = page.run("return document.querySelector('main [role=alert] pre')?.textContent ?? ''").split("\n")
     at = next(index for index, line in enumerate(excerpt) if '"many"' in line)
@@ -202,7 +214,7 @@ def faulty(page, station):
 
 
 def configuration(page, station):
-    """The configuration is shown without its secrets; a reload says what changed, or what is wrong."""
+    """The configuration appears without its secrets; a reload shows the changes or the errors."""
     page.go("config")
     page.shows("queue_warning", within="pre")
     assert TOKEN not in page.text(), "the page shows a secret"
@@ -226,5 +238,5 @@ def configuration(page, station):
 
 CHECKS = [
     (check, r"status of 404" if check is story else None)
-    for check in (live_update, search, story, one_action, many, pause, limit, roots, tester, log, configuration)
+    for check in (live_update, search, story, one_action, many, pause, limit, roots, tester, log, repeats, configuration)
 ]

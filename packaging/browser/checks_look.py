@@ -1,4 +1,4 @@
-"""Checks of what the pages show, to whom, in which form."""
+"""Checks of the content and the form of the pages."""
 
 from selenium.webdriver.common.keys import Keys
 
@@ -6,7 +6,7 @@ from page import VIEWS
 from station import HOSTILE, until
 
 def says_health(page, health):
-    """Whether the overview says of the agent's health what the agent does: no more, no less."""
+    """Whether the overview shows exactly the agent's own report of its health."""
     shown = page.run("""return [...document.querySelectorAll('.health li')].map((node) => node.innerText)""")
     wanted = health["findings"]
     return (page.text(".sentence") == health["sentence"] and len(shown) == len(wanted)
@@ -15,10 +15,10 @@ def says_health(page, health):
 
 
 def overview(page, station):
-    """The overview says what needs somebody, what moves and how fast, and its sum holds."""
+    """The overview shows problems, transfers and their rates, and its sum adds up."""
     page.go("")
     page.shows("away is down", seconds=40)
-    page.shows("needs you", within=".health")
+    page.shows("needs attention", within=".health")
     until(lambda: says_health(page, station.get("status")["health"]), what="what the agent says of its health")
     page.shows("slow/interview.mov")
     bar = page.one("progress")
@@ -26,16 +26,16 @@ def overview(page, station):
     until(lambda: float(page.one("progress").get_attribute("value")) > first, 15, "the bar moves")
     page.shows("KiB/s", "left", within=".progress", seconds=15)
     label = page.one(".graph svg").get_attribute("aria-label")
-    assert label.startswith("Rate of the last hour"), label
+    assert label.startswith("Rate in the last hour"), label
     status = station.get("status")
     page.shows(f"{status['seen']} files seen")
-    assert "does not hold" not in page.text(), "the balance does not hold"
+    assert "add up to" not in page.text(), "the balance does not hold"
     assert page.driver.title.startswith("("), page.driver.title
     page.picture("overview")
 
 
 def hostile_names(page, station):
-    """Names that would be markup are text, on every page that has names."""
+    """Names that look like markup are text on every page with names."""
     for view in ("files", "log"):
         page.go(view)
         page.shows("img src=x onerror")
@@ -50,7 +50,7 @@ def hostile_names(page, station):
 
 
 def every_page(page, station):
-    """Every page opens by its address, has its title, and passes what a script can see of accessibility."""
+    """Every page opens by its address, has its title, and passes the accessibility audit."""
     job = station.job("harbour.jpg")["job"]
     with open(station.drop / "being written.mov", "wb") as held:
         held.write(b"x")
@@ -66,7 +66,7 @@ def every_page(page, station):
 
 
 def phone(page, station):
-    """On a phone, 360 pixels wide, no page must be scrolled sideways."""
+    """On a phone, 360 pixels wide, no page scrolls sideways."""
     page.phone(True)
     try:
         for view in [*VIEWS, f"files/{station.job('xxxx')['job']}"]:
@@ -81,7 +81,7 @@ def phone(page, station):
 
 
 def themes(page, station):
-    """Light and dark follow the system, until somebody chooses."""
+    """The theme follows the system until a person chooses one."""
     def back():
         return page.run("return getComputedStyle(document.body).backgroundColor")
 
@@ -132,7 +132,7 @@ def keyboard(page, station):
     page.keys("/")
     assert page.run(focus).get_attribute("id") == "q", "/ does not search"
     page.keys(Keys.ESCAPE, "?")
-    page.shows("Keys", within="dialog")
+    page.shows("Keyboard shortcuts", within="dialog")
     page.picture("keys")
     page.keys(Keys.ESCAPE)
     until(lambda: not page.find("dialog[open]"), what="Esc closes the help")

@@ -1,4 +1,4 @@
-"""Checks of one file's page: its parts, its links, why it failed, and that it can be forgotten."""
+"""Checks of a file's page: parts, links, the reason of a failure, forgetting it."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from station import until
 
 
 def parts_and_links(page, station):
-    """A file that went in parts says so, how it was proved, and where it can be read."""
+    """A file that was sent in parts shows them, its proof, and its address."""
     job = station.ends("parts.mov", "delivered")
     page.go(f"files/{job['job']}")
     page.shows("parts.mov", within=".head")
@@ -22,7 +22,7 @@ def parts_and_links(page, station):
 
 
 def links_of_a_liar(page, station):
-    """What a destination calls an address is a link only where it leads to the web."""
+    """An address from a destination is a link only if it is a web address."""
     page.go("")
     links = page.driver.execute_async_script("""
         const done = arguments[arguments.length - 1];
@@ -38,26 +38,26 @@ def links_of_a_liar(page, station):
 
 
 def parts_arrive(page, station):
-    """While a file is sent, its page shows the bar and the parts that have arrived."""
+    """During a transfer the page shows the bar and the uploaded parts."""
     station.put("steady/long.mov", os.urandom(30 << 20))
     until(lambda: station.job("long.mov"), what="it is taken in")
     job = station.job("long.mov")["job"]
     page.go(f"files/{job}")
-    page.shows("In flight", seconds=20)
+    page.shows("Transfers", seconds=20)
     page.shows("of 30 MiB", within=".progress", seconds=20)
-    page.shows("Parts that arrived", seconds=30)
+    page.shows("Uploaded parts", seconds=30)
     page.run("document.querySelector('main details').open = true")
     # It stays open when the next ones come.
     until(lambda: re.match(r"[2-6] parts, \d+ MiB", page.text("main details summary")), 30, "more parts")
     rows = page.texts("main details tbody tr")
     assert len(rows) >= 2 and all("steady" in row and "5 MiB" in row for row in rows), rows
     page.picture("story-moving")
-    confirm(page, "Cancel")
+    confirm(page, "Cancel", "Cancel job")
     page.shows("cancelled", within=".head")
 
 
 def failed_and_forgotten(page, station):
-    """A failed file says why, each try of it too; it is forgotten only after a yes, and then is in no list."""
+    """A failed file shows the reason. Inlet forgets it only after a yes; then no list has it."""
     job = station.ends("lost.mov", "failed")["job"]
     page.go(f"files/{job}")
     page.shows("failed", "Not a directory (given up after 1 attempt)", "destination_unwritable", within=".head")
@@ -66,7 +66,7 @@ def failed_and_forgotten(page, station):
     page.picture("story-failed")
     page.press("Forget…")
     page.shows(f"Forget job {job}?", within="dialog")
-    page.press("Keep as it is", "dialog")
+    page.press("Cancel", "dialog")
     assert station.get(f"jobs/{job}")["state"] == "failed", "it was forgotten without a yes"
     confirm(page, "Forget")
     page.shows("Files", within="h1")

@@ -1,5 +1,6 @@
-"""Checks of what the page says when the agent is gone, and back."""
+"""Checks of the page when the agent is gone, and when it is back."""
 
+import re
 import time
 from contextlib import closing
 
@@ -8,11 +9,11 @@ from station import TOKEN, until
 
 
 def login_after_a_kill(page, station):
-    """After kill -9 the page says since when it knows nothing; the new agent asks for a login, and shows the truth."""
+    """After kill -9 the page shows the age of its data; the new agent demands a login, and the page shows its state."""
     page.go("files")
     page.shows("harbour.jpg")
     station.kill()
-    page.shows("No connection to Inlet since", within="#banners", seconds=20)
+    page.shows("No connection to Inlet", within="#banners", seconds=20)
     page.shows("connection lost", within="#connection")
     page.picture("connection-lost")
     page.press("Keys", ".tools")
@@ -28,14 +29,13 @@ def login_after_a_kill(page, station):
 
 
 def truth_after_a_kill(page, station):
-    """Without a login too: after kill -9 and a restart all of it is read anew, and is what the agent says."""
+    """Without a login too, the page reads everything again after kill -9 and a restart, and agrees with the agent."""
     page.read(station.url + "/#/")
     page.shows("slow/interview.mov")
     page.run("window.marker = 1")
     started = station.get("status")["started_at"]
     station.kill()
-    page.shows("No connection to Inlet since", within="#banners", seconds=20)
-    page.shows("old", within="#banners")
+    page.shows("No connection to Inlet", "Showing data from", within="#banners", seconds=20)
     assert page.run("return document.body.classList.contains('stale')"), "old numbers look like new ones"
     station.put("photos/meanwhile.jpg", bytes(1000))
     began = int(time.time() * 1000)
@@ -43,7 +43,7 @@ def truth_after_a_kill(page, station):
     assert station.get("status")["started_at"] != started
     page.shows("live", within="#connection", seconds=45)
     page.hides("No connection", "#banners")
-    page.shows("was started again", within="#banners")
+    page.shows("Inlet restarted at", within="#banners")
     resumes(page, station)
     station.ends("meanwhile.jpg", "delivered")
     compare(page, station)
@@ -66,7 +66,7 @@ def post(page, path, order):
 
 
 def resumes(page, station):
-    """Of what waited at the kill the page says how much has gone, and when all was tried, what came of it."""
+    """The page shows how many of the files that waited at the kill have resumed, and at the end the result."""
     def told():
         now = station.get("status").get("resuming")
         # Both may have changed in between.
@@ -80,12 +80,12 @@ def resumes(page, station):
     away = [station.job(name)["job"] for name in ("waits.mov", "waits too.mov")]
     post(page, "queue/cancel", {"jobs": away, "states": [], "labels": {}})
     until(lambda: "resuming" not in station.get("status"), 20, "all that waited has ended or been tried")
-    page.shows("After the start", "1 of 3 resumed, 2 failed", within="#banners")
+    page.shows("Files that waited at the start", "1 of 3 resumed, 2 failed", within="#banners")
     page.picture("resumed")
 
 
 def compare(page, station):
-    """What the overview counts, and says of the health, is what the agent does."""
+    """The overview's counts and health equal the agent's."""
     page.go("")
 
     def equal():
@@ -97,12 +97,34 @@ def compare(page, station):
     until(equal, 20, "the page counts what the agent counts")
 
 
+def numbers_of_a_language(page, station):
+    """Numbers and times are those of the browser's language; words and units stay English."""
+    size = (1 << 20) + (1 << 19)
+    station.put("photos/one and a half.jpg", b"\xff\xd8\xff" + bytes(size - 3))
+    job = station.ends("one and a half.jpg", "delivered")["job"]
+    hour = "return document.querySelector('main .facts time').innerText"
+    for languages, text, time in (
+        ("de-DE", "1,5 MiB (1.572.864 bytes)", r"\d\d:\d\d:\d\d"),
+        ("en-US", "1.5 MiB (1,572,864 bytes)", r"\d\d:\d\d:\d\d\s[AP]M"),
+    ):
+        with closing(Page(page.pictures, languages)) as other:
+            other.read(f"{station.url}/#/files/{job}")
+            other.shows(text, "Admitted", within=".head")
+            # On the day after, the date stands before it.
+            assert re.fullmatch(r"(\S+ )?" + time, other.run(hour)), other.run(hour)
+            exact = other.run("return document.querySelector('main .facts time').dateTime")
+            assert re.match(r"\d{4}-\d\d-\d\dT", exact), f"not the machine's form: {exact}"
+            assert other.run("return document.documentElement.lang") == "en"
+            other.go("")
+            other.picture(f"overview-{languages}")
+
+
 def without_a_stream(page, station):
-    """Where the stream does not come through, the page asks every two seconds and says so."""
+    """Without the event stream, the page polls every two seconds and shows that."""
     with closing(Page(page.pictures)) as other:
         other.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*/api/v1/events"]})
         other.open(station.url + "/#/files")
-        other.shows("asked every 2 s", within="#connection", seconds=20)
+        other.shows("updates every 2 s", within="#connection", seconds=20)
         other.run("window.marker = 1")
         station.put("photos/polled.jpg", bytes(1000))
         other.shows("polled.jpg", seconds=20)

@@ -1,4 +1,4 @@
-"""The browser, and what is asked of every page."""
+"""The browser, and the requirements that every page must meet."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from selenium.webdriver.common.keys import Keys
 
 from station import until
 
-# Their addresses; what is pressed after g for each, and what stands at the top of it.
+# By address: the key after g, and the title.
 PARTS = Path(__file__).resolve().parents[2] / "Sources/InletWeb/page"
 VIEWS = {path: (key, title) for part in sorted(PARTS.glob("*.js"))
          for path, key, title in re.findall(r'^    path: "(\w*)", key: "(\w)", title: "([^"]+)"', part.read_text(), re.M)}
@@ -23,16 +23,17 @@ AUDIT = Path(__file__).with_name("audit.js").read_text()
 
 
 class Page:
-    """One tab of a headless chromium."""
+    """One tab of a headless chromium, whose user reads these languages, as in `de-DE`."""
 
-    def __init__(self, pictures):
+    def __init__(self, pictures, languages="en-US"):
         options = webdriver.ChromeOptions()
         for argument in (
             "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,1000",
-            # Its own questions to its maker are not the page's.
+            # The browser's own requests to its maker would count as the page's.
             "--disable-background-networking", "--disable-component-update", "--no-first-run",
         ):
             options.add_argument(argument)
+        options.add_experimental_option("prefs", {"intl.accept_languages": languages})
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
         self.driver.execute_cdp_cmd("Network.enable", {})
@@ -46,18 +47,18 @@ class Page:
         return self.driver.execute_script(script, *arguments)
 
     def open(self, url):
-        """Loads the page anew, also where only the part after # differs."""
+        """Reloads the page, even if only the part after # differs."""
         self.driver.get("about:blank")
         self.driver.get(url)
 
     def read(self, url):
-        """Loads the page anew, until it has all that it shows."""
+        """Reloads the page, and waits for its data."""
         self.open(url)
         self.shows("live", within="#connection")
-        until(lambda: "Reading…" not in self.text(), what=f"{url} is read")
+        until(lambda: "Loading…" not in self.text(), what=f"{url} is read")
 
     def go(self, view):
-        """To a view, or to one file; `view` may have a query."""
+        """Opens a view, or the page of a file; `view` may have a query."""
         self.run("location.hash = arguments[0]", "#/" + view)
         self.shows(VIEWS.get(view.partition("?")[0], ("", "Job "))[1], within="h1")
 
@@ -78,7 +79,7 @@ class Page:
         until(lambda: text not in self.text(selector), seconds, f"'{text}' gone from {selector}")
 
     def texts(self, selector):
-        """What each of them says now; a view that is drawn anew in between does not matter."""
+        """The present text of each; a redraw in between does not matter."""
         return self.run("return [...document.querySelectorAll(arguments[0])].map((node) => node.innerText)", selector)
 
     def button(self, text, within="main"):
@@ -88,7 +89,7 @@ class Page:
         return until(lambda: self.run(script, within, text), 10, f"button '{text}' in {within}")
 
     def press(self, text, within="main"):
-        # A view may be drawn anew between finding and pressing.
+        # A redraw may come between finding and pressing.
         self.run("arguments[0].click()", self.button(text, within))
 
     def press_link(self, text, within="main"):
@@ -138,18 +139,18 @@ class Page:
             "width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True})
 
     def audit(self, where=""):
-        """Fails where a script can see that it is not accessible."""
+        """Fails where the accessibility audit finds faults."""
         faults = self.run(AUDIT)
         assert not faults, f"{where}: {faults}"
 
     def faults(self, allowed):
-        """What the console holds of errors and warnings since the last call, without what a check provokes."""
+        """Errors and warnings of the console since the last call, without those that the check provokes."""
         entries = self.driver.get_log("browser")
         found = [entry["message"] for entry in entries if entry["level"] in ("SEVERE", "WARNING")]
         return [message for message in found if not (allowed and re.search(allowed, message))]
 
     def strangers(self, own):
-        """Addresses that the page asked besides its own agent's, so far."""
+        """All addresses that the page has requested so far, except its own agent's."""
         for entry in self.driver.get_log("performance"):
             message = json.loads(entry["message"])["message"]
             if message["method"] != "Network.requestWillBeSent":

@@ -1,21 +1,21 @@
-// What a person can have done, with the question before it.
+// The actions of the page, each with its question.
 import { post } from "./api.js";
 import { h, toast } from "./dom.js";
+import { andMore, bytes, count } from "./format.js";
 import { live } from "./live.js";
 import { confirm, muted, name } from "./parts.js";
-import { andMore, bytes, count } from "./text.js";
 
 const WORDS = {
-    retry: ["Retry", "Sends again what failed, expired or was cancelled; what waits is tried now."],
-    cancel: ["Cancel", "Stops what is queued or being sent. The source files stay where they are."],
+    retry: ["Retry", "Sends failed, expired and cancelled files again, and tries waiting files now."],
+    cancel: ["Cancel", "Stops queued and running deliveries. The source files stay where they are."],
     forget: [
         "Forget",
-        "Takes ended files out of the journal, with their receipts. A file that is still there counts as new.",
+        "Removes ended files and their receipts from the journal. Source files that are still there count as new.",
     ],
 };
 const LIMITS = ["auto", "off", "0", "1MiB/s", "5MiB/s", "20MiB/s"];
 
-/** Does something; says what came of it. Resolves with the answer, or null. */
+/** Runs `work`, and shows the result. Resolves with the answer, or with null after an error. */
 export async function attempt(work) {
     try {
         const answer = await work();
@@ -27,20 +27,26 @@ export async function attempt(work) {
     }
 }
 
-/** Asks `question`, and then posts. Resolves with the answer, or with null where it was not done. */
+/** Asks `question`, then posts. Resolves with the answer, or with null after a no or an error. */
 async function attemptAfter(question, path, body) {
     return await confirm(question) && attempt(() => post(path, body));
+}
+
+/** Where the action itself is to cancel, the button for no has another word. */
+function choices(action, verb, things) {
+    if (action === "cancel") return { yes: verb && `${verb} ${things}`, no: "Go back", tone: "bad" };
+    return { yes: verb, tone: action === "retry" ? null : "bad" };
 }
 
 export function onJob(action, job) {
     const [verb, meaning] = WORDS[action];
     return attemptAfter({
-        title: `${verb} job ${job.job}?`, yes: verb, tone: action === "retry" ? null : "bad",
+        title: `${verb} job ${job.job}?`, ...choices(action, verb, "job"),
         body: [h("p", {}, name(job.path)), muted(meaning)],
     }, `jobs/${job.job}/${action}`);
 }
 
-/** Asks the agent what a selection is, shows that, and only then does it. */
+/** Asks the agent for the files of a selection, shows them, and acts only after a yes. */
 export async function onSelection(action, selection) {
     const [verb, meaning] = WORDS[action];
     const wish = { states: [], labels: {}, ...selection };
@@ -49,7 +55,7 @@ export async function onSelection(action, selection) {
     const more = andMore(plan.matched - plan.files.length);
     const report = await attemptAfter({
         title: `${verb} ${count(plan.matched, "file")}, ${bytes(plan.bytes)}?`,
-        yes: plan.matched ? verb : null, tone: action === "retry" ? null : "bad",
+        ...choices(action, plan.matched ? verb : null, "files"),
         body: [
             muted(meaning),
             h("ul", { class: "files" }, plan.files.map((file) =>
@@ -57,21 +63,22 @@ export async function onSelection(action, selection) {
             more ? h("p", {}, more) : null,
         ],
     }, `queue/${action}`, wish);
-    if (report) toast(told(verb, report), report.done ? "good" : "bad");
+    if (report) toast(result(verb, report), report.done ? "good" : "bad");
     return report;
 }
 
-function told(verb, { done, skipped, waits_for }) {
-    const left = Object.entries(skipped ?? {}).map(([why, files]) => `${count(files, "file")} ${why}`).join(", ");
+function result(verb, { done, skipped, waits_for }) {
+    const left = Object.entries(skipped ?? {}).map(([why, files]) => `${count(files, "file")} (${why})`).join(", ");
     const waits = (waits_for ?? []).map((why) => `; ${why}`).join("");
     return `${verb}: ${count(done, "file")} done` + (left ? `; skipped: ${left}` : "") + waits;
 }
 
 export function clearQueue() {
     return attemptAfter({
-        title: `Clear the queue: cancel ${count(live.status.queue.total, "delivery", "deliveries")}?`,
+        title: "Clear the queue?",
         yes: "Clear the queue", tone: "bad",
-        body: h("p", {}, "Everything that waits or runs now is cancelled. Source files stay; each can be retried."),
+        body: h("p", {}, `Cancels ${count(live.status.queue.total, "delivery", "deliveries")}, waiting or running. `
+            + "The source files stay where they are, and you can retry each one."),
     }, "queue/clear");
 }
 
@@ -83,8 +90,8 @@ export const resume = (place) => attempt(() => post("resume" + ofPlace(place)));
 export function pause(place) {
     return attemptAfter({
         title: `Pause ${place ?? "all destinations"}?`, yes: "Pause",
-        body: h("p", {}, "What is being sent now ends; nothing new is begun until you resume, over restarts too. "
-            + "Files are still taken in."),
+        body: h("p", {}, "Running transfers finish. No new ones start until you resume, even after a restart. "
+            + "Inlet still admits new files."),
     }, "pause" + ofPlace(place));
 }
 
@@ -94,12 +101,13 @@ export async function setLimit(place, standing) {
         placeholder: "5MiB/s, off, 0 or auto", "aria-describedby": "limit-note",
     });
     const answer = await confirm({
-        title: `Limit of ${place ?? "all destinations together"}`, yes: "Set the limit",
+        title: `Bandwidth limit for ${place ?? "all destinations together"}`, yes: "Set limit",
         fields: [
-            h("label", { for: "limit" }, "Most per second"), control,
+            h("label", { for: "limit" }, "Limit"), control,
             h("datalist", { id: "limits" }, LIMITS.map((value) => h("option", { value }))),
             h("p", { id: "limit-note", class: "muted" },
-                "off is no limit, 0 sends nothing, auto is as configured. It holds until auto or the next start."),
+                "off: no limit. 0: send nothing. auto: the configured limit. A limit lasts until auto or the next "
+                + "start. For a permanent limit, edit the configuration."),
         ],
         body: standing ? h("p", {}, `Now: ${standing}`) : null,
     });
@@ -108,10 +116,10 @@ export async function setLimit(place, standing) {
 
 export function resumeRoot(root) {
     return attemptAfter({
-        title: "Take this folder as it is now?", yes: "Resume",
+        title: "Resume watching this folder?", yes: "Resume",
         body: [
             h("p", {}, name(root.path)), h("p", {}, root.state),
-            muted("Resume only when the folder is right as it is, for example after a disk was mounted again."),
+            muted("First check that the folder is the right one, for example that its disk is mounted."),
         ],
     }, "roots/resume", { text: root.path });
 }

@@ -1,11 +1,11 @@
-// Questions and orders to the agent.
+// Requests to the agent.
 
 const BASE = "/api/v1/";
 
-/** For each request: with the cookie of the session, to the agent and nobody else, and never out of a cache. */
+/** The options of each request: with the session's cookie, to the agent only, never from a cache. */
 export const GUARDED = { credentials: "same-origin", cache: "no-store", redirect: "error" };
 
-/** What the agent, or the way to it, said instead of an answer. */
+/** A refusal of the agent, or a failure to reach it. */
 class Refusal extends Error {
     constructor(status, code, message) {
         super(message);
@@ -15,7 +15,7 @@ class Refusal extends Error {
 
 let loginIsNeeded = () => {};
 
-/** Calls `heard` when an answer says that a login is needed. */
+/** Calls `heard` when the agent demands a login. */
 export function onLogin(heard) { loginIsNeeded = heard; }
 
 async function ask(path, options) {
@@ -23,7 +23,7 @@ async function ask(path, options) {
     try {
         response = await fetch(BASE + path, { ...GUARDED, signal: AbortSignal.timeout(60000), ...options });
     } catch {
-        throw new Refusal(0, "away", "Inlet does not answer: it is stopped, or the network is away");
+        throw new Refusal(0, "away", "Check that Inlet runs and that the network is up: no answer");
     }
     const { status } = response;
     const isJSON = response.headers.get("content-type")?.includes("json");
@@ -31,21 +31,21 @@ async function ask(path, options) {
     try {
         body = isJSON ? await response.json() : await response.text();
     } catch {
-        throw new Refusal(0, "away", "the answer broke off");
+        throw new Refusal(0, "away", "Try again: the answer was cut short");
     }
     if (response.ok) return body;
     if (status === 401 && body?.error === "login_needed") loginIsNeeded();
-    throw new Refusal(status, body?.error ?? "http", body?.message ?? `the agent answered with ${status}`);
+    throw new Refusal(status, body?.error ?? "http", body?.message ?? `Inlet answered with HTTP status ${status}`);
 }
 
-/** `path` below the API's base; `query`'s empty values are left out. */
+/** `path`: below the API's base. Empty values of `query` are left out. */
 export function get(path, query) {
     const given = Object.entries(query ?? {}).filter(([, value]) => value !== "" && value != null);
     return ask(path + (given.length ? "?" + new URLSearchParams(given) : ""));
 }
 
 export function post(path, body) {
-    // X-Inlet cannot be sent from another site without being asked for first.
+    // A page of another site cannot send X-Inlet without a preflight request.
     const headers = { "Content-Type": "application/json", "X-Inlet": "1" };
     return ask(path, { method: "POST", headers, body: JSON.stringify(body ?? {}) });
 }

@@ -1,6 +1,7 @@
-// Where everything begins: which view is shown, and when it is drawn anew.
+// The entry point: chooses the view, and redraws it.
 import { get, onLogin } from "./api.js";
 import { announce, byId, debounced, h, paint } from "./dom.js";
+import { number } from "./format.js";
 import { needing, spoken } from "./health.js";
 import { listenToKeys } from "./keys.js";
 import { live, rest, start, stop, subscribe, wake } from "./live.js";
@@ -23,7 +24,7 @@ function place() {
     };
 }
 
-/** What a view keeps while it is shown; `data` is its own. */
+/** The state of a view while it is open; `data` belongs to the view. */
 function open(where) {
     const page = { ...where, data: {}, error: null, redraw, open: true };
     page.load = async () => {
@@ -45,7 +46,7 @@ function open(where) {
 }
 
 function go() {
-    // The skip link's own target is no view.
+    // The target of the skip link, not a view.
     if (location.hash === "#main") return;
     const where = place();
     const before = shown;
@@ -76,22 +77,22 @@ function draw() {
     const isOut = live.connection === "out";
     drawShell(isOut ? null : shown.path, redraw);
     const title = isOut ? "Log in" : [shown.view.title, shown.id].filter(Boolean).join(" ");
-    const number = needing(live.status);
-    document.title = (number ? `(${number}) ` : "") + `${title} · Inlet`;
+    const problems = needing(live.status);
+    document.title = (problems ? `(${number(problems)}) ` : "") + `${title} · Inlet`;
     paint(byId("main"), h("h1", { tabindex: -1 }, title), isOut ? login(begin) : body());
     if (!isOut && live.status) shown.view.drawn?.(shown);
 }
 
 function body() {
-    if (!live.status) return muted(live.connection === "lost" ? "Nothing is known of it yet." : "Reading…");
+    if (!live.status) return muted(live.connection === "lost" ? "No data yet" : "Loading…");
     return [
         shown.error ? h("p", { class: "banner bad", key: "error" }, shown.error.message) : null,
-        isReader() ? muted("You may look, not act: you came with the read-only token.") : null,
+        isReader() ? muted("Read-only access. To make changes, log in with the full token or the password.") : null,
         shown.view.render(shown),
     ];
 }
 
-/** Changes of health are said; the numbers of each second are not. */
+/** Announces changes of the health and of the connection, but not the numbers of each second. */
 function speak() {
     const now = { lost: "Connection lost.", live: "Connected.", polling: "Connected." }[live.connection] ?? "";
     const text = [now, live.status && live.connection !== "lost" ? spoken(live.status) : ""].join(" ");
@@ -103,7 +104,7 @@ async function begin() {
     try {
         live.session = await get("session");
     } catch {
-        // The loop of `start` says what is wrong, and goes on trying.
+        // `start` shows the error, and retries.
         return start();
     }
     if (live.session.access === "none") stop("out");
@@ -124,9 +125,9 @@ subscribe((what, data) => {
     redraw();
 });
 addEventListener("hashchange", go);
-// Relative times grow old by themselves.
+// Keeps relative times up to date.
 setInterval(() => document.hidden || redraw(), 1000);
-// Some browsers keep a page that is left for the way back, with its connections; there are only a few to one place.
+// Some browsers keep a page that you leave, with its connections, and allow only a few of these to one address.
 addEventListener("pagehide", rest);
 addEventListener("pageshow", wake);
 const restIfHidden = debounced(30000, () => document.hidden && rest());

@@ -1,13 +1,14 @@
-// The configuration, and what the agent is.
+// The configuration, the log level, and the agent's version.
 import { attempt } from "./actions.js";
 import { get, post } from "./api.js";
 import { fragment, h } from "./dom.js";
+import { plain } from "./format.js";
 import { live } from "./live.js";
 import {
     actions, badge, button, canAct, choice, confirm, facts, field, isolated, isReader, name, reading, section, small,
     table, when,
 } from "./parts.js";
-import { LEVELS, plain } from "./text.js";
+import { LEVELS } from "./states.js";
 
 export const config = {
     path: "config", key: "c", title: "Configuration",
@@ -26,15 +27,15 @@ function file(page) {
     const { shown } = page.data;
     if (!shown) return reading(page);
     return section("In use",
-        facts([["File", name(shown.file ?? "–")], ["Read", when(shown.loaded_at)], ["Secrets", "shown as ***"]]),
+        facts([["File", name(shown.file ?? "–")], ["Loaded", when(shown.loaded_at)], ["Secrets", "hidden as ***"]]),
         actions(button("Reload…", () => reload(page))),
         h("pre", { tabindex: 0, "aria-label": "Configuration" }, shown.text));
 }
 
 async function reload(page) {
     const sure = await confirm({
-        title: "Read the configuration again?", yes: "Reload",
-        body: h("p", {}, "Running transfers go on. If the file has an error, what is in use stays in use."),
+        title: "Reload the configuration?", yes: "Reload",
+        body: h("p", {}, "Running transfers continue. If the file has an error, the configuration in use stays."),
     });
     if (!sure) return;
     page.data.reload = await attempt(() => post("reload"));
@@ -44,18 +45,18 @@ async function reload(page) {
 function result(report) {
     if (!report) return null;
     const value = (held) => name(held == null ? "–" : plain(held));
-    const effect = (when) => (when === "restart" ? badge("at the next start", "waiting") : badge("now", "good"));
+    const effect = (when) => (when === "restart" ? badge("after a restart", "waiting") : badge("now", "good"));
     const changes = (report.changes ?? []).map((change) => ({
         key: change.path,
         cells: [h("code", {}, change.path), value(change.from), value(change.to), effect(change.effect)],
     }));
-    return section("What came of it",
-        h("p", {}, report.done ? badge("done", "good") : badge("not done", "bad"), " ", isolated(report.message)),
+    return section("Result",
+        h("p", {}, report.done ? badge("applied", "good") : badge("not applied", "bad"), " ", isolated(report.message)),
         report.errors?.length ? h("div", { role: "alert", key: "faults" }, report.errors.map(fault)) : null,
         changes.length ? table("Changes", [["Key"], ["From"], ["To"], ["Takes effect"]], changes) : null);
 }
 
-/** As a compiler tells it: the place, the sentence, and the line with a caret below the place. */
+/** An error as a compiler prints it: place, message, and the line with a caret. */
 function fault({ file, line, column, message, excerpt }) {
     const place = [file, line || null, line && column ? column : null].filter((part) => part !== null).join(":");
     return h("div", { class: "config-fault" },
@@ -73,8 +74,8 @@ function logging(page) {
     return section("Log level", isReader()
         ? h("p", {}, level)
         : h("div", { class: "filters" },
-            field("From level", choice({ id: "log-level", value: level, disabled: !canAct(), onchange: set }, LEVELS),
-                null, small("Until the next start; log.level of the configuration holds then."))));
+            field("Lowest level", choice({ id: "log-level", value: level, disabled: !canAct(), onchange: set }, LEVELS),
+                null, small("Lasts until the next start. For a permanent level, edit the configuration."))));
 }
 
 function about() {
@@ -82,7 +83,7 @@ function about() {
     const link = (href, text) => h("a", { href }, text);
     return section("About", facts([
         ["Inlet", status.version ?? session?.version], ["Started", when(status.started_at)],
-        ["You may", isReader() ? "look" : "look and act"],
+        ["Access", isReader() ? "read-only" : "full"],
         ["For programs", [
             link("/api/v1/openapi.json", "OpenAPI"), ", ", link("/metrics", "metrics"), ", ", link("/readyz", "readyz"),
         ]],

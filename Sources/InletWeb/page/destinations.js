@@ -1,27 +1,27 @@
-// Where files go.
+// The destinations, their limits and windows.
 import { pause, resume, setLimit } from "./actions.js";
 import { fragment, h } from "./dom.js";
+import { clock, count, rate } from "./format.js";
 import { spark, words } from "./graph.js";
 import { live } from "./live.js";
 import { actions, badge, button, facts, isolated, section, small, table, when } from "./parts.js";
-import { count, rate } from "./text.js";
 
 const MEANS = {
-    up: "it answers", down: "it does not answer; it is asked again by itself",
-    "credentials refused": "it answers, and refuses key or password; put them right in the configuration, then reload",
-    "asks for time": "it asked us to slow down", "not asked yet": "nothing has been sent since the start",
-    paused: "by a person; nothing new is begun", "not running": "the agent does not run",
+    up: "it answers", down: "no answer; Inlet retries automatically",
+    "credentials refused": "update the keys; Inlet retries automatically",
+    "asks for time": "it asked Inlet to send more slowly", "not asked yet": "nothing sent since the start",
+    paused: "by a person; resume to send again", "not running": "start Inlet to send again",
 };
 
 export const destinations = {
     path: "destinations", key: "d", title: "Destinations",
     render: () => {
         const { destinations, limits, queue, windows } = live.status;
-        // Of all destinations together, where it names none.
+        // A limit without a name is for all destinations together.
         const limitOf = (name) => limitText((limits ?? []).find((limit) => (limit.destination ?? null) === name));
         const together = limitOf(null);
         return fragment(
-            section("All together",
+            section("All destinations",
                 facts([["Limit", together], ["Waiting", deliveries(queue.waiting)]]),
                 actions(button("Set limit…", () => setLimit(null, together)),
                     button("Pause all…", () => pause(null)), button("Resume all", () => resume(null)))),
@@ -35,9 +35,11 @@ const deliveries = (number) => count(number, "delivery", "deliveries");
 function limitText(limit) {
     if (!limit) return "none";
     const { bytes_per_second: most, why, until } = limit;
-    const text = most == null ? "none" : most === 0 ? "0: nothing is sent" : rate(most);
-    const by = { command: " (set by hand, until auto or the next start)", schedule: " (by the schedule)" }[why] ?? "";
-    return text + by + (until ? `, until ${until.slice(11, 16)}` : "");
+    const text = most == null ? "none" : most === 0 ? "0 (sends nothing)" : rate(most);
+    const cause = {
+        command: " (set by hand; lasts until auto or the next start)", schedule: " (by the schedule)",
+    };
+    return text + (cause[why] ?? "") + (until ? `, until ${clock(until)}` : "");
 }
 
 function card(place, limit) {
@@ -49,8 +51,9 @@ function card(place, limit) {
         place.last_error ? h("p", { class: "why" }, isolated(place.last_error)) : null,
         facts([
             ["Waiting", h("a", { href: `${files}&state=pending` }, deliveries(place.waiting))],
-            ["Asked again", place.next_probe ? when(place.next_probe, true) : null],
-            ["Own limit", limit],
+            ["Down since", place.since ? when(place.since) : null],
+            ["Next try", place.next_probe ? when(place.next_probe, true) : null],
+            ["Limit", limit],
         ]),
         points ? [spark(points), small(words(points, live.rates))] : null,
         actions(
@@ -64,6 +67,6 @@ function windowTable(windows) {
         key: route,
         cells: [route, window, badge(open ? "open" : "closed", open ? "good" : "waiting"), when(next_change)],
     }));
-    return table("When big files of a route may begin", [["Route"], ["Window"], ["Now"], ["Changes"]], rows,
-        { hideCaption: true });
+    return table("Hours in which big files of a route may start", [["Route"], ["Window"], ["Now"], ["Next change"]],
+        rows, { hideCaption: true });
 }

@@ -1,10 +1,10 @@
-// Elements made of values, and the page changed into them. No text ever becomes markup.
+// Makes elements from values, and changes the page into them. Text never becomes markup.
 
 const SVG = new Set(["svg", "path", "line"]);
 
 /**
- * An element. `on…` are handlers; `key` tells it from its siblings; what has `own` draws its inside itself, and a
- * redraw leaves that alone; null and false are left out.
+ * An element. `on…` are handlers, and `key` tells it from its siblings. An element with `own` draws its content itself,
+ * and a redraw leaves that alone. null and false are left out.
  */
 export function h(tag, props, ...kids) {
     const node = SVG.has(tag)
@@ -39,7 +39,7 @@ export function fragment(...kids) {
     return node;
 }
 
-/** Draws `kids` into `place`: what stays keeps its focus, its selection and its scroll. */
+/** Draws `kids` into `place`. Elements that stay keep their focus, selection and scroll position. */
 export const paint = (place, ...kids) => morph(place, fragment(...kids));
 
 /** Changes `old`'s children into those of `fresh`. */
@@ -74,7 +74,7 @@ function become(old, fresh) {
     }
     if (old.own && fresh.own) return;
     for (const { name } of [...old.attributes]) {
-        // What a person opened stays open.
+        // A person opened it.
         const isOpen = name === "open" && old.nodeName === "DETAILS";
         if (!fresh.hasAttribute(name) && !isOpen) old.removeAttribute(name);
     }
@@ -87,7 +87,7 @@ function become(old, fresh) {
     old.handlers = fresh.handlers;
     morph(old, fresh);
     for (const [name, value] of Object.entries(fresh.set ?? {})) {
-        // What a person is typing is theirs.
+        // A person is typing in it.
         if (old === document.activeElement && name === "value") continue;
         if (old[name] !== value) old[name] = value;
     }
@@ -105,16 +105,16 @@ export function debounced(wait, work) {
     };
 }
 
-/** What this browser keeps of a setting; null where it keeps nothing. */
+/** A setting in the browser's storage; null without one. */
 export function kept(name) {
     try { return localStorage.getItem(name); } catch { return null; }
 }
 
 export function keep(name, value) {
-    try { localStorage.setItem(name, value); } catch { /* The setting holds for this page then. */ }
+    try { localStorage.setItem(name, value); } catch { /* Then the setting lasts until the page closes. */ }
 }
 
-/** Says something to those who do not see the page. */
+/** Announces a text to screen readers. */
 export function announce(text) {
     const said = byId("said");
     if (said.textContent !== text) said.textContent = text;
@@ -122,7 +122,7 @@ export function announce(text) {
 
 let toastEnds = 0;
 
-/** Says something for some seconds, to everybody. */
+/** Shows and announces a text for some seconds. */
 export function toast(text, kind) {
     const place = byId("toast");
     place.textContent = text;

@@ -2,16 +2,17 @@
 import { clearQueue, onSelection } from "./actions.js";
 import { get } from "./api.js";
 import { h } from "./dom.js";
+import { bytes, count, number } from "./format.js";
 import { live } from "./live.js";
 import {
     actions, badge, button, choice, field, isolated, isReader, jobLink, muted, searchBox, searchForm, setFilter, table,
     when,
 } from "./parts.js";
-import { bytes, count, MEANS, STATES } from "./text.js";
+import { MEANS, STATES } from "./states.js";
 
 const PAGE = 50;
 const FILTERS = ["state", "destination", "route", "q", "path", "batch"];
-const SETS = [["failed,expired,rejected", "needs you"], ["delivered,duplicate", "where it belongs"]];
+const SETS = [["failed,expired,rejected", "needs attention"], ["delivered,duplicate", "delivered or duplicate"]];
 
 export const files = {
     path: "files", key: "f", title: "Files",
@@ -19,13 +20,13 @@ export const files = {
         const given = Object.fromEntries([...FILTERS, "before"].map((key) => [key, page.query.get(key)]));
         const asked = page.query.toString();
         const jobs = await get("jobs", { ...given, limit: PAGE + 1 });
-        // A slow answer to an older question.
+        // A slow answer to an earlier request.
         if (asked !== page.query.toString()) return;
         page.data.jobs = jobs.slice(0, PAGE);
         page.data.older = jobs.length > PAGE ? jobs[PAGE - 1].job : null;
         for (const job of jobs) if (job.route) routes.add(job.route);
     },
-    // Files come and go one by one in the log; the list is asked for once for many of them.
+    // The log reports files one by one; the list is loaded once for many of them.
     log: (page, event) => { if (/^(job|file)\./.test(event.event) && event.job !== undefined) again(page); },
     status: (page) => { if (live.connection === "polling") again(page); },
     render: (page) => {
@@ -50,8 +51,9 @@ function filters(page) {
     const value = (key) => page.query.get(key) ?? "";
     const props = (key) =>
         ({ id: key, value: value(key), onchange: (event) => setFilter(page, key, event.target.value) });
-    const states = [["", "all"], ...SETS, ...STATES.map((name) => [name, `${name} (${live.status.files[name] ?? 0})`])];
-    // Others come from a link: several states of somebody's choice.
+    const each = STATES.map((name) => [name, `${name} (${number(live.status.files[name])})`]);
+    const states = [["", "all"], ...SETS, ...each];
+    // Links may name other sets of states.
     if (!states.some(([state]) => state === value("state"))) states.push(value("state"));
     return searchForm("Files",
         field("Search", searchBox(page, { id: "q", placeholder: "part of the path" })),
@@ -60,12 +62,13 @@ function filters(page) {
             [["", "all"], ...live.status.destinations.map((place) => place.name)])),
         field("Route", h("input", { ...props("route"), list: "routes", autocomplete: "off" })),
         h("datalist", { id: "routes" }, [...routes].sort().map((value) => h("option", { value }))),
-        FILTERS.some((key) => page.query.has(key)) ? h("a", { href: "#/files", class: "clear" }, "Show all") : null);
+        FILTERS.some((key) => page.query.has(key))
+            ? h("a", { href: "#/files", class: "clear" }, "Clear filters") : null);
 }
 
 function selection(page, chosen) {
     const shown = page.data.jobs ?? [];
-    // Only what is on the screen: nobody acts on what they no longer see.
+    // Only rows on the screen: an action must not reach files that are no longer visible.
     for (const job of chosen) if (!shown.some((row) => row.job === job)) chosen.delete(job);
     if (isReader()) return null;
     const none = chosen.size === 0;
@@ -90,9 +93,9 @@ function selection(page, chosen) {
 
 function list(page, chosen) {
     const jobs = page.data.jobs;
-    if (!jobs) return muted("Reading…");
-    if (!jobs.length) return muted(page.query.toString() ? "No file is so." : "No file has been taken in yet.");
-    const columns = [["File"], ["Size", "number"], ["State"], ["Destinations"], ["Route"], ["Taken in"]];
+    if (!jobs) return muted("Loading…");
+    if (!jobs.length) return muted(page.query.toString() ? "No matching files" : "No files yet");
+    const columns = [["File"], ["Size", "number"], ["State"], ["Destinations"], ["Route"], ["Admitted"]];
     const rows = jobs.map((job) => ({
         key: job.job, class: chosen.has(job.job) ? "chosen" : null,
         cells: [

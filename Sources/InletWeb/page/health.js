@@ -1,40 +1,41 @@
-// What needs a person, as the agent says it: nothing of that is decided here.
-import { count } from "./text.js";
+// The health as the agent reports it: the page has no rules of its own.
+import { count } from "./format.js";
 
 const TONES = { ok: "good", attention: "waiting", trouble: "bad" };
 const PLACES = {
-    agent: ["#/log", "Log"], journal: ["#/log?level=error", "Log"], dashboard: ["#/config", "Configuration"],
-    destination: ["#/destinations", "Details"], limit: ["#/destinations", "Limits"], root: ["#/roots", "Look at it"],
-    queue: ["#/files?state=pending", "Look at them"], notices: ["#/log?level=warning", "Log"],
+    agent: ["#/log", "Show the log"], journal: ["#/log?level=error", "Show the log"],
+    dashboard: ["#/config", "Show the configuration"], destination: ["#/destinations", "Show destinations"],
+    limit: ["#/destinations", "Show limits"], root: ["#/roots", "Show watch roots"],
+    queue: ["#/files?state=pending", "Show files"], notices: ["#/log?level=warning", "Show the log"],
 };
 
-/** Findings of a status: `tone`, `text`, `remedy`, where there is more. */
+/** The findings of a status: `tone`, `text`, `remedy`, and a link to the view with the details. */
 export function findings({ health }) {
     return (health?.findings ?? []).map(({ state, text, remedy, about, name }) => {
-        const files = [`#/files?state=${encodeURIComponent(name)}`, "Look at them"];
+        const files = [`#/files?state=${encodeURIComponent(name)}`, "Show files"];
         const [href, link] = about === "files" ? files : PLACES[about] ?? [];
         return { tone: state === "ok" ? "neutral" : TONES[state] ?? "bad", text, remedy, href, link };
     });
 }
 
-/** How many things need a person. */
+/** The number of problems that need a person. */
 export const needing = (status) => status?.health?.needing ?? 0;
 
-/** One sentence: is it healthy. */
+/** The one sentence that matters most. */
 export function sentence({ health }) {
-    if (!health) return { tone: "waiting", text: "The agent does not say how it is." };
-    // A state that this page does not know is no good news.
+    if (!health) return { tone: "waiting", text: "Update Inlet: this version does not report its health." };
+    // An unknown state may be a bad one.
     return { tone: TONES[health.state] ?? "bad", text: health.sentence };
 }
 
-/** The same without the numbers of each second, to be said. */
+/** The same for screen readers, without the numbers of each second. */
 export function spoken(status) {
     const number = needing(status);
-    if (!number) return "Nothing needs you.";
-    return `${count(number, "thing")} ${number === 1 ? "needs" : "need"} you: ${findings(status)[0]?.text}.`;
+    if (!number) return "No problems.";
+    return `${count(number, "problem")}. The worst: ${findings(status)[0]?.text}.`;
 }
 
-/** How the sum that must hold is made up: everything seen ends somewhere. */
+/** The sum that must add up: every file that Inlet has seen is in exactly one state. */
 export function balance(status) {
     const terms = Object.entries({ ...status.files, ignored: status.ignored }).filter(([, files]) => files > 0);
     const sum = terms.reduce((total, [, files]) => total + files, 0);

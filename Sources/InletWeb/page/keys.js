@@ -5,8 +5,8 @@ import { VIEWS } from "./views.js";
 
 const HELP = [
     ...VIEWS.map(({ key, title }) => [`g then ${key}`, title]),
-    ["/", "Search"], ["j or ↓, k or ↑", "Next and previous in a list"], ["Enter", "Open"], ["x", "Select a file"],
-    ["Esc", "Close, or back to the list"], ["?", "This list"],
+    ["/", "Search"], ["j or ↓, k or ↑", "Next or previous entry of a list"], ["Enter", "Open"], ["x", "Select a file"],
+    ["Esc", "Close, or return to the list"], ["?", "Show this list"],
 ];
 const SETTING = "inlet-keys";
 let pending = 0;
@@ -19,11 +19,11 @@ export function help() {
     const set = (event) => keep(SETTING, event.target.checked ? "on" : "off");
     dialog.onclose = null;
     dialog.replaceChildren(
-        h("h2", { id: "dialog-title" }, "Keys"),
+        h("h2", { id: "dialog-title" }, "Keyboard shortcuts"),
         h("dl", { class: "keys" }, HELP.map(([key, text]) =>
             h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, text)))),
         h("label", { class: "check" }, h("input", { type: "checkbox", checked: !isOff(), onchange: set }),
-            "Single keys do something"),
+            "Enable single-key shortcuts"),
         h("div", { class: "actions" },
             button("Close", () => dialog.close(), { class: "primary", autofocus: true })));
     dialog.showModal();
@@ -44,7 +44,7 @@ function escape(event, typing) {
     else if (/^#\/files\/\d/.test(location.hash)) history.length > 1 ? history.back() : (location.hash = "#/files");
 }
 
-/** Whether the key was ours. */
+/** Whether the page uses the key. */
 function press(event) {
     const view = Date.now() - pending < 1500 ? VIEWS.find(({ key }) => key === event.key) : null;
     pending = 0;

@@ -1,4 +1,4 @@
-// What is known of the agent now, and how old that is.
+// The present state of the agent, and its age.
 import { get } from "./api.js";
 import { stream } from "./stream.js";
 
@@ -6,7 +6,7 @@ const MOST_EVENTS = 1000;
 const POINTS = 360;
 
 /**
- * `connection`: starting, live, polling, lost, resting (hidden) or out (logged out). Times are of this machine's clock.
+ * `connection`: starting, live, polling, lost, resting (hidden) or out (logged out). Times are by the browser's clock.
  */
 export const live = {
     connection: "starting", since: Date.now(), heardAt: 0, statusAt: 0, restartedAt: null, why: null,
@@ -17,7 +17,7 @@ let tell = () => {};
 let [lastSeq, run, wait, fresh] = [null, null, 0, null];
 const samples = new Map();
 
-/** Calls `heard(what, data)`: status, rates, log, connection, again (everything was read anew). */
+/** Calls `heard(what, data)`; `what` is status, rates, log, connection, or again after a full reload of the data. */
 export function subscribe(heard) { tell = heard; }
 
 function connect(state) {
@@ -31,7 +31,7 @@ export function start() {
     again();
 }
 
-/** Nothing is asked any more, and nothing that was known stays. */
+/** Ends all requests, and drops the data. */
 export function stop(state) {
     run?.abort();
     Object.assign(live, { status: null, rates: null, events: [], restartedAt: null });
@@ -40,7 +40,7 @@ export function stop(state) {
     connect(state);
 }
 
-/** A page that nobody sees needs no stream: a browser opens only a few connections to one place. */
+/** A hidden page needs no stream: a browser opens only a few connections to one address. */
 export function rest() {
     if (!run || live.connection === "out") return;
     run.abort();
@@ -52,7 +52,7 @@ export function wake() {
     if (live.connection === "resting") again();
 }
 
-/** Has the stream tell events from this level on. */
+/** Subscribes to events of this level and above. */
 export function hearFrom(level) {
     if (live.level === level) return;
     live.level = level;
@@ -81,7 +81,7 @@ async function follow(signal) {
         }
         ended.abort();
         if (signal.aborted) return;
-        // The stream may be what is missing (a proxy, too many of them); the agent may still answer.
+        // The agent may still answer: perhaps a proxy holds back the stream, or there are too many streams.
         wait = Math.min(30000, Math.max(1000, wait * 2));
         if (status === 401) await get("status").catch(() => {});
         await poll(Date.now() + wait * (0.8 + Math.random() * 0.4), signal);
@@ -99,13 +99,13 @@ async function poll(until, signal) {
             connect("polling");
             takeStatus(status);
             if (isBack) {
-                // The stream may be back, too.
+                // The stream may work again, too.
                 wait = 0;
                 return;
             }
         } catch (error) {
             if (signal.aborted) return;
-            // The agent may answer with a refusal: its words say what to do.
+            // A refusal of the agent has the remedy in its message.
             live.why = error.status ? error.message : null;
             connect("lost");
         }
@@ -116,7 +116,7 @@ async function poll(until, signal) {
 function hear(name, data, id, giveUp) {
     live.heardAt = Date.now();
     if (name === "hello") {
-        // Numbers begin anew with the agent: what came before is not of this one.
+        // A new agent counts from 1 again.
         if (data.seq < lastSeq) lastSeq = null;
         fresh = [];
         readAll(run.signal).then(() => {
@@ -132,7 +132,7 @@ function hear(name, data, id, giveUp) {
     else if (name === "rates") takeRates(data);
 }
 
-/** After each new connection: what was missed is read, and what is no longer true goes. */
+/** After each new connection: reads what the page missed, and drops what no longer holds. */
 async function readAll(signal) {
     const [session, status, rates, log] = await Promise.all([
         get("session"), get("status"), get("rates").catch(() => null),
@@ -151,7 +151,7 @@ function takeStatus(status) {
     if (live.status && live.status.started_at !== status.started_at) {
         live.restartedAt = status.started_at;
         samples.clear();
-        // The former agent's events go; what this one has told since its hello stays.
+        // Drops the former agent's events, and keeps those that arrived after the new one's hello.
         live.events = [...(fresh ?? [])];
     }
     measure(status.in_flight ?? []);
@@ -170,7 +170,7 @@ function takeRates(data) {
     const rates = live.rates;
     if (!rates) return;
     const had = rates.total.length;
-    // The time at which a step began says how many of them were missed, or that it is known.
+    // The step's start shows how many steps are missing, or that this one is known.
     const steps = Math.round((new Date(data.ts) - new Date(rates.from)) / rates.step_ms) - (had - 1);
     if (steps < 1) return;
     const add = (points, value) => [...points, ...Array(steps - 1).fill(0), value].slice(-POINTS);
@@ -185,21 +185,21 @@ function takeRates(data) {
 
 const transferKey = (transfer) => `${transfer.job} ${transfer.destination}`;
 
-/** Remembers how far transfers are, for their rates over the last seconds. */
+/** Keeps the progress of transfers, to compute their rates over the last seconds. */
 function measure(transfers) {
     const now = performance.now();
     const running = new Set(transfers.map(transferKey));
     for (const key of samples.keys()) if (!running.has(key)) samples.delete(key);
     for (const transfer of transfers) {
         const points = samples.get(transferKey(transfer)) ?? [];
-        // An attempt begins again.
+        // A new attempt.
         if (points.length && points.at(-1).sent > transfer.sent) points.length = 0;
         points.push({ now, sent: transfer.sent });
         samples.set(transferKey(transfer), points.filter((point) => now - point.now < 12000));
     }
 }
 
-/** Bytes per second of a transfer, or null while that is not known. */
+/** Bytes per second of a transfer, or null while that is unknown. */
 export function speed(transfer) {
     const points = samples.get(transferKey(transfer)) ?? [];
     if (points.length < 2) return null;

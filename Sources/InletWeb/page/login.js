@@ -5,10 +5,10 @@ import { live } from "./live.js";
 
 const NAMES = { token: "Token", password: "Password", either: "Password or token" };
 const WHERE = {
-    token: "It is dashboard.token of the agent's configuration; dashboard.read_only_token lets you look.",
-    password: "It is dashboard.password of the agent's configuration.",
-    either: "They are dashboard.password and dashboard.token of the agent's configuration; "
-        + "read_only_token lets you look.",
+    token: "Set it in the configuration under dashboard: token, or read_only_token for read-only access.",
+    password: "Set it in the configuration under dashboard: password.",
+    either: "Set them in the configuration under dashboard: password, token, "
+        + "and read_only_token for read-only access.",
 };
 let busy = false;
 
@@ -23,7 +23,7 @@ async function submit(event, done) {
         secret.value = "";
         done();
     } catch (error) {
-        fault = error.message;
+        fault = error.code === "login_needed" ? `Wrong ${NAMES[kind()].toLowerCase()}` : error.message;
         secret.select();
     }
     busy = false;
@@ -31,16 +31,17 @@ async function submit(event, done) {
     if (place) place.textContent = fault;
 }
 
-/** Calls `done` once the agent has let us in. */
+const kind = () => (NAMES[live.session?.login] ? live.session.login : "either");
+
+/** Calls `done` after a successful login. */
 export function login(done) {
-    const kind = NAMES[live.session?.login] ? live.session.login : "either";
     return h("form", { class: "login", onsubmit: (event) => submit(event, done) },
-        h("label", { for: "secret" }, NAMES[kind]),
+        h("label", { for: "secret" }, NAMES[kind()]),
         h("input", {
             id: "secret", name: "secret", type: "password", required: true, autocomplete: "current-password",
             "aria-describedby": "secret-note fault",
         }),
-        h("p", { id: "secret-note", class: "muted" }, WHERE[kind]),
+        h("p", { id: "secret-note", class: "muted" }, WHERE[kind()]),
         h("p", { id: "fault", role: "alert", class: "fault", own: true }),
         h("button", { type: "submit", class: "primary" }, "Log in"));
 }

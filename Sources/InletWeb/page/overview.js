@@ -1,11 +1,11 @@
-// What a person should know in five seconds.
+// The overview: health, figures, transfers, rates and recent events.
 import { fragment, h } from "./dom.js";
+import { andMore, bytes, count, number, rate, span } from "./format.js";
 import { graph, words } from "./graph.js";
 import { balance, findings, needing, sentence } from "./health.js";
 import { live, speed } from "./live.js";
 import { eventText } from "./log.js";
 import { badge, filesLink, isolated, jobLink, muted, name, progress, section, small, table, when } from "./parts.js";
-import { andMore, bytes, count, number, rate, span } from "./text.js";
 
 export const overview = {
     path: "", key: "o", title: "Overview",
@@ -22,13 +22,13 @@ function health(status) {
     return h("section", { class: `health ${tone}`, "aria-label": "Health", key: "health" },
         h("p", { class: "sentence" }, h("span", { class: "dot", "aria-hidden": "true" }), isolated(text)),
         h("ul", {}, found.map((finding) => h("li", { class: finding.tone, key: finding.text },
-            badge({ bad: "trouble", waiting: "needs you" }[finding.tone] ?? "note", finding.tone), " ",
+            badge({ bad: "problem", waiting: "needs attention" }[finding.tone] ?? "note", finding.tone), " ",
             name(finding.text), finding.href ? [" ", h("a", { href: finding.href }, finding.link)] : null,
             small(isolated(finding.remedy)))),
         more ? h("li", { key: "more" }, more) : null));
 }
 
-/** What moves now; where that cannot be measured, the last ten seconds. */
+/** The present rate of all transfers, or of the last ten seconds where a transfer cannot be measured. */
 function pace(transfers) {
     const paces = transfers.filter((transfer) => !transfer.next_look).map(speed);
     return paces.length && !paces.includes(null) ? paces.reduce((sum, one) => sum + one) : live.rates?.total.at(-1);
@@ -40,25 +40,26 @@ function figures({ queue, files, bytes: sizes, in_flight }) {
         h("dt", {}, states ? h("a", { href: `#/files?state=${states}` }, title) : title), h("dd", {}, value),
         h("dd", { class: "small" }, note));
     const held = [
-        queue.retrying ? `${queue.retrying} tried before` : null, queue.held ? `${queue.held} held for others` : null,
+        queue.retrying ? `${number(queue.retrying)} retrying` : null,
+        queue.held ? `${number(queue.held)} held for other files` : null,
     ].filter(Boolean).join(", ");
     return h("dl", { class: "figures", key: "figures" },
-        entry("In flight", number(queue.in_flight), now === undefined ? "deliveries" : `${rate(now)} now`),
+        entry("Transfers", number(queue.in_flight), now === undefined ? "running" : `${rate(now, true)} now`),
         entry("Waiting", number(queue.waiting + queue.held), held || "deliveries", "pending"),
         entry("Failed", number(queue.failed + queue.expired),
-            queue.expired ? `${queue.expired} of them expired` : "files", "failed,expired"),
-        entry("Oldest", oldest(queue), queue.oldest_waiting ? "has waited" : "nothing waits"),
+            queue.expired ? `${number(queue.expired)} of them expired` : "files", "failed,expired"),
+        entry("Longest wait", oldest(queue), queue.oldest_waiting ? "oldest file in the queue" : "no files waiting"),
         entry("Delivered", number(files.delivered), bytes(sizes.delivered), "delivered"));
 }
 
 function oldest(queue) {
     if (!queue.oldest_waiting) return "–";
-    // By the agent's clock at its last word, and by ours since then.
+    // By the agent's clock until its last status, and by the browser's since then.
     return span((queue.oldest_waiting_ms ?? 0) + Math.max(0, Date.now() - live.statusAt));
 }
 
 function moving({ in_flight: all }) {
-    if (!all?.length) return section("In flight", muted("Nothing is being sent."));
+    if (!all?.length) return section("Transfers", muted("No transfers now"));
     const columns = [["File"], ["To"], ["Progress", "bars"]];
     const rows = all.slice(0, 12).map((transfer) => ({
         key: `${transfer.job} ${transfer.destination}`,
@@ -68,16 +69,16 @@ function moving({ in_flight: all }) {
         ],
     }));
     const more = andMore(all.length - rows.length);
-    return section("In flight",
-        table("Deliveries that run now", columns, rows, { hideCaption: true, class: "moving" }),
+    return section("Transfers",
+        table("Running transfers", columns, rows, { hideCaption: true, class: "moving" }),
         more ? small(more) : null);
 }
 
 function sent() {
     const rates = live.rates;
-    if (!rates?.total?.length) return section("Rate of the last hour", muted("Not known yet."));
+    if (!rates?.total?.length) return section("Rate in the last hour", muted("No data yet"));
     const places = Object.entries(rates.destinations ?? {});
-    return section("Rate of the last hour", graph(rates), places.length
+    return section("Rate in the last hour", graph(rates), places.length
         ? h("details", {}, h("summary", {}, "By destination"), h("ul", {}, places.map(([place, points]) =>
             h("li", { key: place }, h("strong", {}, place), ": ", words(points, rates)))))
         : null);
@@ -87,10 +88,10 @@ function recent() {
     const events = live.events.filter((event) => event.level !== "debug" && event.event !== "transfer.progress")
         .slice(-8).reverse();
     if (!events.length) return null;
-    return section("Latest",
+    return section("Recent events",
         h("ul", { class: "latest" }, events.map((event) =>
             h("li", { key: event.seq, class: event.level }, when(event.ts), " ", eventText(event)))),
-        small(h("a", { href: "#/log" }, "The whole log")));
+        small(h("a", { href: "#/log" }, "Show the log")));
 }
 
 function sum(status) {
@@ -103,5 +104,5 @@ function sum(status) {
     return section("Balance",
         h("p", { class: "balance" }, h("strong", {}, count(status.seen, "file")), " seen = ",
             terms.length ? terms.map(term) : "none yet"),
-        holds ? null : h("p", { class: "fault" }, `These are ${sum}: the sum does not hold. Please report this.`));
+        holds ? null : h("p", { class: "fault" }, `Please report this: the states add up to ${count(sum, "file")}.`));
 }

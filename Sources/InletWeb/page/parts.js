@@ -1,29 +1,30 @@
-// What several views are made of.
+// Elements that several views share.
 import { byId, debounced, h } from "./dom.js";
+import { bytes, clock, percent, rate, relative, span } from "./format.js";
 import { live, speed } from "./live.js";
-import { bytes, clock, rate, relative, span, TONES } from "./text.js";
+import { TONES } from "./states.js";
 
 export const muted = (...kids) => h("p", { class: "muted" }, kids);
 export const small = (...kids) => h("p", { class: "small" }, kids);
 
-/** A view that has not read its values yet; where that failed, the error stands above it. */
-export const reading = (page) => muted(page.error ? "" : "Reading…");
+/** A view without its data yet; `app.js` shows an error above it. */
+export const reading = (page) => muted(page.error ? "" : "Loading…");
 
-/** A state in its word, with a mark: never by colour alone. */
+/** A state as a word with a mark, never by colour alone. */
 export function badge(state, tone) {
     return h("span", { class: `badge ${tone ?? TONES[state] ?? "neutral"}` }, state);
 }
 
-/** A time of the agent as it is here; the whole of it on hover. */
+/** A time of the agent in local time; on hover, as the agent sent it. */
 export function when(time, near) {
     if (!time) return "–";
     return h("time", { datetime: time, title: time }, near ? relative(time) : clock(time));
 }
 
-/** A text from outside keeps its direction to itself; null where there is none. */
+/** Text from outside, whose writing direction stays inside; null for none. */
 export const isolated = (text) => (text ? h("bdi", {}, text) : null);
 
-/** A name may hold anything, and be very long. */
+/** A name from outside, perhaps very long. */
 export const name = (text) => h("bdi", { class: "name" }, text);
 
 export const texts = (lines, kind) => h("ul", { class: kind }, lines.map((line) => h("li", {}, isolated(line))));
@@ -31,11 +32,11 @@ export const texts = (lines, kind) => h("ul", { class: kind }, lines.map((line) 
 export const jobLink = (job, path) =>
     h("a", { href: `#/files/${job}`, class: "job", "data-go": "" }, path == null ? `job ${job}` : name(path));
 
-/** A link to the files for which `key` is `value`. */
+/** A link to the files whose `key` is `value`. */
 export const filesLink = (key, value, text) => h("a", { href: `#/files?${key}=${encodeURIComponent(value)}` }, text);
 
 /**
- * A table that reads as one everywhere; on a phone its rows become cards, which is why the roles are said.
+ * A table. On a phone its rows become cards, so it names the roles that the browser then no longer gives.
  * columns: [title, class]; rows: [{ key, class, cells }].
  */
 export function table(caption, columns, rows, options) {
@@ -68,13 +69,13 @@ export const button = (text, onclick, options) => h("button", { type: "button", 
 export const field = (title, control, kind, note) =>
     h("div", { class: kind, key: control.id }, h("label", { for: control.id }, title), control, note);
 
-/** options: [value, text], or the value alone where it is the text too. */
+/** options: [value, text], or a value that is its own text. */
 export const choice = (props, options) => h("select", props, options.map((option) => {
     const [value, text] = [option].flat();
     return h("option", { value }, text ?? value);
 }));
 
-/** Puts a filter in the address; a list that is filtered otherwise begins anew. */
+/** Puts a filter in the address, and returns to the first page of the list. */
 export const setFilter = (page, key, value) => page.setQuery({ [key]: value, before: "", find: "" });
 const setText = debounced(250, (page, text) => page.open && setFilter(page, "q", text));
 
@@ -87,36 +88,36 @@ export const searchBox = (page, options) => h("input", {
     oninput: (event) => setText(page, event.target.value), ...options,
 });
 
-/** How far a transfer is, how fast, and how long it still takes. */
+/** The progress of a transfer, its rate, and the time left. */
 export function progress(transfer) {
     const share = transfer.percent ?? (transfer.size ? (100 * transfer.sent) / transfer.size : 0);
     const pace = transfer.next_look ? null : speed(transfer);
     const parts = [
-        `${Math.floor(share)} %`,
-        transfer.percent == null ? `${bytes(transfer.sent)} of ${bytes(transfer.size)}` : null,
-        transfer.step, pace === null ? null : rate(pace),
+        percent(share),
+        transfer.percent == null ? `${bytes(transfer.sent, true)} of ${bytes(transfer.size)}` : null,
+        transfer.step, pace === null ? null : rate(pace, true),
         pace > 0 ? `${span((1000 * (transfer.size - transfer.sent)) / pace)} left` : null,
-        transfer.next_look ? asked(transfer.next_look) : null,
+        transfer.next_look ? nextCheck(transfer.next_look) : null,
     ];
     return h("div", { class: "progress" },
         h("progress", { max: 100, value: share, "aria-label": `${transfer.path} to ${transfer.destination}` }),
         h("span", { class: "small" }, parts.filter(Boolean).join(" · ")));
 }
 
-const asked = (time) => (new Date(time) > Date.now() ? `asked again ${relative(time)}` : "being asked");
+const nextCheck = (time) => (new Date(time) > Date.now() ? `next check ${relative(time)}` : "checking now");
 
 export const isReader = () => live.session?.access === "read";
 export const canAct = () => live.session?.access === "full" && ["live", "polling"].includes(live.connection);
 
-/** Buttons that change something; readers get none, and `app.js` says why once a page. */
+/** Buttons that change something. Readers get none, and `app.js` shows the reason. */
 export function actions(...buttons) {
     if (isReader()) return null;
     for (const node of buttons) if (!canAct()) node.disabled = true;
     return h("div", { class: "actions" }, buttons);
 }
 
-/** Asks before something is done. Resolves with what `fields` hold, or null for no. */
-export function confirm({ title, body, yes, tone, fields }) {
+/** Asks before an action. Resolves with the values of `fields`, or with null for no. */
+export function confirm({ title, body, yes, no, tone, fields }) {
     const dialog = byId("dialog");
     return new Promise((answer) => {
         const end = (value) => {
@@ -131,7 +132,7 @@ export function confirm({ title, body, yes, tone, fields }) {
         dialog.replaceChildren(h("form", { method: "dialog", onsubmit },
             h("h2", { id: "dialog-title" }, title), body, fields,
             h("div", { class: "actions" },
-                button("Keep as it is", () => end(null), { autofocus: !fields }),
+                button(no ?? "Cancel", () => end(null), { autofocus: !fields }),
                 yes ? h("button", { type: "submit", class: tone === "bad" ? "danger" : "primary" }, yes) : null)));
         dialog.onclose = () => end(null);
         dialog.showModal();

@@ -1,20 +1,20 @@
-// Where files come from.
+// The watched folders, and their files that are not complete yet.
 import { resumeRoot } from "./actions.js";
 import { h } from "./dom.js";
+import { andMore, count, number, span } from "./format.js";
 import { live } from "./live.js";
 import { actions, badge, button, facts, isolated, muted, name, small, table, when } from "./parts.js";
-import { andMore, count, number, span } from "./text.js";
 
 const MODES = {
     inotify: "events (inotify)", fanotify: "events (fanotify)", poll: "polling", mixed: "events and polling",
 };
-const MEANS = { starting: "it is being listed", missing: "it is taken in as soon as it is there" };
+const MEANS = { starting: "Inlet is listing its files", missing: "Inlet watches it as soon as it appears" };
 
 export const roots = {
     path: "roots", key: "w", title: "Watch roots",
     render: () => {
         const all = live.status.roots;
-        if (!all.length) return muted("No folder is watched.");
+        if (!all.length) return muted("Set watch in the configuration: Inlet watches no folders.");
         return h("ul", { class: "cards wide", key: "cards" }, all.map(card));
     },
 };
@@ -29,17 +29,17 @@ function card(root) {
         facts([
             ["Mode", MODES[root.mode] ?? root.mode], ["Watches", root.watches == null ? null : number(root.watches)],
             ["Folders", number(root.directories)],
-            ["Polled", root.polled ? `${number(root.polled)} of them: their changes raise no events` : "none"],
+            ["Polled", root.polled ? `${count(root.polled, "folder")}, whose changes raise no events` : "none"],
             ["Last event", lastEvent(root)],
-            ["Not settled yet", number(root.settling)], ["Ignored", number(root.ignored)],
+            ["Not complete yet", number(root.settling)], ["Ignored", number(root.ignored)],
         ]),
         state === "paused" ? actions(button("Resume…", () => resumeRoot(root))) : null,
         root.unsettled.length ? settling(root) : null);
 }
 
-// An agent that tells no mode tells no events either.
+// An agent without a mode reports no events either.
 const lastEvent = (root) =>
-    (root.last_event ? when(root.last_event, true) : root.mode ? "none since it is watched" : null);
+    (root.last_event ? when(root.last_event, true) : root.mode ? "none yet" : null);
 
 function settling(root) {
     const rows = root.unsettled.map((file) => ({
@@ -48,12 +48,12 @@ function settling(root) {
     }));
     const more = andMore(root.settling - rows.length);
     return h("div", {},
-        table(`Not settled yet, and why (${count(root.settling, "file")})`,
-            [["File"], ["Why"], ["Open in"], ["For"]], rows),
+        table(`Not complete yet (${count(root.settling, "file")})`,
+            [["File"], ["Why"], ["Open in"], ["Waited"]], rows),
         more ? small(more) : null);
 }
 
 function because(file) {
     if (file.writer) return "a program has it open for writing";
-    return isolated(file.waits_for) ?? "it must be quiet a little longer";
+    return isolated(file.waits_for) ?? "it must stay unchanged a little longer";
 }

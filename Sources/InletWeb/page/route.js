@@ -1,4 +1,4 @@
-// What would be done with a file.
+// The route tester: what Inlet would do with a file.
 import { post } from "./api.js";
 import { h } from "./dom.js";
 import { live } from "./live.js";
@@ -7,7 +7,7 @@ import { badge, choice, facts, field, muted, name, section, table, texts } from 
 export const route = {
     path: "route", key: "r", title: "Route tester",
     render: (page) => h("div", { key: "route" },
-        muted("Type a path: which route takes it, why, and under which key it is stored. Nothing is sent."),
+        muted("Enter a path to see its route, the reason, and the key at each destination. Nothing is sent."),
         form(page), page.data.fault ? h("p", { class: "banner bad" }, page.data.fault) : null,
         page.data.answer ? answer(page.data) : null),
 };
@@ -19,9 +19,9 @@ function form(page) {
             id: "path", name: "path", required: true, "data-search": true, autocomplete: "off", spellcheck: "false",
             placeholder: "gigs/2026/a.mp4 or /srv/drop/a.mp4",
         }), "grow"),
-        field("Below", choice({ id: "root", name: "root" }, [...folders, ["", "none: the path is whole"]])),
-        field("Size in bytes",
-            h("input", { id: "size", name: "size", type: "number", min: 0, step: 1, placeholder: "as it is" })),
+        field("Watched folder", choice({ id: "root", name: "root" }, [...folders, ["", "none (absolute path)"]])),
+        field("Size (bytes)",
+            h("input", { id: "size", name: "size", type: "number", min: 0, step: 1, placeholder: "actual size" })),
         h("button", { type: "submit", class: "primary" }, "Test"));
 }
 
@@ -30,11 +30,11 @@ async function ask(page, event) {
     const { path, root, size } = Object.fromEntries(new FormData(event.target));
     try {
         const isWhole = path.startsWith("/");
-        if (!root && !isWhole) throw new Error("Without a folder the path must be whole: begin it with /.");
-        const wish = { path };
-        if (!isWhole) wish.root = root;
-        if (size !== "") wish.size = Number(size);
-        Object.assign(page.data, { answer: await post("route", wish), asked: path, fault: null });
+        if (!root && !isWhole) throw new Error("Choose a watched folder, or begin the path with /");
+        const file = { path };
+        if (!isWhole) file.root = root;
+        if (size !== "") file.size = Number(size);
+        Object.assign(page.data, { answer: await post("route", file), asked: path, fault: null });
     } catch (error) {
         Object.assign(page.data, { answer: null, fault: error.message });
     }
@@ -42,21 +42,21 @@ async function ask(page, event) {
 }
 
 function answer({ answer, asked }) {
-    const title = answer.matched ? `Route ${answer.route} takes it`
-        : answer.route ? `Route ${answer.route} is its own, and refuses it` : "No route takes it";
+    const title = answer.matched ? `Route ${answer.route} matches`
+        : answer.route ? `Route ${answer.route} matches, but rejects the file` : "No route matches";
     const rows = (answer.deliveries ?? []).map((delivery) => ({
         key: delivery.destination,
         cells: [delivery.destination, h("code", {}, name(delivery.key ?? "–")), delivery.after ?? "–"],
     }));
-    return h("div", { role: "status", key: "answer" }, section("Answer",
+    return h("div", { role: "status", key: "answer" }, section("Result",
         h("p", { class: "sentence" },
-            badge(answer.matched ? "taken" : "not taken", answer.matched ? "good" : "waiting"), " ", title),
+            badge(answer.matched ? "accepted" : "not accepted", answer.matched ? "good" : "waiting"), " ", title),
         facts([
             ["Path", name(asked)], ["Watched folder", answer.root ? name(answer.root) : "none"],
             ["Category", answer.category], ["Media type", answer.media_type],
         ]),
         sentences("Why", answer.why),
-        rows.length ? table("Where it would go", [["Destination"], ["Key"], ["After"]], rows) : null,
+        rows.length ? table("Destinations", [["Destination"], ["Key"], ["After"]], rows) : null,
         sentences("Assumed", answer.assumed)));
 }
 

@@ -1,23 +1,23 @@
-// What stands around every view: the links, the connection, the banners.
+// The frame around every view: links, connection, banners.
 import { post } from "./api.js";
 import { byId, h, keep, paint, toast } from "./dom.js";
+import { clock, number, relative } from "./format.js";
 import { needing, sentence } from "./health.js";
 import { help } from "./keys.js";
 import { live } from "./live.js";
 import { badge, button, isReader } from "./parts.js";
-import { clock, relative, span } from "./text.js";
 import { VIEWS } from "./views.js";
 
 const CONNECTIONS = {
-    live: ["live", "good"], polling: ["asked every 2 s", "waiting"], lost: ["connection lost", "bad"],
+    live: ["live", "good"], polling: ["updates every 2 s", "waiting"], lost: ["connection lost", "bad"],
 };
-/** How long a start is spoken of. */
+/** For this long, in milliseconds, a banner reports a start. */
 const NEWS = 600000;
 const dismissed = new Set();
-// What this page was made for; another version after an update needs the page anew.
+// The version that this page belongs to; after an update the page must be loaded again.
 let version = null;
 
-/** path: of the view that is shown, null at the login. */
+/** path: of the open view, null at the login. */
 export function drawShell(path, redraw) {
     const isOut = path === null;
     paint(byId("nav"), isOut ? null : h("ul", {}, VIEWS.map((view) => h("li", {},
@@ -27,7 +27,7 @@ export function drawShell(path, redraw) {
         }, view.title, view.path === "" ? mark() : null)))));
     paint(byId("connection"), isOut ? null : badge(...(CONNECTIONS[live.connection] ?? ["connecting", "neutral"])));
     paint(byId("tools"),
-        isReader() ? badge("read only", "neutral") : null,
+        isReader() ? badge("read-only", "neutral") : null,
         button(themeWord(), () => changeTheme(redraw), { "aria-label": `Theme: ${theme()}. Change it` }),
         h("a", { href: "/manual/" }, "Manual"),
         button("Keys", help, { "aria-keyshortcuts": "?" }),
@@ -37,12 +37,12 @@ export function drawShell(path, redraw) {
     document.body.classList.toggle("stale", live.connection === "lost");
 }
 
-/** How many things need somebody, behind the first link. */
+/** The number of problems, behind the first link. */
 function mark() {
-    const number = needing(live.status);
-    if (!number) return null;
+    const problems = needing(live.status);
+    if (!problems) return null;
     return h("span", { class: `count ${sentence(live.status).tone}` },
-        h("span", { class: "hidden" }, ", things that need you: "), number);
+        h("span", { class: "hidden" }, ", problems: "), number(problems));
 }
 
 const banner = (key, tone, text, action) =>
@@ -58,39 +58,39 @@ function dismissable(key, tone, text) {
 
 function lost() {
     if (live.connection !== "lost") return null;
-    const why = live.why ? ` It says: ${live.why}.` : "";
-    const [since, ago] = [clock(live.since), span(Date.now() - live.since)];
-    const old = live.status ? ` What is shown is from ${since} and old.` : "";
-    return banner("lost", "bad", `No connection to Inlet since ${since} (${ago}).${old}${why} Trying again.`);
+    const why = live.why ? ` Inlet answers: ${live.why}.` : "";
+    const old = live.status ? ` Showing data from ${clock(live.since)}, ${relative(live.since)}.` : "";
+    return banner("lost", "bad", `No connection to Inlet.${why} Retrying automatically.${old}`);
 }
 
 function update() {
     version ??= live.session?.version ?? null;
     if (!live.session || version === live.session.version) return null;
-    return banner("version", "waiting", `Inlet is now version ${live.session.version}; this page is of ${version}.`,
-        button("Load the page again", () => location.reload()));
+    return banner("version", "waiting",
+        `Reload this page: its version is ${version}, and Inlet's version is ${live.session.version}.`,
+        button("Reload page", () => location.reload()));
 }
 
 function restart() {
     const at = live.restartedAt;
     if (!at || Date.now() - new Date(at) >= NEWS) return null;
     return dismissable(`restart ${at}`, "neutral",
-        `Inlet was started again at ${clock(at)}. Everything here was read anew.`);
+        `Inlet restarted at ${clock(at)}. This page shows its current data.`);
 }
 
-/** How far the files are that waited when the agent started, and what came of them. */
+/** The progress of the files that waited when the agent started, and the result. */
 function resuming() {
     const now = live.status?.resuming;
-    if (now) return banner("resuming", "neutral", `Resuming after the start: ${resumed(now)}.`);
+    if (now) return banner("resuming", "neutral", `Files that waited at the start: ${resumed(now)} so far.`);
     const ended = live.events.findLast((event) => event.event === "queue.resumed");
     if (!ended || !live.status || Date.now() - new Date(ended.ts) > NEWS) return null;
     return dismissable(`resumed ${ended.seq}`, ended.failed ? "waiting" : "good",
-        `After the start, ${relative(ended.ts)}: ${resumed(ended)}.`);
+        `Files that waited at the start: ${resumed(ended)}, ${relative(ended.ts)}.`);
 }
 
 function resumed({ resumed, of, failed, waiting }) {
-    const rest = [failed ? `, ${failed} failed` : "", waiting ? `, ${waiting} waiting again` : ""].join("");
-    return `${resumed} of ${of} resumed${rest}`;
+    return `${number(resumed)} of ${number(of)} resumed` + (failed ? `, ${number(failed)} failed` : "")
+        + (waiting ? `, ${number(waiting)} waiting again` : "");
 }
 
 async function leave() {

@@ -1,28 +1,29 @@
-// One file's story.
+// One file: its state, deliveries, events, parts and receipt.
 import { onJob } from "./actions.js";
 import { get } from "./api.js";
 import { debounced, fragment, h } from "./dom.js";
+import { bytes, clock, count, number } from "./format.js";
 import { live } from "./live.js";
 import { eventText } from "./log.js";
 import {
     actions, badge, button, facts, filesLink, isolated, muted, name, progress, reading, section, small, table, texts,
     when,
 } from "./parts.js";
-import { bytes, clock, count, MEANS, number } from "./text.js";
+import { MEANS } from "./states.js";
 
-/** No view of its own in the links: `#/files/17`. */
+/** A view without a link of its own: `#/files/17`. */
 export const story = {
     title: "Job",
     load: async (page) => {
         try {
             page.data.story = await get(`jobs/${page.id}/story`);
         } catch (error) {
-            // Forgotten meanwhile: what was known of it is no longer so.
+            // Forgotten meanwhile: the old data no longer holds.
             if (error.status === 404) page.data.story = null;
             throw error;
         }
     },
-    // Of a part that arrived the stream tells nothing at this level; progress comes at most every five seconds.
+    // At this level the stream does not report parts; progress comes at most every 5 s.
     log: (page, event) => { if (String(event.job) === page.id) again(page); },
     status: (page) => { if (live.connection === "polling") again(page); },
     render: (page) => {
@@ -38,7 +39,7 @@ const again = debounced(300, (page) => page.open && page.load());
 function head(page, job) {
     const act = (action) => async () => {
         const answer = await onJob(action, job);
-        // Of what is forgotten there is nothing left to show.
+        // A forgotten file has nothing left to show.
         if (answer?.done && action === "forget") location.hash = "#/files";
         else if (answer) page.load();
     };
@@ -51,7 +52,7 @@ function head(page, job) {
             ["State", [badge(job.state), " ", h("span", { class: "small" }, MEANS[job.state])]],
             ["Why", isolated(job.reason)], ["Code", job.code], ["Size", size(job.size)],
             ["Route", job.route ? filesLink("route", job.route, job.route) : null],
-            ["Labels", isolated(labels)], ["Taken in", when(job.admitted_at)],
+            ["Labels", isolated(labels)], ["Admitted", when(job.admitted_at)],
             ["Ended", job.ended_at ? when(job.ended_at) : null],
             ["Finished", job.finished_at ? when(job.finished_at) : null],
             ["Source", isolated(job.disposition)], ["Batch", batch(job.batch)],
@@ -67,43 +68,43 @@ const size = (size) => bytes(size) + (size >= 1024 ? ` (${number(size)} bytes)` 
 
 function batch(batch) {
     if (!batch) return null;
-    const counts = Object.entries(batch.files).map(([state, files]) => `${files} ${state}`).join(", ");
+    const counts = Object.entries(batch.files).map(([state, files]) => `${number(files)} ${state}`).join(", ");
     return [filesLink("batch", batch.batch, name(batch.name)), ` ${batch.state}`, counts ? `: ${counts}` : ""];
 }
 
 function moving(job) {
     const running = (live.status.in_flight ?? []).filter((transfer) => transfer.job === job.job);
     if (!running.length) return null;
-    return section("In flight", running.map((transfer) =>
+    return section("Transfers", running.map((transfer) =>
         h("div", { key: transfer.destination }, h("strong", {}, transfer.destination), progress(transfer))));
 }
 
 function deliveries({ job, receipt }) {
-    const columns = [["Destination"], ["State"], ["Attempts", "number"], ["Where", "where"], ["What is known"]];
+    const columns = [["Destination"], ["State"], ["Attempts", "number"], ["Location", "where"], ["Details"]];
     const rows = job.deliveries.map((delivery) => ({
         key: delivery.destination,
         cells: [
-            h("a", { href: "#/destinations" }, delivery.destination), badge(delivery.state), delivery.attempts,
+            h("a", { href: "#/destinations" }, delivery.destination), badge(delivery.state), number(delivery.attempts),
             where(delivery), known(delivery, inParts(job, receipt, delivery)),
         ],
     }));
     return section("Deliveries", rows.length
-        ? table("One for each destination of the route", columns, rows, { hideCaption: true })
-        : muted("It goes nowhere."));
+        ? table("Deliveries by destination", columns, rows, { hideCaption: true })
+        : muted("No destinations"));
 }
 
 function where({ key, url }) {
-    // Only what a browser opens as a page or a file; a destination may say anything.
+    // Links to web addresses only: a destination may send anything as its URL.
     const isWeb = /^https?:\/\//i.test(url ?? "");
     const link = isWeb ? h("a", { href: url, rel: "noopener noreferrer", target: "_blank" }, name(url)) : name(url);
     return [key ? h("code", {}, name(key)) : "–", url ? small(link) : null];
 }
 
-/** A file that has arrived keeps no parts; its receipt tells how large they were. */
+/** The journal keeps no parts of a delivered file, but its receipt has their size. */
 function inParts({ size }, receipt, { destination }) {
-    const told = receipt?.deliveries?.find((delivery) => delivery.destination === destination);
-    if (!told?.part_size) return null;
-    return `in ${count(Math.ceil(size / told.part_size), "part")} of up to ${bytes(told.part_size)}`;
+    const proved = receipt?.deliveries?.find((delivery) => delivery.destination === destination);
+    if (!proved?.part_size) return null;
+    return `in ${count(Math.ceil(size / proved.part_size), "part")} of up to ${bytes(proved.part_size)}`;
 }
 
 function known(delivery, parts) {
@@ -111,22 +112,22 @@ function known(delivery, parts) {
     const lines = [
         reason ? reason + (code ? ` (${code})` : "") : null,
         verified ? `verified by ${verified}` : null, parts, etag ? `ETag ${etag}` : null,
-        after ? `goes after ${after}` : null,
-        next ? (new Date(next) > Date.now() ? `next try ${clock(next)}` : "may be tried now") : null,
+        after ? `after ${after}` : null,
+        next ? (new Date(next) > Date.now() ? `next try ${clock(next)}` : "next try now") : null,
         ...Object.entries(details ?? {}).map(([key, value]) => `${key}: ${value}`),
     ].filter(Boolean);
     return lines.length ? texts(lines, "plain") : "–";
 }
 
 function events({ events, events_since: since }) {
-    return section("What happened",
+    return section("Events",
         events.length
             ? h("ol", { class: "latest" }, events.map((event) =>
                 h("li", { key: event.seq, class: event.level },
                     when(event.ts), " ", eventText(event, "job", "path"))))
-            : muted("The agent remembers no event of it."),
+            : muted("No events in memory"),
         since
-            ? small(`What the agent remembers since ${clock(since)}. Older ones are in the log's own output.`) : null);
+            ? small(`Events since ${clock(since)}. For older ones, see the agent's log.`) : null);
 }
 
 function parts(parts) {
@@ -137,7 +138,7 @@ function parts(parts) {
         key: `${part.destination} ${part.part}`,
         cells: [part.part, part.destination, bytes(part.size), h("code", {}, part.etag ?? "–")],
     }));
-    return section("Parts that arrived", h("details", {},
+    return section("Uploaded parts", h("details", {},
         h("summary", {}, `${count(parts.length, "part")}, ${bytes(total)}`),
         table("Parts", columns, rows, { hideCaption: true })));
 }

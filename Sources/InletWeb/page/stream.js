@@ -1,15 +1,15 @@
-// Server-sent events, read with fetch: EventSource can neither be told where to go on from nor say why it ended.
+// Server-sent events, read with fetch: EventSource can neither continue after a given event nor say why it ended.
 import { GUARDED } from "./api.js";
 
-/** After so long without a byte, not even a comment, the other side is taken for gone. */
+/** After this many milliseconds without a byte, not even a comment, the agent counts as gone. */
 const SILENCE = 40000;
 
 /**
  * Reads `/api/v1/events` until it ends.
- * @param last the id to go on after, or null
- * @param level the least important events that are wanted
- * @param heard called with (event, data, id), and with "beat" for whatever arrives
- * @returns a promise that always rejects: `status` says how it ended
+ * @param last the id of the last event that arrived, or null
+ * @param level the lowest level of events
+ * @param heard called with (event, data, id), and with "beat" for any bytes
+ * @returns a promise that always rejects; the error's `status` is that of the answer, if there was one
  */
 export async function stream(last, level, heard, signal) {
     const quiet = new AbortController();
@@ -26,7 +26,7 @@ export async function stream(last, level, heard, signal) {
             ...GUARDED, headers, signal: AbortSignal.any([quiet.signal, signal]),
         });
         if (!response.ok || !response.headers.get("content-type")?.startsWith("text/event-stream")) {
-            throw Object.assign(new Error("no stream"), { status: response.status });
+            throw Object.assign(new Error("not an event stream"), { status: response.status });
         }
         await read(response.body.pipeThrough(new TextDecoderStream()).getReader(), (name, data, id) => {
             alive();

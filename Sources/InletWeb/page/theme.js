@@ -1,5 +1,5 @@
-// Before the first paint, so that nobody sees the other theme flash: a plain script, for which the page waits.
+// A plain script, which the page waits for: it sets the theme before the first paint, so that nothing flashes.
 try {
     const theme = localStorage.getItem("inlet-theme");
     if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
-} catch { /* A browser that keeps nothing: the system's theme. */ }
+} catch { /* Without storage, the system's theme applies. */ }

@@ -1,4 +1,4 @@
-// The views, in the order of their links: a new one has its line here.
+// The views, in the order of their links.
 import { config } from "./config.js";
 import { destinations } from "./destinations.js";
 import { files } from "./files.js";
@@ -8,8 +8,8 @@ import { roots } from "./roots.js";
 import { route } from "./route.js";
 
 /**
- * `path`: what stands after `#/` in its address; `key`: what is pressed after g; `title`; `render(page)`: its nodes.
- * Where a view has them: `load(page)` reads what it shows, `log(page, event)` and `status(page)` hear of changes, and
- * `drawn(page)` comes after each drawing. `page.data` is the view's own while it is shown.
+ * Each has a `path` (after `#/` in its address), a `key` (pressed after g), a `title`, and `render(page)`, which
+ * returns its nodes. Optional: `load(page)` reads its data, `log(page, event)` and `status(page)` handle changes, and
+ * `drawn(page)` runs after each drawing. `page.data` belongs to the view while it is open.
  */
 export const VIEWS = [overview, files, destinations, roots, route, log, config];
