@@ -13,7 +13,7 @@ struct MarkerFile: Sendable {
     private(set) var space: String?
     /// A session that is there; nil = one is found or made.
     private(set) var session: String?
-    /// What a session that has to be made is like.
+    /// The plan for a new session.
     private(set) var plan = SessionFile()
     /// Of the file as it is on the disk.
     let digest: Digest
@@ -114,12 +114,13 @@ struct MarkerFile: Sendable {
         return index
     }
 
-    /// What the server gives a marker, and what an export of another session has of it.
+    /// The members that the server assigns to a marker, and that an export of another session therefore contains.
     private static let given = [
         "id", "version", "created_at", "updated_at", "details", "calibrated_data", "work_session_id",
     ]
 
-    /// Marker number `index` as it is sent: everything of the file's but what the server gives, with its session and stamp.
+    /// Marker number `index` as sent: the file's members without those that the server assigns, plus its session and
+    /// stamp.
     func marker(_ index: Int, session: String) -> JSONObject {
         // It was read once, so it can be read again.
         var fields = JSON.value(json[ranges[index]])?.object ?? [:]
@@ -133,11 +134,11 @@ struct MarkerFile: Sendable {
     }
 }
 
-/// What a marker must be like before it is sent: four corners of three finite numbers in metres, a colour `#RRGGBB`.
+/// Checks a marker before it is sent: four corners of three finite numbers in metres, a colour `#RRGGBB`.
 extension MarkerFile {
     static let corners = ["p1", "p2", "p3", "p4"]
 
-    /// What is wrong with it, each continuing "the marker's …"; empty for one that can be sent.
+    /// The faults, each continuing "the marker's …"; empty for a valid marker.
     static func objections(to marker: JSONValue) -> [String] {
         guard let fields = marker.object else { return ["value is no object"] }
         var found = corners.compactMap { corner(fields[$0] ?? .null, $0) }

@@ -210,7 +210,7 @@ extension RoboscopeAPI {
         return fields
     }
 
-    /// Our request may have been done: asking once more tells.
+    /// The server may have done the request; ask again to find out.
     static func unreadable(_ what: String, _ why: String) -> DeliveryError {
         .misunderstood("\(what): the answer cannot be understood (\(why))")
     }
