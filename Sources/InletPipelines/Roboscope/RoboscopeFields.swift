@@ -6,7 +6,7 @@ package import SystemPackage
 struct RoboscopeFields: Sendable, Equatable {
     /// The key of the space; nil for markers whose file says it.
     var space: String?
-    /// What a space that has to be made is called; its key when nil.
+    /// The name of a new space; its key when nil.
     var name: String?
     var sessionType: String
     /// nil = `done` for a folder that has been delivered whole, and `active` for markers of their own.

@@ -9,8 +9,8 @@ package typealias YAMLReading = @Sendable (_ bytes: [UInt8], _ file: FilePath) t
 
 /// Registers at a Roboscope server what another destination holds, imports markers, and keeps the sessions of folders.
 ///
-/// Every step finds out what is there before it changes anything, so that it may be done again at any time. What was
-/// registered is never taken back: the URL that was there before is in the proof.
+/// Every step looks at the server before it changes anything, so it can be repeated at any time. Inlet never takes a
+/// registration back: the proof names the URL that was there before.
 package struct RoboscopePipeline: Pipeline {
     let api: RoboscopeAPI
     private let pool: BlockingPool
