@@ -64,19 +64,19 @@ struct MarkerFile: Sendable {
                 head[name] = try reader.value()
             }
         }
-        if let markers = head["markers"], markers != .null { faults.append("'markers' is no list") }
+        if let markers = head["markers"], markers != .null { faults.append("'markers' is not a list") }
         read(head: head, &faults)
     }
 
     private mutating func read(head: JSONObject, _ faults: inout [String]) {
         for name in ["space", "space_key"] {
             guard let value = head[name], value != .null else { continue }
-            if let text = value.string, !text.isEmpty { space = text } else { faults.append("'\(name)' is no text") }
+            if let text = value.string, !text.isEmpty { space = text } else { faults.append("'\(name)' is not text") }
         }
         for name in ["session", "session_id", "work_session_id"] {
             guard let value = head[name], value != .null else { continue }
             if let text = value.string {
-                if RoboscopeAPI.isID(text) { session = text } else { faults.append("'\(name)' is no id") }
+                if RoboscopeAPI.isID(text) { session = text } else { faults.append("'\(name)' is not an id") }
                 continue
             }
             do throws(SettingFault) {
@@ -140,21 +140,23 @@ extension MarkerFile {
 
     /// The faults, each continuing "the marker's …"; empty for a valid marker.
     static func objections(to marker: JSONValue) -> [String] {
-        guard let fields = marker.object else { return ["value is no object"] }
+        guard let fields = marker.object else { return ["value is not an object"] }
         var found = corners.compactMap { corner(fields[$0] ?? .null, $0) }
         if let color = fields["color"], color != .null, !isColor(color.string ?? "") {
             found.append("color is not like #FF8800")
         }
-        if let label = fields["label"], label != .null, label.string == nil { found.append("label is no text") }
+        if let label = fields["label"], label != .null, label.string == nil { found.append("label is not text") }
         for name in ["meta", "custom_props"] {
-            if let value = fields[name], value != .null, value.object == nil { found.append("\(name) is no object") }
+            if let value = fields[name], value != .null, value.object == nil {
+                found.append("\(name) is not an object")
+            }
         }
         return found
     }
 
     private static func corner(_ value: JSONValue, _ name: String) -> String? {
         if value == .null { return "\(name) is missing" }
-        guard let items = value.array else { return "\(name) is no list of three numbers" }
+        guard let items = value.array else { return "\(name) is not a list of three numbers" }
         guard items.count == 3 else { return "\(name) has \(items.count) numbers; three are needed" }
         return items.allSatisfy { $0.double != nil } ? nil : "\(name) holds something else than finite numbers"
     }

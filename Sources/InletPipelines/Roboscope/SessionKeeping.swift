@@ -216,15 +216,15 @@ struct SessionFile: Sendable, Equatable {
     /// - Throws: what is wrong with it, for a person.
     init(_ value: JSONValue) throws(SettingFault) {
         if value == .null { return }
-        guard let fields = value.object else { throw .init(key: "session", message: "is no mapping of fields") }
+        guard let fields = value.object else { throw .init(key: "session", message: "is not a mapping of fields") }
         for name in fields.keys.sorted() where !Self.known.contains(name) && name != "session_type" {
             let hint = Suggestion.hint(name, in: Self.known)
-            throw .init(key: DisplayText.escape(name), message: "is no field of a session\(hint)")
+            throw .init(key: DisplayText.escape(name), message: "is not a field of a session\(hint)")
         }
         type = try Self.word(fields["type"] ?? fields["session_type"], "type", RoboscopeFields.types)
         status = try Self.word(fields["status"], "status", RoboscopeFields.statuses)
         guard let value = fields["meta"], value != .null else { return }
-        guard let object = value.object else { throw .init(key: "meta", message: "is no mapping") }
+        guard let object = value.object else { throw .init(key: "meta", message: "is not a mapping") }
         meta = object
     }
 
@@ -232,7 +232,7 @@ struct SessionFile: Sendable, Equatable {
         _ value: JSONValue?, _ field: String, _ known: [String]
     ) throws(SettingFault) -> String? {
         guard let value, value != .null else { return nil }
-        guard let text = value.string else { throw .init(key: field, message: "is no text") }
+        guard let text = value.string else { throw .init(key: field, message: "is not text") }
         return try RoboscopeFields.choice(text, field, known)
     }
 }
