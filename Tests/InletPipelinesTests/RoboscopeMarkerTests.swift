@@ -373,12 +373,12 @@ struct RoboscopeMarkerRuleTests {
             #"{"p1":[0,1e999,0],"p2":[1,0,0],"p3":[1,1,0],"p4":[0,1,0]}"#,
             "marker 2: p1 holds something else than finite numbers"
         ),
-        (#"{"p1":"0,0,0","p2":[1,0,0],"p3":[1,1,0],"p4":[0,1,0]}"#, "marker 2: p1 is no list of three numbers"),
+        (#"{"p1":"0,0,0","p2":[1,0,0],"p3":[1,1,0],"p4":[0,1,0]}"#, "marker 2: p1 is not a list of three numbers"),
         (and(#","color":"red"}"#), "marker 2: color is not like #FF8800"),
         (and(##","color":"#FF88"}"##), "marker 2: color is not like #FF8800"),
-        (and(#","label":7}"#), "marker 2: label is no text"),
-        (and(#","custom_props":[]}"#), "marker 2: custom_props is no object"),
-        ("7", "marker 2: value is no object"),
+        (and(#","label":7}"#), "marker 2: label is not text"),
+        (and(#","custom_props":[]}"#), "marker 2: custom_props is not an object"),
+        ("7", "marker 2: value is not an object"),
     ]
 
     /// A good marker with more behind its corners.
@@ -393,10 +393,10 @@ struct RoboscopeMarkerRuleTests {
     @Test(arguments: [
         ("", "line 1, column 1"), ("[", "line 1, column 2"), ("{\"markers\":[}", "line 1, column 13"),
         ("[]", "there are no markers in it"), ("{}", "there are no markers in it"), ("7", "is expected"),
-        (#"{"markers":{}}"#, "'markers' is no list"), (#"{"marker":[]}"#, "there are no markers in it"),
-        (#"{"space":7,"markers":[]}"#, "'space' is no text"),
-        (#"{"session":"../x","markers":[]}"#, "'session' is no id"),
-        (#"{"session":{"typ":"x"},"markers":[]}"#, "session: typ is no field of a session"),
+        (#"{"markers":{}}"#, "'markers' is not a list"), (#"{"marker":[]}"#, "there are no markers in it"),
+        (#"{"space":7,"markers":[]}"#, "'space' is not text"),
+        (#"{"session":"../x","markers":[]}"#, "'session' is not an id"),
+        (#"{"session":{"typ":"x"},"markers":[]}"#, "session: typ is not a field of a session"),
     ]) func `a file that is none is refused`(_ text: String, _ reason: String) {
         let fault = #expect(throws: DeliveryError.self) { try Self.file(text) }
         #expect(fault?.reason.contains(reason) == true, "\(String(describing: fault))")
@@ -405,7 +405,7 @@ struct RoboscopeMarkerRuleTests {
     @Test func `many faults are counted, and ten shown`() {
         let text = "[" + [String](repeating: "7", count: 25).joined(separator: ",") + "]"
         let fault = #expect(throws: DeliveryError.self) { try Self.file(text) }
-        #expect(fault?.reason.hasSuffix("marker 10: value is no object; and 15 more") == true)
+        #expect(fault?.reason.hasSuffix("marker 10: value is not an object; and 15 more") == true)
     }
 
     @Test func `a marker goes out with everything but what the server gives`() throws {

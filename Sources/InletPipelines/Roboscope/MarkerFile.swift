@@ -13,7 +13,7 @@ struct MarkerFile: Sendable {
     private(set) var space: String?
     /// A session that is there; nil = one is found or made.
     private(set) var session: String?
-    /// What a session that has to be made is like.
+    /// The plan for a new session.
     private(set) var plan = SessionFile()
     /// Of the file as it is on the disk.
     let digest: Digest
@@ -64,19 +64,19 @@ struct MarkerFile: Sendable {
                 head[name] = try reader.value()
             }
         }
-        if let markers = head["markers"], markers != .null { faults.append("'markers' is no list") }
+        if let markers = head["markers"], markers != .null { faults.append("'markers' is not a list") }
         read(head: head, &faults)
     }
 
     private mutating func read(head: JSONObject, _ faults: inout [String]) {
         for name in ["space", "space_key"] {
             guard let value = head[name], value != .null else { continue }
-            if let text = value.string, !text.isEmpty { space = text } else { faults.append("'\(name)' is no text") }
+            if let text = value.string, !text.isEmpty { space = text } else { faults.append("'\(name)' is not text") }
         }
         for name in ["session", "session_id", "work_session_id"] {
             guard let value = head[name], value != .null else { continue }
             if let text = value.string {
-                if RoboscopeAPI.isID(text) { session = text } else { faults.append("'\(name)' is no id") }
+                if RoboscopeAPI.isID(text) { session = text } else { faults.append("'\(name)' is not an id") }
                 continue
             }
             do throws(SettingFault) {
@@ -114,12 +114,13 @@ struct MarkerFile: Sendable {
         return index
     }
 
-    /// What the server gives a marker, and what an export of another session has of it.
+    /// The members that the server assigns to a marker, and that an export of another session therefore contains.
     private static let given = [
         "id", "version", "created_at", "updated_at", "details", "calibrated_data", "work_session_id",
     ]
 
-    /// Marker number `index` as it is sent: everything of the file's but what the server gives, with its session and stamp.
+    /// Marker number `index` as sent: the file's members without those that the server assigns, plus its session and
+    /// stamp.
     func marker(_ index: Int, session: String) -> JSONObject {
         // It was read once, so it can be read again.
         var fields = JSON.value(json[ranges[index]])?.object ?? [:]
@@ -133,27 +134,29 @@ struct MarkerFile: Sendable {
     }
 }
 
-/// What a marker must be like before it is sent: four corners of three finite numbers in metres, a colour `#RRGGBB`.
+/// Checks a marker before it is sent: four corners of three finite numbers in metres, a colour `#RRGGBB`.
 extension MarkerFile {
     static let corners = ["p1", "p2", "p3", "p4"]
 
-    /// What is wrong with it, each continuing "the marker's …"; empty for one that can be sent.
+    /// The faults, each continuing "the marker's …"; empty for a valid marker.
     static func objections(to marker: JSONValue) -> [String] {
-        guard let fields = marker.object else { return ["value is no object"] }
+        guard let fields = marker.object else { return ["value is not an object"] }
         var found = corners.compactMap { corner(fields[$0] ?? .null, $0) }
         if let color = fields["color"], color != .null, !isColor(color.string ?? "") {
             found.append("color is not like #FF8800")
         }
-        if let label = fields["label"], label != .null, label.string == nil { found.append("label is no text") }
+        if let label = fields["label"], label != .null, label.string == nil { found.append("label is not text") }
         for name in ["meta", "custom_props"] {
-            if let value = fields[name], value != .null, value.object == nil { found.append("\(name) is no object") }
+            if let value = fields[name], value != .null, value.object == nil {
+                found.append("\(name) is not an object")
+            }
         }
         return found
     }
 
     private static func corner(_ value: JSONValue, _ name: String) -> String? {
         if value == .null { return "\(name) is missing" }
-        guard let items = value.array else { return "\(name) is no list of three numbers" }
+        guard let items = value.array else { return "\(name) is not a list of three numbers" }
         guard items.count == 3 else { return "\(name) has \(items.count) numbers; three are needed" }
         return items.allSatisfy { $0.double != nil } ? nil : "\(name) holds something else than finite numbers"
     }

@@ -103,9 +103,9 @@ extension RoboscopeJob {
     }
 }
 
-/// Brings the markers of a file into a session, each exactly once, whatever becomes of requests and answers: the server is
-/// asked what it has before anything is sent, and again after each request whose end is unknown. What it has confirmed is
-/// in the journal, and is not sent again by any attempt.
+/// Imports the markers of a file into a session, each exactly once, even when answers are lost. It lists the session's
+/// markers before it sends anything, and again after each request with an unknown result. The journal keeps the
+/// confirmed markers; no later attempt sends them again.
 struct MarkerUpload: Sendable {
     let job: RoboscopeJob
     let file: MarkerFile
@@ -114,7 +114,7 @@ struct MarkerUpload: Sendable {
     /// Bytes of one request; servers take 2 MB.
     private static let largestRequest = 1 << 20
 
-    /// - Parameter known: what earlier attempts have noted.
+    /// - Parameter known: the markers that earlier attempts noted.
     /// - Returns: when the server has them all.
     func run(_ known: ConfirmedMarkers) async throws(DeliveryError) {
         var chunk = job.api.settings.chunk
@@ -144,8 +144,8 @@ struct MarkerUpload: Sendable {
         }
     }
 
-    /// Markers that were taken, but are not listed: by a server that forgets their stamps, lists only some, or is late; or
-    /// somebody has deleted them. Listing again may show them; sending them again would double them.
+    /// Markers that the server took but does not list: it drops their stamps, lists only some, or is late, or somebody
+    /// deleted them. Another listing may show them; sending them again would duplicate them.
     private func hidden(_ count: Int, of taken: Int, isLast: Bool) -> DeliveryError {
         DeliveryError(
             isLast ? .giveUp : .retry(after: nil), .badAnswer,
@@ -264,7 +264,7 @@ struct MarkerUpload: Sendable {
     }
 }
 
-/// The markers of a file that the server is known to have taken: it has answered that it made them, or has listed them.
+/// The markers of a file that the server took: it answered that it created them, or listed them.
 ///
 /// Kept in the journal, so that no later attempt sends one of them again, whatever the server lists by then.
 struct ConfirmedMarkers: Sendable, Equatable {

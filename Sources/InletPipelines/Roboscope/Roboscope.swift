@@ -1,7 +1,7 @@
 package import InletCore
 package import InletTransfer
 
-/// What a `type: roboscope` destination is told: a Roboscope 2 server, and which destination holds the files that are
+/// The settings of a `type: roboscope` destination: a Roboscope 2 server, and the destination that stores the files
 /// registered there.
 package struct RoboscopeSettings: Sendable {
     /// With the version, for example `https://api.example/api/v1`.
@@ -105,7 +105,7 @@ package struct RoboscopeKind: DestinationKind {
 }
 
 extension PipelineFactory {
-    /// What people ask of a Roboscope server. - Throws: `SettingFault` as `make` does.
+    /// The API of a Roboscope server, for the command line. - Throws: `SettingFault` as `make` does.
     package func roboscopeAdmin(_ destination: DestinationSettings) throws(SettingFault) -> RoboscopeAPI {
         let settings = try RoboscopeSettings(destination.values)
         return RoboscopeAPI(

@@ -151,7 +151,7 @@ package struct RoboscopeAPI: Sendable {
 
     static func checked(_ id: String) throws(DeliveryError) {
         guard RoboscopeAPI.isID(id) else {
-            throw DeliveryError(.giveUp, .badRequest, "'\(DisplayText.escape(String(id.prefix(60))))' is no id")
+            throw DeliveryError(.giveUp, .badRequest, "'\(DisplayText.escape(String(id.prefix(60))))' is not an id")
         }
     }
 }
@@ -189,7 +189,7 @@ extension RoboscopeAPI {
         } catch {
             throw unreadable(what, "\(error)")
         }
-        if !isFound { throw unreadable(what, "there is no list in it") }
+        if !isFound { throw unreadable(what, "it holds no list") }
     }
 
     private static func objects(_ reader: inout JSONReader, _ take: (JSONObject) -> Void) throws(JSONFault) {
@@ -206,11 +206,11 @@ extension RoboscopeAPI {
         } catch {
             throw unreadable(what, "\(error)")
         }
-        guard let fields = value.object else { throw unreadable(what, "it is no object") }
+        guard let fields = value.object else { throw unreadable(what, "it is not an object") }
         return fields
     }
 
-    /// Our request may have been done: asking once more tells.
+    /// The server may have done the request; ask again to find out.
     static func unreadable(_ what: String, _ why: String) -> DeliveryError {
         .misunderstood("\(what): the answer cannot be understood (\(why))")
     }

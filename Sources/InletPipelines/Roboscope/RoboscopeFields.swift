@@ -6,7 +6,7 @@ package import SystemPackage
 struct RoboscopeFields: Sendable, Equatable {
     /// The key of the space; nil for markers whose file says it.
     var space: String?
-    /// What a space that has to be made is called; its key when nil.
+    /// The name of a new space; its key when nil.
     var name: String?
     var sessionType: String
     /// nil = `done` for a folder that has been delivered whole, and `active` for markers of their own.
@@ -54,7 +54,7 @@ struct RoboscopeFields: Sendable, Equatable {
     static let noSpace =
         "no space is named; put the file into a folder named as its space, or set it with: { space: KEY }"
 
-    /// What these fields come to for the file at `path`.
+    /// Resolves these fields for the file at `path`.
     static func reading(_ fields: [String: String], path: FilePath) -> FieldReading {
         do throws(SettingFault) {
             let read = try RoboscopeFields(fields, path: path)
@@ -83,7 +83,7 @@ struct RoboscopeFields: Sendable, Equatable {
     }
 }
 
-/// What a file is to Roboscope.
+/// The role of a file at Roboscope.
 package enum RoboscopeRole: String, Sendable, CaseIterable {
     /// `model_glb_url` or `model_usdc_url` of its space.
     case model
@@ -93,12 +93,12 @@ package enum RoboscopeRole: String, Sendable, CaseIterable {
     case preview
     /// A list of markers for a session.
     case markers
-    /// What the session of its folder shall be like: `session.yaml`.
+    /// Settings for the session of its folder: `session.yaml`.
     case session
     /// A file of a session: of an offloaded card, for example. Nothing is registered for it alone.
     case file
 
-    /// What the file at `path` (below its root) is by its name; `nil` for `isInUnit` decides nothing.
+    /// The role of the file at `path` (below its root), by its name; `nil` for `isInUnit` decides nothing.
     ///
     /// A picture beside a model of the same name is the model's preview when it travels with it; alone it is one only when
     /// it is called `preview`.

@@ -1,7 +1,7 @@
 internal import InletCore
 
 extension RoboscopeAPI {
-    /// What a server keeps.
+    /// The kinds of objects on a server.
     package enum Kind: String, Sendable, CaseIterable {
         case spaces
         case sessions
@@ -12,7 +12,7 @@ extension RoboscopeAPI {
         /// Below the API's address.
         var path: String { self == .sessions ? "work-sessions" : rawValue }
 
-        /// What a person calls one.
+        /// Its name in messages.
         var noun: String { String(rawValue.dropLast()) }
 
         /// Whether it carries a `version` that a change has to name.
@@ -85,8 +85,8 @@ extension RoboscopeAPI {
     /// Tries of one change, when others change the same object at the same time.
     private static let tries = 3
 
-    /// Reads an object, lets `change` say what shall be different, and writes just that, with the version that was read.
-    /// When someone else was faster (409), it is read again and `change` decides anew, at most three times.
+    /// Reads an object, lets `change` name the new values, and writes only those, with the version that it read. On 409
+    /// it reads the object again and asks `change` again, at most three times.
     ///
     /// - Parameter change: nil when the object is as it shall be already; then nothing is sent.
     /// - Returns: the object as it was read last, after the change if there was one.

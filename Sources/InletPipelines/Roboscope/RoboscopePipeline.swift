@@ -9,8 +9,8 @@ package typealias YAMLReading = @Sendable (_ bytes: [UInt8], _ file: FilePath) t
 
 /// Registers at a Roboscope server what another destination holds, imports markers, and keeps the sessions of folders.
 ///
-/// Every step finds out what is there before it changes anything, so that it may be done again at any time. What was
-/// registered is never taken back: the URL that was there before is in the proof.
+/// Every step looks at the server before it changes anything, so it can be repeated at any time. Inlet never takes a
+/// registration back: the proof names the URL that was there before.
 package struct RoboscopePipeline: Pipeline {
     let api: RoboscopeAPI
     private let pool: BlockingPool
@@ -81,7 +81,7 @@ package struct RoboscopePipeline: Pipeline {
 /// One attempt at one order: what its steps share.
 struct RoboscopeJob: Sendable {
     let api: RoboscopeAPI
-    /// What is known of sessions and of the server since the destination was made.
+    /// Shared knowledge of sessions and of the server, since the destination was created.
     let cache: RoboscopeCache
     /// Below the watched root.
     let path: FilePath
@@ -138,7 +138,7 @@ struct RoboscopeJob: Sendable {
         do throws(DeliveryError) {
             return try await make()
         } catch {
-            // What keeps it from being looked for says no more than the error at hand.
+            // An error of this search adds nothing to the error at hand.
             guard error.code != .cancelled, let known = try? await find() else { throw error }
             return known
         }
@@ -168,7 +168,7 @@ struct RoboscopeJob: Sendable {
     }
 }
 
-/// What a destination remembers between files, for as long as it is configured; losing it costs a few requests.
+/// Facts that a destination remembers between files while it is configured; losing them costs a few requests.
 final class RoboscopeCache: Sendable {
     enum Capability: Hashable {
         case presence

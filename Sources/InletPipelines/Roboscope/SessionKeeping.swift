@@ -3,7 +3,7 @@ internal import InletLinux
 internal import InletTransfer
 internal import SystemPackage
 
-/// What a session that may have to be made is like.
+/// The plan for a session that may have to be created.
 struct SessionPlan: Sendable {
     /// Into `meta.ingest_batch`: what it is found by again.
     var stamp: String
@@ -16,7 +16,7 @@ struct SessionPlan: Sendable {
 
 /// Finds or makes sessions, each once, and brings those of units to their end.
 extension RoboscopeJob {
-    /// What stands for a unit for ever: ids are those of one journal, so the machine is part of it.
+    /// The permanent name of a unit. Ids are unique within one journal only, so the name includes the machine.
     static func stamp(_ batch: OrderBatch, host: String = ProcessSetup.hostName) -> String {
         "\(host):\(batch.name)#\(batch.id)"
     }
@@ -29,7 +29,7 @@ extension RoboscopeJob {
         if let known = cache.session(of: stamp) { return known }
         return try await KeyedMutex.shared.alone("unit \(stamp) at \(server)") { () throws(DeliveryError) in
             if let known = cache.session(of: stamp) { return known }
-            // What is wrong with it is said once, when the unit closes.
+            // Its faults are reported once, when the unit closes.
             let file = try? await sessionFile(batch)
             let id = try await session(plan(batch, file ?? SessionFile())).id
             cache.remember(id, of: stamp)
@@ -147,7 +147,7 @@ extension RoboscopeJob {
         return fields
     }
 
-    /// What has to be written for the session to have this type and these members of `meta`; nil when it has.
+    /// The changes that give the session this type and these members of `meta`; nil when there are none.
     static func difference(_ current: RoboscopeObject, type: String?, meta: JSONObject) -> JSONObject? {
         var fields: JSONObject = [:]
         if let type, type != current.text("session_type") { fields["session_type"] = .string(type) }
@@ -199,7 +199,7 @@ struct SessionEnd: Sendable {
     }
 }
 
-/// What a `session.yaml` (or `.json`) in a unit's folder says of the unit's session.
+/// The settings that a `session.yaml` (or `.json`) in a unit's folder gives for the unit's session.
 struct SessionFile: Sendable, Equatable {
     var type: String?
     /// How the session ends.
@@ -216,15 +216,15 @@ struct SessionFile: Sendable, Equatable {
     /// - Throws: what is wrong with it, for a person.
     init(_ value: JSONValue) throws(SettingFault) {
         if value == .null { return }
-        guard let fields = value.object else { throw .init(key: "session", message: "is no mapping of fields") }
+        guard let fields = value.object else { throw .init(key: "session", message: "is not a mapping of fields") }
         for name in fields.keys.sorted() where !Self.known.contains(name) && name != "session_type" {
             let hint = Suggestion.hint(name, in: Self.known)
-            throw .init(key: DisplayText.escape(name), message: "is no field of a session\(hint)")
+            throw .init(key: DisplayText.escape(name), message: "is not a field of a session\(hint)")
         }
         type = try Self.word(fields["type"] ?? fields["session_type"], "type", RoboscopeFields.types)
         status = try Self.word(fields["status"], "status", RoboscopeFields.statuses)
         guard let value = fields["meta"], value != .null else { return }
-        guard let object = value.object else { throw .init(key: "meta", message: "is no mapping") }
+        guard let object = value.object else { throw .init(key: "meta", message: "is not a mapping") }
         meta = object
     }
 
@@ -232,7 +232,7 @@ struct SessionFile: Sendable, Equatable {
         _ value: JSONValue?, _ field: String, _ known: [String]
     ) throws(SettingFault) -> String? {
         guard let value, value != .null else { return nil }
-        guard let text = value.string else { throw .init(key: field, message: "is no text") }
+        guard let text = value.string else { throw .init(key: field, message: "is not text") }
         return try RoboscopeFields.choice(text, field, known)
     }
 }

@@ -2,8 +2,8 @@ package import InletCore
 internal import InletLinux
 internal import InletTransfer
 
-/// Shows that somebody writes into a session, and holds its lock, for as long as it takes. Both only help people who work in the
-/// session: a server without them is written to all the same.
+/// Shows that Inlet writes into a session, and holds its lock meanwhile. Both only help people who work in the session:
+/// Inlet also writes to servers without them.
 struct SessionWatch: Sendable {
     let job: RoboscopeJob
     let session: String
@@ -160,7 +160,7 @@ struct SessionWatch: Sendable {
 /// Presence and locks of sessions: what the server tells other people. Servers without them answer 404, 405 or 501, which
 /// is no error here.
 extension RoboscopeAPI {
-    /// Who is in the session; nil where the server keeps no such list.
+    /// The visitors of the session; nil where the server keeps no such list.
     package func presence(inSession session: String) async throws(DeliveryError) -> [String]? {
         let what = "asking who is in session \(DisplayText.escape(session))"
         let answer = try await advisory(session, "GET", "presence/\(session)", what)
