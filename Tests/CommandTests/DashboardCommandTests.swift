@@ -98,7 +98,7 @@ import Testing
         #expect(
             taken.output.contains(
                 "! dashboard: cannot listen at 127.0.0.1:\(holder.port): another program listens there")
-                && taken.output.contains("    → give dashboard.listen another port"), "\(taken.output)")
+                && taken.output.contains("    → choose another port for dashboard.listen"), "\(taken.output)")
         #expect(try await Place().inlet("check").output.contains("✓ dashboard: none"))
     }
 

@@ -140,7 +140,7 @@ private enum LowLimit {
         (
             "max_inotify_watches", 3, "3 of 5 folders have a watch, the other 2 are polled",
             "raise it with 'sysctl fs.inotify.max_user_watches="
-        ), ("max_inotify_instances", 0, "all 5 folders are polled", "max_user_instances"),
+        ), ("max_inotify_instances", 0, "polls all 5 folders", "max_user_instances"),
     ])
     func `folders without a watch are polled, and the limit is said once with what is needed`(
         _ limit: String, _ few: Int, _ what: String, _ remedy: String

@@ -68,7 +68,7 @@ import Testing
         try await agent.line("destination.down")
         try await withSandbox(place.folder.path.appending("store"), port: port) { sandbox, _ in
             try await agent.line("job.delivered") { $0.isAbout("a.mov") }
-            sandbox.faults.add(Fault(.reply(.tooLarge), at: .create, times: nil))
+            sandbox.faults.add(Fault(.reply(.tooLarge), at: .presign, times: nil))
             try place.put("clips/b.mov", bytes(60_000))
             try await agent.line("job.failed") { $0.isAbout("b.mov") }
             sandbox.faults.clear()

@@ -143,7 +143,7 @@ struct SessionKeyTests {
         try await agent.wait("keys are logged") {
             (try? place.content(keys))?.range(of: Data("CLIENT_".utf8)) != nil
         }
-        #expect(agent.errors.contains("whoever reads this file can read all that was sent"))
+        #expect(agent.errors.contains("anyone who can read that file can decrypt all traffic"))
         #expect(!place.exists(other))
         let attributes = try FileManager.default.attributesOfItem(atPath: keys.string)
         #expect(attributes[.posixPermissions] as? Int == 0o600)

@@ -158,7 +158,7 @@ import Testing
     /// What takes the queue apart.
     private static let harmful = [
         Step("forget --batch 1 --older 0 --yes", 0, "3 files forgotten", left: withoutBatch),
-        Step("list --batch 1", 0, "No file matches", left: withoutBatch),
+        Step("list --batch 1", 0, "No matching files", left: withoutBatch),
         Step("clear --older 0 --yes", 0, "1 file cancelled", left: ["failed": 1, "rejected": 1, "cancelled": 1]),
         // One alone is what was meant.
         Step("forget --code too_large", 0, "1 file forgotten", left: ["rejected": 1, "cancelled": 1]),
