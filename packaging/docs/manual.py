@@ -60,10 +60,10 @@ def docc_anchor(heading):
 class Page:
     """One page: its Markdown, and as parsed."""
 
-    def __init__(self, name, text, parser):
+    def __init__(self, name, text, titles, parser):
         self.name, self.text = name, text
         self.file = "index.html" if name == "inlet" else f"{name}.html"
-        self.tokens = parser.parse(without_directives(text))
+        self.tokens = parser.parse(titled(without_directives(text), titles))
         self.title, self.headings, self.links, self.images = name, [], [], []
         seen, heading = Counter(), name
         for index, token in enumerate(self.tokens):
@@ -96,6 +96,11 @@ def without_directives(text):
     return re.sub(r"^# ``(\w+)``", r"# \1", text)
 
 
+def titled(text, titles):
+    """With links by DocC's `<doc:PAGE>`, as it wants them below "Topics", as links with the page's title."""
+    return re.sub(r"<doc:([\w-]+)>", lambda link: f"[{titles.get(link[1], link[1])}]({link[1]}.md)", text)
+
+
 def target_of(href):
     """(page, anchor) of a link within the manual; None for another."""
     path, _, anchor = unquote(href).partition("#")
@@ -119,7 +124,8 @@ class Manual:
                 texts[path.stem] = tutorial.read(path)
         self.missing = [name for name in ORDER if name not in texts]
         self.unlisted = [name for name in texts if name not in ORDER]
-        self.pages = {name: Page(name, texts[name], parser) for name in ORDER if name in texts}
+        titles = {name: found[1] for name, text in texts.items() if (found := re.search(r"^# (.+)$", text, re.MULTILINE))}
+        self.pages = {name: Page(name, texts[name], titles, parser) for name in ORDER if name in texts}
         self.files = {}
 
     # MARK: - What is wrong
