@@ -98,7 +98,7 @@ struct FailureClassifierTests {
             description: "a stranger for this file alone",
             error: error(.giveUp, .badRequest, StepFailure(404, .foreign)),
             number: 3, told: .stranger(file: 7), action: .blameFile,
-            end: .again(after: .seconds(60), countsAttempt: false), says: "tried again now and then"),
+            end: .again(after: .seconds(60), countsAttempt: false), says: "retries it from time to time"),
         Row(
             description: "an expired login", error: error(.credentials, .unauthorized), number: 3, told: .credentials,
             action: .pause(until: start), end: again),
@@ -154,7 +154,7 @@ struct FailureClassifierTests {
             end: .ended(.superseded)),
         Row(
             description: "gone, and there", error: gone, number: 3, presence: .untouched(name: "a"), end: again,
-            says: "as it was admitted"),
+            says: "the file is unchanged"),
         Row(
             description: "changed, and as it was", error: changed, number: 3, presence: .untouched(name: "a"),
             end: again),
