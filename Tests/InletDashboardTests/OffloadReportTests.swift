@@ -67,7 +67,7 @@ import Testing
             jobs[0].file.isDamaged = true
             jobs[2].deliveries[0].isDamaged = true
         }) { report in
-            let damage = "the journal's record of it is partly unreadable"
+            let damage = "its record in the journal is partly unreadable"
             #expect(report.files.map(\.path) == ["z\\x1B[31m", "<script>&'\"", "a"])
             #expect(report.files[1...].map(\.reason) == [nil, damage])
             #expect(report.files.map { $0.deliveries[0].reason } == ["the test <refuses>; \(damage)", nil, nil])

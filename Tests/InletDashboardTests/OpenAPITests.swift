@@ -260,9 +260,9 @@ import Testing
             let client = try RawClient(port: port)
             // As if all destinations had been meant, each time.
             for (path, body, known) in [
-                ("pause", #"{"destination": "disk"}"#, "nothing is asked for"), ("pause", "[]", "an object"),
+                ("pause", #"{"destination": "disk"}"#, "it takes no keys"), ("pause", "[]", "a JSON object"),
                 ("limits", #"{"limit": "1MiB", "destinations": "disk"}"#, "limit, destination"),
-                ("queue/clear", #"{"states": ["failed"]}"#, "nothing is asked for"),
+                ("queue/clear", #"{"states": ["failed"]}"#, "it takes no keys"),
                 ("queue/cancel", #"{"state": ["failed"]}"#, "states"), ("route", #"{"path": "a", "sise": 5}"#, "size"),
             ] {
                 let answer = try await client.post(path, body)

@@ -87,7 +87,7 @@ package struct OffloadReport: Codable, Sendable, NamedSchema {
 
     /// The reason of a state. It mentions an unreadable part of the record, which must not look like an unknown one.
     fileprivate static func reason(_ reason: String?, isDamaged: Bool) -> String? {
-        let damage = isDamaged ? "the journal's record of it is partly unreadable" : nil
+        let damage = isDamaged ? "its record in the journal is partly unreadable" : nil
         let reasons = [reason.map { DisplayText.escape($0) }, damage].compactMap(\.self)
         return reasons.isEmpty ? nil : reasons.joined(separator: "; ")
     }

@@ -101,7 +101,7 @@ enum Metric: String, CaseIterable, Sendable {
                 "1 while a watched folder is listed or watched, 0 while it is missing, paused, or unreadable."
             )
         case .settling: (["root"], "Files that are not known to be complete yet.")
-        case .watches: (["root"], "inotify watches in use; with fanotify a few cover all folders.")
+        case .watches: (["root"], "Watches of inotify in use; with fanotify a few cover all folders.")
         case .polled: (["root"], "Folders that are polled because the kernel reports no changes there.")
         case .watchLimit: ([], "The most folders that one user may watch (fs.inotify.max_user_watches).")
         case .overflows: ([], "Times that the kernel dropped events of a watched folder, which was then listed again.")
