@@ -24,7 +24,7 @@ struct Config: AsyncParsableCommand {
             let config = try options.load(warns: true)
             let text = ConfigPrinter.show(config, types: DestinationKinds.types)
             guard json else { return Console.print(text) }
-            // Our own text: it is always one document.
+            // Inlet's own text is always one document.
             Console.print(String(decoding: try YAMLAsJSON.convert(Array(text.utf8), file: config.file), as: UTF8.self))
         }
     }
@@ -59,7 +59,7 @@ extension Config {
             var draft = options
             if let file { draft.config = file }
             let config = try draft.load()
-            // Without a configuration of its own, the file says where the agent is.
+            // Without `--config`, the file's `state_dir` leads to the agent.
             let place = options.isFound ? options : draft
             guard let agent = try await ControlAccess.runningAgent(at: place.socket()) else {
                 throw ExitStatus.tryLater.saying(

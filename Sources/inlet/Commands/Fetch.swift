@@ -55,8 +55,8 @@ struct Fetch: AsyncParsableCommand {
         let file = try free()
         let order = FetchOrder(file: file, sha256: sha256.flatMap { Digest(.sha256, hex: $0) }, replaces: force)
         if isAddress {
-            // It needs no configuration; the proxy of one that is there holds all the same.
-            // Without what a wrong one says of proxies it would go another way than it should.
+            // A configuration is optional; if there is one, its proxy applies. An invalid one is an error: without its
+            // proxy the request might take another way than it should.
             let proxy = options.isFound ? try options.load().settings.proxy : nil
             let web = WebFetch(userAgent: "inlet/\(Inlet.version)", proxy: proxy)
             defer { web.shutdown() }
@@ -69,7 +69,7 @@ struct Fetch: AsyncParsableCommand {
         try await show(order) { [source] in try await store.fetch(source, order) }
     }
 
-    /// The one destination that can be read from, or the one that was named.
+    /// The named destination, or the only one that can be read from.
     private func store(_ config: LoadedConfig, _ factory: PipelineFactory) throws -> any ObjectReading {
         let readable = try config.makeDestinations(factory).compactMap { destination in
             (destination.pipeline as? any ObjectReading).map { (destination.name, $0) }
@@ -89,7 +89,7 @@ struct Fetch: AsyncParsableCommand {
             "no destination in \(config.file.display) has objects that can be fetched")
     }
 
-    /// Fetches with a bar on a terminal, and says what came.
+    /// Fetches with a bar on a terminal, and prints the result.
     private func show(_ order: FetchOrder, _ fetch: @escaping @Sendable () async throws -> Downloaded) async throws {
         let shown = DisplayText.escape(Self.withoutQuery(source))
         let line = ProgressLine()
@@ -112,7 +112,7 @@ struct Fetch: AsyncParsableCommand {
 
 // The file that a fetch makes.
 extension Fetch {
-    /// Its path, if nothing is there; otherwise says so and exits.
+    /// Its path, if that is free; otherwise prints why not and exits.
     private func free() throws -> FilePath {
         let given = output.map { FilePath.absolute($0) } ?? .workingDirectory
         var isFolder: ObjCBool = false
@@ -136,7 +136,7 @@ extension Fetch {
         throw ExitStatus.failed.saying(trouble)
     }
 
-    /// The last segment of a key or of an address's path; nil where it is none that a file can have.
+    /// The last segment of a key or of an address's path; nil where no file can have that name.
     private static func name(of source: String) -> String? {
         let isAddress = source.contains("://")
         let rest = isAddress ? withoutQuery(source).components(separatedBy: "://").dropFirst().joined() : source
@@ -147,6 +147,6 @@ extension Fetch {
         return isUsable && !name.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7F } ? name : nil
     }
 
-    /// A presigned address is a credential up to its end: only what comes before the query is shown.
+    /// A presigned address is a credential: only the part before its query is shown.
     private static func withoutQuery(_ source: String) -> String { String(source.prefix { $0 != "?" && $0 != "#" }) }
 }

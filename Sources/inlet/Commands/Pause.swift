@@ -23,7 +23,7 @@ struct Pause: AsyncParsableCommand {
 }
 
 extension ConfigOption {
-    /// Pauses or resumes deliveries to a destination; nil = to all.
+    /// Pauses or resumes deliveries to a destination; nil = all destinations.
     func setPaused(_ isPaused: Bool, _ destination: String?) async throws {
         try await use { try await $0.ask(Endpoints.setPaused(isPaused), [.destination: destination]) }.show()
     }

@@ -113,8 +113,8 @@ extension Queue {
 }
 
 extension Queue {
-    /// Calls `body` with the path of the journal of an agent that does not run, under its lock; exits with 75 while one runs,
-    /// and waits a moment for commands.
+    /// Calls `body` with the path of the journal under its lock. Exits with 75 while an agent runs, and waits a moment
+    /// for other commands.
     private static func useStopped(_ path: FilePath, _ body: (FilePath) throws -> Void) async throws {
         let state = try await AgentSession.takeState(path)
         do {
@@ -129,7 +129,8 @@ extension Queue {
         _ = state.path
     }
 
-    /// A backup to where a confined agent may not write: it makes one in its state directory, which this command copies.
+    /// A backup to a folder where a confined agent may not write: the agent makes it in its state directory, and this
+    /// command copies it.
     ///
     /// - Throws: `SystemError`, `FileCopyError`, `Refusal`, `ControlError`.
     private static func backUp(
@@ -137,7 +138,7 @@ extension Queue {
     ) async throws -> CommandReport {
         try JournalBackups.requireBackup(target, of: StateDirectory.journal(in: state))
         let name = try JournalBackups.name(of: target)
-        // One name: what a command leaves behind that was killed, the next one writes over.
+        // Always the same name: the next command overwrites what a killed one left behind.
         let own = state.appending("backup-for-a-command.sqlite")
         let made = try await control.ask(Endpoints.backup, body: BackupRequest(path: own))
         if !made.done { return made }
@@ -147,7 +148,7 @@ extension Queue {
         defer { pool.shutdown() }
         try await pool.run {
             FileCopy.removeLeftovers(of: name, in: folder)
-            // What the agent made, and nothing that a link in its folder leads to.
+            // Opens the agent's own file, and follows no symlink in its folder.
             let copy = try FileCopy.copy(
                 SourceFile(opening: own), toTemporaryIn: folder, name: name, isCancelled: { false }, progress: { _ in })
             do {

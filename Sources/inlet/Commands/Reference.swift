@@ -3,8 +3,8 @@ import InletAgent
 import InletCore
 import InletDashboard
 
-/// Everything that the code declares once and the manual's reference pages are made from, as one JSON object. Keys of the
-/// configuration and commands are not in it: `inlet config schema` and `--experimental-dump-help` print those.
+/// All declarations in code that the manual's reference pages are made from, as one JSON object. Commands and keys of
+/// the configuration are not among them: `inlet config schema` and `--experimental-dump-help` print those.
 struct Reference: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Prints the declarations that the manual's reference pages are made from.",

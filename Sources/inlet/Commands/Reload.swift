@@ -24,7 +24,7 @@ struct ReloadCommand: AsyncParsableCommand {
         let report = try await ControlAccess.useRunning(
             at: options.socket(),
             absence: {
-                // A wrong file is worth saying, whoever runs.
+                // An invalid file is reported even when no agent runs.
                 _ = try options.load(warns: true)
                 return "no agent is running; 'inlet run' reads the configuration at its start"
             }, { try await $0.ask(Endpoints.reload) })

@@ -50,7 +50,7 @@ struct RouteCommand: AsyncParsableCommand {
         if !isTaken { throw ExitStatus.failed.code }
     }
 
-    /// What would not be sent, by what a running agent knows of the file's content.
+    /// A file that would not be sent, as a running agent knows from its content.
     private static func duplicates(of plan: Plan, _ size: Int64, _ config: LoadedConfig) async throws -> [StyledText] {
         guard plan.dedupe != .off, let digest = plan.digests.sha256 else { return [] }
         guard let agent = try await ControlAccess.runningAgent(config) else {
@@ -70,12 +70,12 @@ struct RouteCommand: AsyncParsableCommand {
     }
 }
 
-/// What the routes would do with one file, in words.
+/// Describes what the routes would do with one file.
 struct RouteSummary {
     /// Line by line.
     private(set) var said: [StyledText]
     private(set) var isTaken = false
-    /// What would be done with a file of which all is known.
+    /// Describes the delivery of a file whose content is known.
     private(set) var plan: Plan?
 
     private let path: FilePath
@@ -86,7 +86,7 @@ struct RouteSummary {
 
     var size: Int64 { arrival.identity.size }
 
-    /// - Parameter destinations: those that could be made, by name.
+    /// - Parameter destinations: the usable ones, by name.
     init(_ path: FilePath, _ settings: Settings, _ destinations: [String: Destination]) async throws {
         (self.path, self.destinations, table) = (path, destinations, RouteTable(settings.routes))
         said = [StyledText(path.display, .strong)]
@@ -101,7 +101,7 @@ struct RouteSummary {
             said.append(StyledText("  (taken as an empty file, because it cannot be looked at: \(error))", .warning))
         }
         let place = RouteSource(path, in: settings.watch)
-        // The table says where it needs one, and the agent where it finds none.
+        // The table notes where a proxy is needed, and the agent reports where it finds none.
         let volume = (try? VolumeFinder().identity(of: path)).map { Volume(name: $0.name) }
         arrival = place.arrival(identity, volume: volume, at: .now)
         if place.root == nil {
@@ -132,7 +132,7 @@ struct RouteSummary {
         }.map { "  goes with \($0.main.display), by route \($0.route.name)" }
     }
 
-    /// What else belongs together with it.
+    /// The other files that belong to it.
     private func sets(of route: Route) -> [StyledText] {
         let unit: StyledText? = route.unit(of: arrival.path).map { unit in
             let marker = unit.appending(Completion.folderMarker).display
@@ -144,7 +144,7 @@ struct RouteSummary {
     }
 
     private mutating func decision() async throws -> [StyledText] {
-        // A number for {seq} is only given out when a file is admitted.
+        // A file gets its number for {seq} only when it is admitted.
         facts.sequence = 0
         do {
             facts.add(
@@ -175,7 +175,7 @@ struct RouteSummary {
 
     private static let hashing = Hashing(pool: BlockingPool(name: "route", threads: 1))
 
-    /// Learns what the file is by its content, where a route asks for that first. - Returns: why that cannot be told.
+    /// Reads the file's content type, where a route needs it. - Returns: why that fails.
     private mutating func learnFirst() async -> String? {
         do {
             try await Self.hashing.learnFirst(of: arrival, by: table, at: RootedPath("", path), &facts)

@@ -38,12 +38,12 @@ struct Run: AsyncParsableCommand {
         }
     }
 
-    /// Without confinement for a dry run, which keeps its access.
+    /// A dry run keeps its access.
     typealias Prepared = (config: LoadedConfig, confinement: Confinement?)
 
-    /// The preparation on the first thread, before there is another one.
+    /// The preparation runs on the first thread, before there is another one.
     func prepare() throws -> Prepared {
-        // An unreadable configuration cannot say where the log goes.
+        // An unreadable configuration cannot name the log's file.
         let assumed = LogSettings(format: logFormat ?? .auto)
         Console.logErrors(!dryRun && assumed.isJSONOnStandardError)
         var config = try options.load(warns: dryRun)
@@ -70,7 +70,7 @@ struct Run: AsyncParsableCommand {
 
     func start(_ prepared: Prepared) async throws {
         let (config, confinement) = prepared
-        // Otherwise its files would wait for ever, unnoticed.
+        // Otherwise its files would wait forever, unnoticed.
         if let trouble = Findings.mediaTypeTrouble(config.settings.routes) {
             throw ExitStatus.configuration.saying("media types: \(trouble)")
         }
@@ -81,7 +81,7 @@ struct Run: AsyncParsableCommand {
         var destinations = try config.makeDestinations(factory)
         let notificationClients = try config.makeNotificationClients(factory)
         let log = try Self.openLog(config)
-        // The last lines must be written; a stuck reader is not waited for.
+        // The last lines must be written, but nothing waits for a reader that is stuck.
         defer { log.flush() }
         let start = StartWait(log)
         do {
@@ -95,7 +95,7 @@ struct Run: AsyncParsableCommand {
                     config: config, options: options, logFormat: logFormat, factory: factory,
                     confinement: confinement),
                 start: start)
-            // The agent owns them from here on: connections of a destination that a reload removes can end.
+            // From here on the agent owns them: a reload that removes a destination can close its connections.
             destinations = []
             try await session.run()
             // The lock is held until the last service has ended.
@@ -124,14 +124,14 @@ struct Run: AsyncParsableCommand {
         }
     }
 
-    /// Logs an event; prints it too if the log is not on a standard stream, which holds nothing but log lines.
+    /// Logs an event. Prints it too if the log is in a file: standard streams that hold the log hold nothing else.
     private static func say(_ event: AgentEvent, _ text: String, _ log: EventLog, _ config: LoadedConfig) {
         log.emit(event)
         if !LogSettings.streams.contains(config.settings.log.output) { Console.printError(text) }
     }
 
-    /// What the agent ends with; nil for an error that has been told. Where another start may do with nothing changed but the
-    /// machine, the service manager shall make one.
+    /// The agent's exit code; nil for an error that was printed already. It asks the service manager for a restart
+    /// where one can succeed although nobody changes anything.
     private static func code(_ error: any Error) -> ExitStatus? {
         switch error {
         case let error as StateDirectory.Fault: AgentSession.exitCode(error)
@@ -142,7 +142,7 @@ struct Run: AsyncParsableCommand {
         }
     }
 
-    /// Reads another configuration, and renewed secrets of the present one.
+    /// Reads a new configuration, and renewed secrets of the present one.
     private struct Source: ReloadSource {
         let config: LoadedConfig
         let options: ConfigOption
@@ -151,7 +151,7 @@ struct Run: AsyncParsableCommand {
         let confinement: Confinement
         var types: [DestinationType] { DestinationKinds.types }
 
-        /// The present configuration, tried like at a start.
+        /// The present configuration, checked as at a start.
         func read() throws(ConfigErrors) -> PreparedReload {
             var config = try options.reload()
             config.settings.log.format = logFormat ?? config.settings.log.format
@@ -175,7 +175,7 @@ struct Run: AsyncParsableCommand {
         }
     }
 
-    /// A configuration that loads can still have nothing to do.
+    /// A configuration that loads may still have nothing to watch.
     private static func workTrouble(_ config: LoadedConfig) -> String? {
         let settings = config.settings
         let missing = [

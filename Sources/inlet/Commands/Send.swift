@@ -37,9 +37,9 @@ struct Send: AsyncParsableCommand {
         let socket = config.controlSocket
         let client = ControlClient(socket: socket)
         defer { client.shutdown() }
-        // What does not answer may run all the same: then it has the lock, and this command ends with 75 and the reason.
+        // An agent that does not answer may still run and hold the lock: then this command exits with 75 and the
+        // reason.
         let isRunning = FileLook.glance(at: socket).map { $0 != .missing } ?? false
-        // As said above.
         if isRunning, let status = try? await client.ask(Endpoints.status) {
             ProcessMemory.releaseColdPages()
             do {
@@ -51,7 +51,7 @@ struct Send: AsyncParsableCommand {
         try Self.exit(await sendAlone(config, folder, in: Self.state(config.settings.stateDirectory)))
     }
 
-    /// Hands the files to the agent, but for those that it has given up to read: this command sends those itself.
+    /// Hands the files to the agent. This command itself sends the files that a confined agent cannot read.
     private func send(
         _ config: LoadedConfig, _ folder: FilePath, through client: ControlClient, _ confinement: ConfinementReport?
     ) async throws -> Sending.Outcome? {
@@ -66,7 +66,7 @@ struct Send: AsyncParsableCommand {
         return theirs == .delivered ? own : theirs
     }
 
-    /// - Parameter outcome: nil = it was stopped before there was one.
+    /// - Parameter outcome: nil = stopped before there was one.
     private static func exit(_ outcome: Sending.Outcome?) throws {
         switch outcome {
         case .delivered?: return
@@ -78,7 +78,8 @@ struct Send: AsyncParsableCommand {
         }
     }
 
-    /// Runs an agent without watched folders until the files have ended. What waits in the journal goes on meanwhile.
+    /// Runs an agent without watched folders until the files have ended. It also delivers the waiting files of the
+    /// journal.
     private func sendAlone(
         _ config: LoadedConfig, _ folder: FilePath, in stateDirectory: FilePath,
         where takes: @escaping @Sendable (FilePath) -> Bool = { _ in true }
@@ -90,7 +91,7 @@ struct Send: AsyncParsableCommand {
         let roots = settings.watch
         settings.watch = []
         settings.ping = nil
-        // Who waits for the command sees what comes of it; receivers are told by the agent whose journal it is.
+        // The user watches this command; the journal's agent notifies the receivers.
         if stateDirectory != settings.stateDirectory { settings.notify = [] }
         settings.stateDirectory = stateDirectory
         let state = try await AgentSession.takeState(settings.stateDirectory)
@@ -106,7 +107,7 @@ struct Send: AsyncParsableCommand {
         return outcome
     }
 
-    /// The agent's, where we may use it.
+    /// The agent's access token, where this user may use it.
     private static func state(_ path: FilePath) -> FilePath {
         do throws(StateDirectory.Fault) {
             _ = try StateDirectory(path)
@@ -116,27 +117,27 @@ struct Send: AsyncParsableCommand {
                 "inlet: \(error); this command keeps what it knows in \(own.display), apart from what the agent knows")
             return own
         } catch {
-            // Whoever takes it says what is wrong with it.
+            // The agent that takes the file reports its problems.
         }
         return path
     }
 }
 
-/// Files that a command line names, as the bytes that they are there.
+/// The file names of a command line, as bytes.
 ///
-/// A shell makes tens of thousands of names of one `*`, for which the parser takes time and memory by the square of their
-/// number: it sees one word for each row of them, which says where they are.
+/// A shell expands one `*` to tens of thousands of names, and the parser's time and memory grow with the square of
+/// their number. It therefore sees one word for each run of names, which holds their places.
 struct NamedFiles: ExpressibleByArgument {
-    /// Places in the process's arguments; nil for one that was read from elsewhere.
+    /// Places in the process's arguments; nil for a name from elsewhere.
     private let row: Range<Int>?
     private let one: FilePath
 
     init(argument: String) { (row, one) = (Self.row(argument), FilePath(argument)) }
 
-    /// How many they are.
+    /// The number of names.
     var count: Int { row?.count ?? 1 }
 
-    /// Some of them, by their places among them, as they were named.
+    /// The names at these places, as they were typed.
     func paths(_ wanted: Range<Int>) -> [FilePath] {
         guard let row else { return wanted.contains(0) ? [one] : [] }
         return wanted.clamped(to: 0..<row.count).compactMap { Self.argument(row.lowerBound + $0) }
@@ -144,18 +145,18 @@ struct NamedFiles: ExpressibleByArgument {
 
     // MARK: - The command line
 
-    /// Those whose arguments are files.
+    /// The commands whose arguments are files.
     private static let commands: Set = ["send", "route"]
 
-    /// The arguments of this process as the parser is to see them; nil = as they are.
+    /// The arguments of this process for the parser; nil = unchanged.
     static func commandLine() -> [String]? {
         let count = Int(CommandLine.argc)
         guard count > 2, let command = argument(1)?.string, commands.contains(command) else { return nil }
         return [command] + folded(2..<count) { CommandLine.unsafeArgv[$0].map { String(cString: $0) } ?? "" }
     }
 
-    /// The words at `places`, with one for each row of names. A name is what does not begin with `-`, nor follows a word
-    /// that does and may want a value; after `--` everything is.
+    /// The words at `places`, with one for each run of names. A name does not begin with `-`, and does not follow an
+    /// option that may want a value. After `--` every word is a name.
     static func folded(_ places: Range<Int>, _ word: (Int) -> String) -> [String] {
         var result: [String] = []
         var row: Range<Int>?
@@ -180,7 +181,7 @@ struct NamedFiles: ExpressibleByArgument {
         return result
     }
 
-    /// No argument has a zero byte in it.
+    /// Arguments contain no zero byte.
     private static let mark = "\0"
 
     private static func row(_ word: String) -> Range<Int>? {
@@ -195,7 +196,7 @@ struct NamedFiles: ExpressibleByArgument {
     }
 }
 
-/// Reads the names of a command line some at a time: there may be more of them than should be in memory as paths.
+/// Reads the names of a command line in portions, because all of them as paths may need too much memory.
 struct NameReader {
     private var left: ArraySlice<NamedFiles>
     private var read = 0
@@ -203,15 +204,15 @@ struct NameReader {
     private let takes: (FilePath) -> Bool
 
     /// - Parameters:
-    ///   - folder: where names begin that do not say it.
-    ///   - takes: which of them are meant.
+    ///   - folder: where relative names begin.
+    ///   - takes: selects the names to read.
     init(_ files: [NamedFiles], from folder: FilePath, where takes: @escaping (FilePath) -> Bool = { _ in true }) {
         left = files[...]
         self.folder = folder
         self.takes = takes
     }
 
-    /// The next `most` names, or as many as there are.
+    /// The next `most` names, or all that are left.
     mutating func next(_ most: Int) -> [FilePath] {
         var found: [FilePath] = []
         while let files = left.first, found.count < most {

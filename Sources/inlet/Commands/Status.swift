@@ -50,11 +50,11 @@ struct Status: AsyncParsableCommand {
         }
     }
 
-    /// Where no terminal says how wide it is: no path is cut.
+    /// Paths are not cut where no terminal has a width.
     private static let plainWidth = 4096
 }
 
-/// A time as options take it, of a tenth of a second or more.
+/// A duration as in other options, of 0.1 s or more.
 struct PositiveTime: ExpressibleByArgument, CustomStringConvertible {
     let duration: Duration
 
@@ -197,7 +197,7 @@ extension StatusReport {
         return rows.isEmpty ? nil : Self.section("Not complete yet", [.name("FILE"), .note("REASON")], rows)
     }
 
-    /// What keeps a file, and for how long if that is worth saying.
+    /// The reason that a file waits, with its duration where that helps.
     private static func reason(_ file: StatusReport.SettlingFile) -> String {
         var text = file.waits_for ?? "not quiet yet"
         if file.writer { text = "open for writing" + (file.held_by.map { " by \($0)" } ?? "") }
@@ -205,7 +205,7 @@ extension StatusReport {
         return text + ", for \(DurationText.format(.milliseconds(waiting / 1000 * 1000)))"
     }
 
-    /// Limits and windows; nil where none is set.
+    /// Limits and windows; nil where none applies.
     private var limitsText: String? {
         let lines = (limits ?? []).filter(\.isNotable).map(\.text) + (windows ?? []).map(\.text)
         return lines.isEmpty

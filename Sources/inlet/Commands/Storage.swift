@@ -58,7 +58,7 @@ struct StorageList: AsyncParsableCommand {
         }
     }
 
-    /// One page of the listing; pages line up by the columns' least widths.
+    /// One page of the listing. The columns' least widths keep pages aligned.
     private static func table(_ objects: [ListedObject], hasHeader: Bool) -> String {
         Console.table(
             [.number("BYTES").width(13), .text("MODIFIED").width(24), .name("KEY")],

@@ -58,10 +58,10 @@ struct Tail: AsyncParsableCommand {
 
     // MARK: - The agent
 
-    /// Lines that are asked for after a break, and how soon.
+    /// The number of lines to ask for after a break, and the delay before it.
     private static let again = (lines: 500, pause: Duration.seconds(1))
 
-    /// The log of the running agent; goes on with the next agent when one stops, until nobody reads any more.
+    /// Follows the log of the running agent, and of the next agent when one stops, until the reader is gone.
     private func follow(agentAt socket: FilePath, _ printer: LogPrinter) async throws {
         let client = ControlClient(socket: socket)
         defer { client.shutdown() }
@@ -82,7 +82,7 @@ struct Tail: AsyncParsableCommand {
                     return printer.show(line)
                 }
             } catch let failure as ControlClient.Failure {
-                // A silence later on is told below, once.
+                // A later silence is reported below, once.
                 guard failure.isSilence, !isFirst else {
                     let hint =
                         failure.isAbsence ? "; name its log file, or: journalctl -o cat -u inlet -f | inlet tail -" : ""
@@ -97,7 +97,7 @@ struct Tail: AsyncParsableCommand {
 
     // MARK: - Files
 
-    /// How much of a file is looked through for its last lines.
+    /// How much of a file is read to find its last lines.
     private static let mostTail: Int64 = 8 << 20
     private static let pause = Duration.milliseconds(250)
 
@@ -114,7 +114,7 @@ struct Tail: AsyncParsableCommand {
                     if !isFirst, printer.allows(LogFields(line)) { earlier.append(line) }
                     isFirst = false
                 }
-                // Twice as many at most, so that not every line moves all others.
+                // At most twice as many, so that not every line moves all others.
                 if earlier.count > 2 * lines { earlier.removeFirst(earlier.count - lines) }
             }
             for line in earlier.suffix(lines) where !printer.show(line) { return }
@@ -153,7 +153,7 @@ struct Tail: AsyncParsableCommand {
 extension LogSettings.Level: ExpressibleByArgument {}
 extension LogSettings.Format: ExpressibleByArgument {}
 
-/// Prints lines of a log as people read them.
+/// Prints lines of a log for people.
 final class LogPrinter: Sendable {
     private let level: LogSettings.Level
     private let job: Int64?
@@ -161,10 +161,10 @@ final class LogPrinter: Sendable {
 
     init(level: LogSettings.Level, job: Int64?) { (self.level, self.job) = (level, job) }
 
-    /// Whether a line is one that is wanted.
+    /// Whether the options select a line.
     func allows(_ line: LogFields?) -> Bool { LogLineText.isWanted(line, level: level, job: job) }
 
-    /// - Returns: false when nobody reads any more.
+    /// - Returns: false when the reader is gone.
     @discardableResult
     func show(_ line: [UInt8]) -> Bool {
         let fields = LogFields(line)
@@ -172,7 +172,7 @@ final class LogPrinter: Sendable {
         return print(text.withLock { text in fields.map { text.lines($0) } ?? text.lines(line) })
     }
 
-    /// - Returns: false when nobody reads any more.
+    /// - Returns: false when the reader is gone.
     @discardableResult
     func show(_ line: LogFields) -> Bool {
         allows(line) ? print(text.withLock { $0.lines(line) }) : true

@@ -60,7 +60,7 @@ struct Verify: AsyncParsableCommand {
             destination: destination, batch: batch)
         var report = VerifySummary(isJSON: json)
         while true {
-            // A page at a time: without a running agent the journal is open only that long, and one may start.
+            // Reads page by page: without a running agent the journal is open only that long, so that one can start.
             let asked = request
             let page = try await ControlAccess.use(config) { try await $0.ask(Endpoints.proofs, body: asked) }
             try await verifier.run(page.proofs) { try report.add($0) }
@@ -77,19 +77,19 @@ struct Verify: AsyncParsableCommand {
     }
 }
 
-/// Counts what was found, and says it: for programs a line each as it comes, for people what is wrong first.
+/// Counts and prints findings: for programs one line each as it is found, for people the failures first.
 private struct VerifySummary {
     typealias Verdict = VerifyReport.Verdict
 
     private let isJSON: Bool
     private let line = ProgressLine()
     private var counts: [Verdict: Int] = [:]
-    /// What people are shown; no more than they can read.
+    /// The findings printed for people, limited to a readable number.
     private var rows: [Verdict: [[StyledText]]] = [:]
     private static let mostRows = 1000
     private static let mostFine = 20
 
-    /// The jobs of which something was asked about.
+    /// The jobs with at least one finding.
     private(set) var seen: Set<Int64> = []
 
     init(isJSON: Bool) { self.isJSON = isJSON }
@@ -109,9 +109,9 @@ private struct VerifySummary {
         line.draw(finding.path, "", "\(counts.values.reduce(0, +)) asked about")
     }
 
-    /// Says the rest, and exits with what it was.
+    /// Prints the rest, and exits with the code that follows from the findings.
     ///
-    /// - Parameter isNamed: whether jobs or a batch were named: then finding nothing is wrong too.
+    /// - Parameter isNamed: whether jobs or a batch were named: then finding nothing is a failure too.
     func finish(isNamed: Bool) throws {
         if !isJSON { show() }
         let wrong: [Verdict] = [.missing, .different, .undelivered]
@@ -125,7 +125,7 @@ private struct VerifySummary {
         line.erase()
         let all = counts.values.reduce(0, +)
         guard all > 0 else { return Console.print("No matching deliveries") }
-        // Of what is fine the number is enough, unless there is little of it.
+        // Prints only the number of intact files, unless there are few.
         let shown = Verdict.allCases.flatMap { verdict in
             verdict == .same && counts[.same, default: 0] > Self.mostFine ? [] : rows[verdict] ?? []
         }
@@ -139,12 +139,12 @@ private struct VerifySummary {
     }
 }
 
-/// Asks destinations about what was delivered to them, several questions at once.
+/// Asks destinations about delivered files, several at once.
 private final class Verifier: Sendable {
     private let types: [String: String]
     private let verifiers: [String: any DeliveryVerifying]
     private let readsBytes: Bool
-    /// Destinations that did not answer, and why.
+    /// Destinations that did not answer, with the reason.
     private let silent = Mutex<[String: String]>([:])
 
     private static let parallel = 8
@@ -157,7 +157,7 @@ private final class Verifier: Sendable {
         self.readsBytes = readsBytes
     }
 
-    /// Asks about each; `take` gets the findings as they come.
+    /// Asks about each delivery; `take` gets the findings as they are found.
     func run(_ reports: [ProofReport], _ take: (VerifyReport) throws -> Void) async throws {
         var rest = reports[...]
         try await withThrowingTaskGroup(of: VerifyReport.self) { group in
@@ -193,7 +193,7 @@ private final class Verifier: Sendable {
         let order = VerifyOrder(proof: proof, digests: report.digests, readsBytes: readsBytes)
         var tried = 0
         while true {
-            // One that does not answer keeps nobody waiting for each of its files.
+            // After one failure to answer, a destination's other files are not waited for.
             if let why = silent.withLock({ $0[report.destination] }) { return (.unreachable, why) }
             do throws(DeliveryError) {
                 switch try await verifier.verify(order) {
@@ -210,7 +210,7 @@ private final class Verifier: Sendable {
                 }
             }
             var random = SystemRandomNumberGenerator()
-            // Where the command is cancelled, the next try ends at once.
+            // When the command is cancelled, the next attempt ends at once.
             await Task.rest(for: Self.waits.delay(afterAttempt: tried, asked: nil, using: &random))
         }
     }
@@ -224,7 +224,7 @@ extension DeliveryError {
         }
     }
 
-    /// Nothing that another object would change.
+    /// Leaves out fields that vary between objects.
     fileprivate var isAboutDestination: Bool {
         switch verdict {
         case .outage, .credentials: true
@@ -234,9 +234,10 @@ extension DeliveryError {
 }
 
 extension ProofRequest {
-    /// What was named and has not arrived: no destination can be asked about it, and it must not pass for checked.
+    /// Named deliveries that have not arrived: no destination can be asked about them, and they must not pass as
+    /// checked.
     ///
-    /// - Parameter seen: the jobs of which something has arrived.
+    /// - Parameter seen: the jobs with at least one delivery that arrived.
     fileprivate func undelivered(_ control: any ControlAPI, seen: Set<Int64>) async throws -> [VerifyReport] {
         if jobs.isEmpty { return try await undeliveredOfBatch(control) }
         var known: Set<Int64> = []
@@ -261,7 +262,7 @@ extension ProofRequest {
 
     private func undeliveredOfBatch(_ control: any ControlAPI) async throws -> [VerifyReport] {
         guard let batch, let report = try await control.find(Endpoints.offload, [.id: "\(batch)"]) else { return [] }
-        // In the place of one that is superseded there is its next version, with a job of its own.
+        // The next version replaces a superseded one, with a job of its own.
         return report.files.filter { $0.state != FileState.superseded.rawValue }.flatMap { file in
             let isDone = [FileState.delivered, .duplicate].map(\.rawValue).contains(file.state)
             if file.deliveries.isEmpty, !isDone {
@@ -274,7 +275,7 @@ extension ProofRequest {
         }
     }
 
-    /// nil for what has arrived, and for a destination that was not asked about.
+    /// nil for a delivery that arrived, and for a destination that was not asked about.
     private func finding(
         _ job: Int64, _ path: String, _ destination: String, _ key: String?, _ state: String, _ reason: String?
     ) -> VerifyReport? {

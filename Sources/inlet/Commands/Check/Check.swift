@@ -61,7 +61,7 @@ struct Check: AsyncParsableCommand {
     }
 }
 
-/// The checklist that `check` prints as it comes, and the exit code that follows from it.
+/// The checklist that `check` prints as it is made, and the exit code that follows from it.
 struct Findings {
     typealias Severity = CheckReport.Grade
     typealias Group = CheckReport.Group
@@ -71,10 +71,10 @@ struct Findings {
     private var shownGroup: Group?
     private var all: [CheckReport.Finding] = []
 
-    /// - Parameter isJSON: prints one object at the end instead of a line each.
+    /// - Parameter isJSON: prints one object at the end instead of a line per finding.
     init(isJSON: Bool = false) { self.isJSON = isJSON }
 
-    /// What is added from now on is of `group`.
+    /// Later findings belong to `group`.
     mutating func begin(_ group: Group) { self.group = group }
 
     /// - Parameter remedy: what to do about it, as an order.
@@ -107,7 +107,7 @@ struct Findings {
         if let remedy = finding.remedy { Console.print("    → \(DisplayText.escape(remedy))") }
     }
 
-    /// Says the sum, and exits with what it is.
+    /// Prints the summary, and exits with its code.
     func finish() throws {
         let code = exitCode
         if isJSON {

@@ -12,7 +12,7 @@ import SystemPackage
 extension Findings {
     // MARK: - Configuration
 
-    /// How fast may be sent, and when big files are: what the configuration says, in words.
+    /// The bandwidth limits and the windows for large files, as the configuration sets them.
     mutating func checkLimits(_ settings: Settings) {
         let limits = settings.bandwidth
         checkLimit(limits.all, "limits", "all destinations together")
@@ -38,7 +38,7 @@ extension Findings {
         }
     }
 
-    /// Whether `adopt_check` can find anything: by keys that say the same every time, at destinations that can be asked.
+    /// Whether `adopt_check` can find anything: that needs keys that never change, and destinations that can be asked.
     mutating func checkAdoption(_ settings: Settings, _ destinations: [Destination]) {
         guard settings.watch.contains(where: \.adoptCheck) else { return }
         let asked = destinations.filter { ($0.pipeline as? any DeliveryVerifying)?.findsByKey == true }.map(\.name)
@@ -58,7 +58,7 @@ extension Findings {
         }
     }
 
-    /// Whether a file has the same key another day, at another hour, minute and second.
+    /// Whether a file's key is the same on another day, and at another hour, minute and second.
     private static func isLasting(_ key: KeyTemplate) -> Bool {
         let days: [Int64] = [0, 400 * 86_400_000 + 3_661_001]
         let keys = days.enumerated().map { number, time in
@@ -72,18 +72,18 @@ extension Findings {
 
     // MARK: - Destinations
 
-    /// Through which proxy each destination is reached, why, and whether that lets us through.
+    /// The proxy of each destination, the reason for it, and whether it allows the connection.
     mutating func checkProxies(_ config: LoadedConfig, _ destinations: [Destination], _ factory: PipelineFactory) async
     {
         var uses: [(name: String, use: ProxyUse)] = []
         for made in destinations {
             guard let settings = config.settings.destinations.first(where: { $0.name == made.name }) else { continue }
-            // What is wrong with it, its destination's own check says.
+            // The destination's own check reports its problems.
             guard let use = (try? factory.proxyUse(of: made, settings)).flatMap({ $0 }) else { continue }
             uses.append((made.name, use))
         }
         let isNotable = uses.contains { if case .direct = $0.use.choice { config.settings.proxy != nil } else { true } }
-        // Where nobody has set any, one word is enough.
+        // Without any proxy, one word is enough.
         guard isNotable else {
             if !uses.isEmpty { add(.fine, "proxy", "none is set; every destination is reached directly") }
             return
@@ -104,11 +104,11 @@ extension Findings {
         }
     }
 
-    /// Whether a destination can be reached and used, and with `upload` whether it takes a test object.
+    /// Whether Inlet can reach and use a destination; with `upload`, whether it accepts a test object.
     mutating func check(_ destination: Destination, upload: Bool) async {
         let name = "destination \(destination.name)"
-        // The public key of a server whose key can be pinned: what to write where its certificate is self-signed. Whether it is
-        // the right one, only its owner can tell. An unreachable server is the probe's to report.
+        // The public key of a server whose key can be pinned: the setting for a self-signed certificate. Only its owner
+        // knows whether the key is the right one. The probe reports an unreachable server.
         if let pin = try? await destination.serverPin?() {
             add(.fine, name, "the server's public key now is \(pin) (for 'pin:')")
         }
@@ -123,7 +123,7 @@ extension Findings {
         if let warning = await destination.expiry?(.now) { add(.warning, name, warning) }
     }
 
-    /// What to do about a destination that cannot be reached or used; nil where the reason says it all.
+    /// The remedy for a destination that cannot be reached or used; nil where the reason is enough.
     private static func remedy(for error: DeliveryError, at destination: String) -> String? {
         if case .credentials = error.verdict {
             return
@@ -142,7 +142,7 @@ extension Findings {
         }
     }
 
-    /// Whether what a destination registers can be found by those who look there.
+    /// Whether viewers can find the objects that a destination registers.
     mutating func checkStorage(of destination: Destination, _ all: [DestinationSettings]) {
         guard let name = destination.storage?.destination, let storage = all.first(where: { $0.name == name }),
             storage.values.string(DestinationSetup.publicURL.key) == nil
@@ -154,7 +154,7 @@ extension Findings {
             remedy: "give '\(name)' the address under which its files can be read: public_url")
     }
 
-    /// What the kinds themselves say of settings and routes.
+    /// Findings of the kinds about their settings and routes.
     mutating func checkKinds(_ settings: Settings) {
         for destination in settings.destinations {
             guard let kind = DestinationKinds.named(destination.type) else { continue }
@@ -164,7 +164,7 @@ extension Findings {
         }
     }
 
-    /// Who is notified. Nobody is: a test notification is sent only when asked for.
+    /// The receivers of notifications. This sends none; `inlet notify test` does.
     mutating func checkReceivers(_ receivers: [NotifySettings], _ notificationClients: NotificationClients) {
         for receiver in receivers {
             let what = "notify \(receiver.name)"
@@ -188,7 +188,7 @@ extension Findings {
 
     // MARK: - System
 
-    /// The dashboard's port: whether it can be had, and who gets in.
+    /// The dashboard's port: whether it is free, and who may log in.
     mutating func checkDashboard(_ config: LoadedConfig) async {
         guard let dashboard = config.settings.dashboard else {
             return add(.fine, "dashboard", "none, as there is no dashboard.listen")
@@ -209,7 +209,7 @@ extension Findings {
         add(.fine, "dashboard", "\(url) is free, \(access)")
     }
 
-    /// What an agent gives up when it starts, and what the running one has given up.
+    /// The access that an agent gives up when it starts, and that the running one has given up.
     mutating func checkConfinement(_ config: LoadedConfig) async {
         let name = "landlock"
         let running = await ControlAccess.status(at: config.settings.stateDirectory)?.confinement
@@ -232,7 +232,7 @@ extension Findings {
             return add(
                 .wrong, name, "an agent does not start: \(preview.reason ?? "")", remedy: "write 'landlock: auto'")
         }
-        // A kernel without it is no fault of who reads this.
+        // The user cannot help a kernel without Landlock.
         add(Landlock.version == nil ? .fine : .warning, name, "an agent that starts is \(Self.text(preview))")
     }
 
@@ -244,14 +244,14 @@ extension Findings {
                 ?? "has all system calls (\(report.calls_reason ?? "an agent of a version before this one"))")
     }
 
-    /// Whether what files hold can be told, where a route asks for it.
+    /// Whether Inlet can find out the content type of files, where a route needs it.
     mutating func checkMediaTypes(_ routes: [Route]) {
         guard let route = Self.asksForMediaTypes(routes) else { return }
         let trouble = Self.mediaTypeTrouble(route)
         add(trouble == nil ? .fine : .wrong, "media types", trouble ?? "libmagic tells what files hold")
     }
 
-    /// Why routes cannot do what they are asked to; nil where they can, or none asks. Loads libmagic where one does.
+    /// Why routes cannot get content types; nil where they can, or none needs them. Loads libmagic where one does.
     static func mediaTypeTrouble(_ routes: [Route]) -> String? {
         asksForMediaTypes(routes).flatMap { mediaTypeTrouble($0) }
     }
@@ -269,7 +269,7 @@ extension Findings {
         routes.first { !$0.match.mediaTypes.isEmpty || !$0.validate.mediaTypes.isEmpty }
     }
 
-    /// Whether the programs of `derive:` are there.
+    /// Whether the programs of `derive:` exist.
     mutating func checkDerivations(_ routes: [Route]) {
         for route in routes {
             for rule in route.derive {

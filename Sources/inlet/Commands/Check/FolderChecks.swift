@@ -4,10 +4,10 @@ import InletDashboard
 import InletLinux
 import SystemPackage
 
-// The checks of folders: the state directory, what is watched, and where results go.
+// The checks of folders: the state directory, the watched folders, and those for results.
 
 extension Findings {
-    /// The state directory: there or makeable, local, ours.
+    /// The state directory exists or can be made, is on a local disk, and belongs to this user.
     mutating func checkState(_ path: FilePath) {
         do {
             let state = try StateDirectory(path)
@@ -21,7 +21,7 @@ extension Findings {
         }
     }
 
-    /// The folder for what a destination gives back: makeable, writable, and not one whose files are taken.
+    /// The folder for a destination's results can be made and written, and is not a watched one.
     mutating func checkResults(_ path: FilePath, of name: String, _ watched: [WatchSettings]) {
         let what = "destination \(name)"
         let test = path.appending(".inlet-check.tmp")
@@ -46,7 +46,7 @@ extension Findings {
 
     // MARK: - Watched folders
 
-    /// One watched folder: there, readable, and writable where files are to be moved or deleted.
+    /// A watched folder exists, is readable, and is writable where files are moved or deleted.
     mutating func checkRoot(_ watch: WatchSettings, _ settings: Settings) {
         let name = "watch \(watch.path.display)"
         if let pattern = watch.pattern {
@@ -105,7 +105,7 @@ extension Findings {
         }
     }
 
-    /// Makes, renames and removes a file, as the finisher would.
+    /// Makes, renames and removes a file, as a disposal does.
     private mutating func checkMoves(in folder: FilePath, _ name: String) {
         let test = folder.appending(".inlet-check.tmp")
         let moved = folder.appending(".inlet-check-moved.tmp")
@@ -114,7 +114,7 @@ extension Findings {
             try DurableFile.rename(test, to: moved)
             try DurableFile.remove(moved)
         } catch {
-            // A file of this name is never taken.
+            // The agent never takes a file of this name.
             for file in [test, moved] { DurableFile.discard(file) }
             add(
                 .wrong, name, error,
@@ -128,7 +128,7 @@ extension Findings {
         for (place, way) in WatchModes(of: watch).sorted {
             let name = "watch \(watch.path.pushing(place).display)"
             if watch.mode == .fanotify, !way.isPolled {
-                // Of a mount below it is known once it is listed.
+                // A mount below it becomes known when it is listed.
                 guard place.isEmpty else { continue }
                 if let reason = RootCheck.fanotifyRefusal(watch) {
                     add(.warning, name, "mode: fanotify cannot be used, inotify is: \(reason)")
@@ -144,12 +144,13 @@ extension Findings {
 
     // MARK: - inotify
 
-    /// Whether inotify has room for every folder that is not polled, and for every entry of `watch`.
+    /// Whether inotify's limits allow a watch for every folder that is not polled, and an instance for every entry of
+    /// `watch`.
     mutating func checkWatchLimits(_ entries: [WatchSettings]) {
         let roots = entries.flatMap { watch in
             watch.pattern.map { RootCheck.folders(of: $0).map { watch.at($0) } } ?? [watch]
         }
-        // A pattern has one of its own, for the folders that it may find.
+        // A pattern has an instance of its own, for the folders that it may find.
         let instances = roots.count { $0.mode != .poll } + entries.count { $0.pattern != nil }
         let need = WatchNeed(directories: roots.reduce(0) { $0 + Self.watches(for: $1) })
         for (isMet, text) in need.findings(instances: instances) {
@@ -160,14 +161,14 @@ extension Findings {
     /// Folders that need a watch.
     private static func watches(for watch: WatchSettings) -> Int {
         guard watch.mode != .poll, watch.mode != .fanotify || RootCheck.fanotifyRefusal(watch) != nil,
-            // A watched folder that cannot be looked at has a finding of its own.
+            // A watched folder that cannot be read has a finding of its own.
             case .directory? = FileLook.glance(at: watch.path)
         else { return 0 }
         let (modes, ignore) = (WatchModes(of: watch), IgnoreList(user: watch.ignore))
         var count = 0
         var waiting: [FilePath] = [""]
         while let folder = waiting.popLast() {
-            // Other machines may be slow to list their folders, and a polled place seldom has a local one below it.
+            // Listing folders of other machines may be slow, and a polled folder seldom has a local one below it.
             guard !modes.way(for: folder).way.isPolled || modes.isMixed(below: folder) else { continue }
             if !modes.way(for: folder).way.isPolled { count += 1 }
             guard watch.recursive else { continue }
@@ -179,7 +180,8 @@ extension Findings {
                     waiting.append(child)
                 }
             } catch {
-                // The count is for the kernel's limit: what cannot be listed needs one watch at most.
+                // The count is compared with the kernel's limit: a folder that cannot be listed needs one watch at
+                // most.
             }
         }
         return count

@@ -10,7 +10,7 @@ extension Destination {
     /// How long the destination may work on the object of `testUpload`.
     private static let patience = Duration.seconds(60)
 
-    /// Why nothing is sent just to try it; nil where a test object is.
+    /// Why no test object is sent; nil where one is.
     private var noTestUpload: String? {
         if let storage = storage?.destination {
             return "nothing is registered to try it, as that would stay; '\(storage)', which stores its files, is tried"
@@ -18,8 +18,8 @@ extension Destination {
         return untried
     }
 
-    /// `inlet check --upload`: one small object through the real pipeline, where files go in parts too one that is composed, and
-    /// away again where the destination allows it.
+    /// `inlet check --upload`: sends one small object through the real pipeline, and a second one in parts where large
+    /// files go in parts. Deletes both where the destination allows it.
     func testUpload() async throws(DeliveryError) -> [(Findings.Severity, String)] {
         if let why = noTestUpload { return [(.fine, why)] }
         let folder = FilePath(ProcessSetup.environment("TMPDIR") ?? "/tmp")
@@ -56,7 +56,7 @@ extension Destination {
         "verified by \(proof.method.rawValue)" + (proof.etag.map { ", ETag \($0)" } ?? "")
     }
 
-    /// Large files go another way than small ones.
+    /// Large files are sent differently from small ones.
     private func compose(
         _ source: SourceFile, _ order: DeliveryOrder, _ storage: any ObjectListing
     ) async -> [(Findings.Severity, String)] {
@@ -76,7 +76,7 @@ extension Destination {
         }
     }
 
-    /// What the store does about the condition that the settings rely on.
+    /// How the store handles the conditional write that the settings rely on.
     private func overwriting(_ key: String, _ storage: any ObjectListing) async -> [(Findings.Severity, String)] {
         do throws(DeliveryError) {
             guard let refused = try await storage.refusesSecond(key) else { return [] }
@@ -99,7 +99,7 @@ extension Destination {
         }
     }
 
-    /// nil when the destination does not end its work in time.
+    /// nil when the destination does not finish its work in time.
     private func deliver(
         _ source: SourceFile, _ order: DeliveryOrder, _ notes: TestNotes, by pipeline: any Pipeline
     ) async throws(DeliveryError) -> Proof? {
@@ -116,7 +116,7 @@ extension Destination {
         }
     }
 
-    /// What is to be said of taking back what was sent, after the words before.
+    /// Adds to `detail` how the deletion of the test object ended.
     private func abandoning(
         _ order: DeliveryOrder, _ notes: TestNotes, at pipeline: any Pipeline
     ) async -> String {
@@ -146,7 +146,7 @@ extension Destination {
     }
 }
 
-/// The notes of a delivery that no journal keeps.
+/// The checkpoints of a delivery that is in no journal.
 private final class TestNotes: Sendable {
     private let entries = Mutex<[String: [UInt8]]>([:])
 

@@ -23,7 +23,7 @@ struct Roboscope: AsyncParsableCommand {
             """,
         subcommands: [Spaces.self, Sessions.self, Markers.self, Events.self])
 
-    /// Runs `body` with the server's calls, and says what went wrong.
+    /// Runs `body` with the server's calls, and prints what failed.
     static func use(_ server: ServerOption, _ body: (RoboscopeAPI) async throws -> Void) async throws {
         try await server.use("roboscope") { config, settings, factory in
             try await body(
@@ -43,15 +43,15 @@ struct Roboscope: AsyncParsableCommand {
 
 }
 
-/// A kind of objects that a server has: what the commands need that are the same for all kinds.
+/// A kind of objects on a server: the part that the commands of all kinds share.
 protocol RoboscopeObjects {
     associatedtype Changes: RoboscopeFields
     static var kind: RoboscopeAPI.Kind { get }
-    /// What one is called.
+    /// The word for one object.
     static var noun: String { get }
-    /// What names one on the command line.
+    /// The argument that names an object on the command line.
     static var name: String { get }
-    /// The fields that are shown before the others.
+    /// The fields that come first.
     static var first: [String] { get }
     static var get: CommandConfiguration { get }
     static var update: CommandConfiguration { get }
@@ -59,11 +59,11 @@ protocol RoboscopeObjects {
     /// An example of a change.
     static var change: String { get }
 
-    /// - Parameter isForPeople: whether what only people want may be among its fields.
+    /// - Parameter isForPeople: whether the fields may include those that only people need.
     static func object(_ name: String, _ admin: RoboscopeAPI, isForPeople: Bool) async throws -> JSONValue
 }
 
-/// Options that say the fields of an object.
+/// Options that set the fields of an object.
 protocol RoboscopeFields: ParsableArguments {
     func object() throws -> JSONObject
 }
@@ -253,7 +253,7 @@ extension Roboscope {
         }
     }
 
-    /// What can be changed of a space.
+    /// The fields of a space that can be changed.
     struct SpaceChanges: RoboscopeFields {
         @Option(help: "Its new key.") var key: String?
         @Option(help: "What people call it.") var name: String?
@@ -267,7 +267,7 @@ extension Roboscope {
         }
     }
 
-    /// What can be said of a space besides its key and name.
+    /// The fields of a space besides its key and name.
     struct SpaceFields: ParsableArguments {
         @Option(help: "A description.") var description: String?
         @Option(help: "Address of its model as glTF.") var modelGlbURL: String?

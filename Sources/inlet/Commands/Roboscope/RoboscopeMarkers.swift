@@ -98,7 +98,7 @@ extension Roboscope {
         }
     }
 
-    /// What can be said of a marker besides its session.
+    /// The fields of a marker besides its session.
     struct MarkerFields: RoboscopeFields {
         @Option(help: "Its name.") var label: String?
         @Option(help: ArgumentHelp("Its first corner.", valueName: "X,Y,Z")) var p1: String?

@@ -110,7 +110,7 @@ extension Roboscope {
     private static let statuses = "draft, active, done or archived"
     private static let types = "inspection, repair or other"
 
-    /// The fields of a session's status and type, held to the words that servers know.
+    /// The fields of a session's status and type, limited to the words that servers know.
     private static func word(_ status: String?, _ type: String?) throws -> JSONObject {
         var object: JSONObject = [:]
         object["status"] = try status.map { try JSONValue.read(word: $0, "--status", statusWords) }
@@ -118,7 +118,7 @@ extension Roboscope {
         return object
     }
 
-    /// What can be said of a work session besides its space.
+    /// The fields of a work session besides its space.
     struct SessionFields: RoboscopeFields {
         @Option(help: ArgumentHelp("\(types); inspection for a new one.", valueName: "TYPE")) var type: String?
         @Option(help: ArgumentHelp("\(statuses); the server says draft.", valueName: "STATUS")) var status: String?

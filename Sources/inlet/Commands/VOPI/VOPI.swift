@@ -27,7 +27,7 @@ struct VOPI: AsyncParsableCommand {
             Jobs.self, Show.self, Cancel.self, Delete.self, Images.self, Frames.self, Download.self,
         ])
 
-    /// Runs `body` with the server's calls, and says what went wrong.
+    /// Runs `body` with the server's calls, and prints what failed.
     static func use(
         _ server: ServerOption, _ body: (_ api: VOPIAPI, _ results: VOPIResults) async throws -> Void
     ) async throws {
@@ -41,8 +41,8 @@ struct VOPI: AsyncParsableCommand {
         }
     }
 
-    /// The agent's access token, asked for again whenever one is needed, and renewed by it where the server refused one
-    /// before its time.
+    /// The agent's access token. Asks the agent each time one is needed; the agent renews a token that the server
+    /// rejected early.
     private static func borrowed(
         _ destination: String, from agent: ControlClient
     ) -> @Sendable (_ refused: Secret?) async throws(DeliveryError) -> Secret {
@@ -191,7 +191,7 @@ extension VOPI {
             }
         }
 
-        /// The picture that is meant; nil where none is named, and the job is meant. Half a name is never the job.
+        /// The named picture; nil where none is named and the whole job is meant. An incomplete name is an error.
         private func picture() throws -> (frame: String, version: String)? {
             guard let image else { return nil }
             let parts = image.split(separator: "/", omittingEmptySubsequences: false)
@@ -219,7 +219,7 @@ extension VOPI {
 
         func run() async throws {
             try await VOPI.use(server) { api, _ in
-                // The names of the result are those by which a picture can be deleted; the grouped list has others.
+                // The result's names are those for deleting a picture; the grouped list has others.
                 var images = try await api.job(job).result?.commercialImages ?? [:]
                 if images.isEmpty { images = try await api.groupedImages(job) }
                 let rows = images.sorted { $0.key < $1.key }.flatMap { frame, versions in
@@ -262,7 +262,7 @@ extension VOPI {
             }
         }
 
-        /// A frame for people: what is nested in it as words.
+        /// A frame for people, its nested fields in words.
         private static func row(_ frame: VOPIValue) -> JSONValue {
             var fields = frame.plain.object ?? [:]
             fields["obstruction"] = frame.obstructionText.map { .string($0) }
