@@ -2,7 +2,7 @@ internal import InletCore
 internal import InletLinux
 internal import InletTransfer
 
-/// A file in one streamed form. What is lost of it is sent again from the start; the server then knows the bytes.
+/// A file in one streamed form. A failed one is sent again from the start; the server may know the bytes by then.
 extension GigHiveJob {
     /// nil when the form is too large for something on the way and tus is allowed.
     func deliverForm() async throws(DeliveryError) -> Proof? {
@@ -10,13 +10,13 @@ extension GigHiveJob {
         let form = FormData(
             fields: fields.values, fileField: "file", fileName: name.bytes, mediaType: mediaType)
         let request = api.form(form, try source, size: size)
-        // A send that fails ends the scope, and with it the hashing: the two readers share the page cache.
+        // A failed send ends the scope, and with it the hashing: the two readers share the page cache.
         async let hashed = self.hashed(RunningHash(), to: size)
         let response: HTTPResponse
         do throws(DeliveryError) {
             response = try await api.service.answer(to: request, meter: attempt.meter)
         } catch {
-            // Its answer may be all that was lost.
+            // Only its answer may be lost.
             await noteMayBeVisible()
             if settings.transport == .auto, brokeInBody(error) { return nil }
             throw error
@@ -28,7 +28,7 @@ extension GigHiveJob {
             return try await proof(reply, try await hashed.get().digest)
         case .useTus where settings.transport == .auto: return nil
         case .outage, .retry, .notYet:
-            // What a proxy says of time-outs tells nothing about what the server does behind it.
+            // A proxy's time-out says nothing about the server behind it.
             await noteMayBeVisible()
             fallthrough
         default:
@@ -42,14 +42,14 @@ extension GigHiveJob {
         await attempt.checkpoint.putPersistently([CheckpointName.mayBeVisible: []])
     }
 
-    /// Servers that refuse a body in its middle may hang up before their answer can be read. What is larger than a chunk
-    /// goes by tus from then on, which also resumes where the line is just bad.
+    /// Servers that refuse a body in the middle may hang up before their answer can be read. From then on larger files
+    /// use tus, which also resumes on a bad line.
     private func brokeInBody(_ error: DeliveryError) -> Bool {
         error.code == .connectionLost && size > api.settings.chunkSize && !Task.isCancelled
     }
 }
 
-/// A `multipart/form-data` body (RFC 7578) around one file: what goes before the file's bytes, and what goes after.
+/// A `multipart/form-data` body (RFC 7578) around one file: the parts before and after the file's bytes.
 struct FormData: Sendable, Equatable {
     let boundary: String
     let header: [UInt8]
@@ -58,9 +58,9 @@ struct FormData: Sendable, Equatable {
     var contentType: String { "multipart/form-data; boundary=\(boundary)" }
 
     /// - Parameters:
-    ///   - fields: names are our own; values may hold anything but the boundary.
-    ///   - fileName: bytes as the file system has them.
-    ///   - boundary: a fresh random one. The file's bytes are not looked at: 128 random bits do not occur in them.
+    ///   - fields: names are ours; values may hold anything but the boundary.
+    ///   - fileName: its bytes in the file system.
+    ///   - boundary: fresh and random. The file's bytes are not searched: 128 random bits do not occur in them.
     init(
         fields: [(name: String, value: String)], fileField: String, fileName: [UInt8], mediaType: String,
         boundary: String = FormData.randomBoundary()
@@ -81,8 +81,8 @@ struct FormData: Sendable, Equatable {
         footer = Array("\r\n--\(boundary)--\r\n".utf8)
     }
 
-    /// The name as browsers write it (HTML, "multipart/form-data encoding algorithm"): quotes, CR and LF as `%HH`. What
-    /// could end the line or is not UTF-8 goes the same way; nothing else changes.
+    /// The name as browsers write it (HTML, "multipart/form-data encoding algorithm"): quotes, CR and LF as `%HH`.
+    /// Other bytes that could end the line, or are not UTF-8, are encoded too; nothing else changes.
     static func escaped(_ name: [UInt8]) -> [UInt8] {
         let isText = String(validating: name, as: UTF8.self) != nil
         return name.flatMap { byte -> [UInt8] in

@@ -3,11 +3,11 @@ package import InletCore
 package import InletTransfer
 internal import SystemPackage
 
-/// What a `type: gighive` destination is told: a GigHive server and how files reach it.
+/// The settings of a `type: gighive` destination: a GigHive server and the transport to it.
 package struct GigHiveSettings: Sendable {
     package enum Transport: String, Sendable, CaseIterable {
-        /// A form up to `multipart_limit`, tus above, and tus where a form turns out to be too large for what stands
-        /// in between.
+        /// A form up to `multipart_limit`, tus above; also tus where a form turns out to be too large for something on
+        /// the way.
         case auto
         /// One `multipart/form-data` request.
         case multipart
@@ -24,13 +24,13 @@ package struct GigHiveSettings: Sendable {
     package var url: HTTPURL
     package var credentials: Credentials
     package var transport: Transport
-    /// Bytes of one tus request: what a broken connection costs.
+    /// Bytes of one tus request: the cost of a broken connection.
     package var chunkSize: Int64
-    /// With `auto`, larger files go by tus.
+    /// With `auto`, larger files use tus.
     package var multipartLimit: Int64
     package var maxUploadBytes: Int64
     package var maxInFlight: Int
-    /// How long a server may keep on saying that it is not ready to file what was sent whole.
+    /// How long a server may be unready to file a complete upload.
     package var finalizeFor: Duration
     package var trust: Trust
 
@@ -122,7 +122,7 @@ package struct GigHiveKind: DestinationKind {
     package var type: DestinationType { GigHiveSettings.type }
     package var pipeline: any Pipeline.Type { GigHivePipeline.self }
 
-    /// Every file takes a worker, so that `max_in_flight` bounds all of them.
+    /// Every file takes a worker, so that `max_in_flight` limits all of them.
     package func make(
         _ destination: DestinationSettings, _ factory: PipelineFactory
     ) throws(SettingFault) -> Destination {
@@ -177,8 +177,8 @@ package struct GigHiveKind: DestinationKind {
 extension GigHivePipeline: DeliveryVerifying {
     package var findsByKey: Bool { false }
 
-    /// The server's record of the asset. Its bytes cannot be fetched with an uploader's login: the checksum in the record is
-    /// the one that the server computed when it took the file.
+    /// The server's record of the asset. An uploader's login cannot fetch its bytes: the checksum in the record is the
+    /// one that the server computed when it received the file.
     package func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
         guard let id = order.proof.details?["asset_id"].flatMap({ Int64($0) }) else {
             return .cannotTell("the server did not say which asset it is")

@@ -3,7 +3,7 @@ internal import InletCore
 internal import InletLinux
 internal import InletTransfer
 
-/// The calls of a GigHive server besides tus. Every call is one request, never retried here.
+/// The calls of a GigHive server besides tus. Every call is one request, never repeated here.
 struct GigHiveAPI: Sendable {
     let settings: GigHiveSettings
     let service: ServiceClient
@@ -25,7 +25,7 @@ struct GigHiveAPI: Sendable {
         service = ServiceClient(settings.url, client, login: login)
     }
 
-    /// The one user who deletes by ids, and is refused tokens.
+    /// The one user who deletes by id, and gets no tokens.
     private var isAdmin: Bool { if case .basic("admin", _) = settings.credentials { true } else { false } }
 
     var isGuest: Bool { if case .token = settings.credentials { true } else { false } }
@@ -53,7 +53,7 @@ struct GigHiveAPI: Sendable {
         return post("api/uploads/finalize", message)
     }
 
-    /// Deletes an asset with the token that came with it.
+    /// Deletes an asset with its token.
     ///
     /// - Throws: `.notFound` when the server deleted nothing, `.unauthorized` when it refuses the token.
     func delete(asset: Int64, token: String) async throws(DeliveryError) {
@@ -88,7 +88,7 @@ struct GigHiveAPI: Sendable {
         return (size, sha256)
     }
 
-    /// Whether the server takes our credentials.
+    /// Whether the server accepts our credentials.
     func probe() async throws(DeliveryError) -> String {
         let what = "asking \(settings.url.redacted)"
         if case .token(let token, _) = settings.credentials {
@@ -116,7 +116,7 @@ struct GigHiveAPI: Sendable {
         throw GigHiveVerdict(response, at: .probe).error(response, what)
     }
 
-    /// With a random query, because mod_cache and Cloudflare keep answers.
+    /// With a random query, because mod_cache and Cloudflare cache answers.
     private func fresh(_ method: String, _ path: String, _ query: HTTPFields = []) -> HTTPRequest {
         let nonce = String(UInt64.random(in: .min ... .max), radix: 36)
         return service.request(method, path, query: query + [("r", nonce)])

@@ -2,21 +2,21 @@ internal import InletCore
 internal import InletLinux
 internal import InletTransfer
 
-/// What an answer of a GigHive server, or of what stands before it, asks us to do. Every status is decided here.
+/// The meaning of an answer from a GigHive server, or from something in front of it. Every status is decided here.
 ///
-/// A 500 says little: the server uses it for wrong metadata, for races that pass, and for being down. Its JSON tells them
-/// apart; whatever is not JSON comes from Apache, ModSecurity or Cloudflare, and is never parsed.
+/// A 500 says little: the server uses it for wrong metadata, for passing races, and for being down. Its JSON
+/// distinguishes them; other text comes from Apache, ModSecurity or Cloudflare, and is never parsed.
 enum GigHiveVerdict: Sendable, Equatable {
     case done
-    /// `/api/*`: the event has these bytes already; whether they are ours, the checksum tells.
+    /// `/api/*`: the event already has these bytes; the checksum tells whether they are ours.
     case duplicate
-    /// `/files/*`: the offsets differ, or another request is at work: ask for the offset and go on there.
+    /// `/files/*`: the offsets differ, or another request is running: ask for the offset and continue there.
     case resync
     /// `/files/*`: no such upload. It may have been finalized.
     case gone
-    /// `finalize`: the bytes are not there any more.
+    /// `finalize`: the bytes are gone.
     case sendAgain
-    /// The server is about to be ready: a hook, a move or another upload is at work.
+    /// The server will be ready soon: a hook, a move or another upload is running.
     case notYet
     /// The form is too large for something on the way; tus sends smaller requests.
     case useTus
@@ -30,7 +30,7 @@ enum GigHiveVerdict: Sendable, Equatable {
         case 200..<300: self = .done
         case 300..<400: self = .giveUp(.redirected)
         case 400: self = .badRequest(response, endpoint)
-        // Cloudflare may keep somebody's 401 and give it to everyone.
+        // Cloudflare may cache somebody's 401 and serve it to everyone.
         case 401 where endpoint == .probe && response.header("cf-cache-status")?.uppercased() == "HIT":
             self = .retry(.unauthorized)
         case 401, 403: self = endpoint == .delete && response.status == 403 ? .giveUp(.unauthorized) : .credentials
@@ -56,7 +56,7 @@ enum GigHiveVerdict: Sendable, Equatable {
     }
 
     private static func missing(_ response: HTTPResponse, _ endpoint: GigHiveEndpoint) -> GigHiveVerdict {
-        // A page of its host does not say that an upload is gone.
+        // A page of its host does not prove that an upload is gone.
         if response.isPage || response.isHostsOwn { return .retry(.badAnswer) }
         if endpoint == .files { return .gone }
         return GigHiveErrorBody(response).error == "invalid or expired" ? .credentials : .retry(.notFound)
@@ -64,10 +64,10 @@ enum GigHiveVerdict: Sendable, Equatable {
 
     private static func fault(_ response: HTTPResponse, _ endpoint: GigHiveEndpoint) -> GigHiveVerdict {
         let said = GigHiveErrorBody(response)
-        // ModSecurity's way of refusing a body over its limit, when it only detects.
+        // ModSecurity's refusal of a body over its limit, when it only detects.
         guard said.isJSON else { return endpoint == .form ? .useTus : .retry(.serverError) }
         let rows: [(String, GigHiveVerdict)] = [
-            // The database is away: nothing that is wrong with the file, and nothing that a probe of tus sees.
+            // The database is away: the file is fine, and a probe of tus does not notice it.
             ("DB connection failed", .outage), ("SQLSTATE[HY000] [20", .outage), ("SQLSTATE[HY000] [1040]", .outage),
             ("SQLSTATE[HY000]: General error: 20", .outage), ("SQLSTATE[08", .outage),
             ("SQLSTATE[22", .giveUp(.badRequest)), ("SQLSTATE[01", .giveUp(.badRequest)),
@@ -79,21 +79,21 @@ enum GigHiveVerdict: Sendable, Equatable {
         return rows.first { said.text.contains($0.0) }?.1 ?? .retry(.serverError)
     }
 
-    /// The delivery error of an answer that ends an attempt; `what` is the step, e.g. `finalizing at host`.
+    /// The delivery error for an answer that ends an attempt; `what` is the step, such as `finalizing at host`.
     func error(_ response: HTTPResponse, _ what: String) -> DeliveryError {
         plainError(response, what).heard(heard(response), response, hasRemedy: response.status != 413)
     }
 
-    /// In whose words the server speaks: JSON of its own, or tusd's plain text.
+    /// The server's own forms: JSON, or tusd's plain text.
     private func heard(_ response: HTTPResponse) -> StepFailure {
         let isTus = response.header("Tus-Resumable") != nil || response.body.starts(with: "ERR_".utf8)
         let isOwn = !response.isPage && !response.isHostsOwn && (isTus || GigHiveErrorBody(response).isJSON)
         switch self {
-        // A login is asked for by 401, by Apache and in HTML; a 403 in HTML is ModSecurity's.
+        // A 401 asks for a login, from Apache and in HTML; a 403 in HTML is ModSecurity's.
         case .credentials where isOwn || response.status != 403: return StepFailure(response.status, .credentials)
         case .done: return StepFailure(response.status, .foreign)
         case .giveUp(.tooLarge) where isOwn: return StepFailure(response.status, .object)
-        // Of wrong metadata the server says that it failed itself.
+        // The server reports wrong metadata as its own failure.
         case .giveUp where isOwn && response.status >= 500: return StepFailure(response.status, .refusal)
         default: return StepFailure(response.status, isOwn: isOwn)
         }
@@ -120,7 +120,7 @@ enum GigHiveVerdict: Sendable, Equatable {
         }
     }
 
-    /// Who is to blame when Cloudflare stands before the server (its `cf-ray` header) and limits it.
+    /// Names Cloudflare as the cause when it stands in front of the server (its `cf-ray` header) and limits it.
     static func cloudflare(_ response: HTTPResponse) -> String {
         guard response.header("cf-ray") != nil else { return "" }
         switch response.status {
@@ -137,7 +137,7 @@ enum GigHiveEndpoint: Sendable, CaseIterable {
     case finalize
     /// tus, below `/files/`.
     case files
-    /// A GET that only looks.
+    /// A read-only GET.
     case probe
     case delete
 }
@@ -146,7 +146,7 @@ enum GigHiveEndpoint: Sendable, CaseIterable {
 struct GigHiveErrorBody: Sendable {
     /// `error` of the JSON.
     let error: String
-    /// All of the JSON's words, or the plain text, or the HTML without its tags.
+    /// All words of the JSON, or the plain text, or the HTML without its tags.
     let text: String
     let isJSON: Bool
 
@@ -155,7 +155,7 @@ struct GigHiveErrorBody: Sendable {
         guard response.isJSON, let said = JSON.value(body), said.object != nil, let error = said.text(at: "error"),
             let message = said.text(at: "message")
         else {
-            // What is not JSON of the server's kind is shown as it is.
+            // Text that is not the server's JSON is shown unchanged.
             (isJSON, self.error, text) = (false, "", response.plainText(64 << 10))
             return
         }
@@ -164,22 +164,22 @@ struct GigHiveErrorBody: Sendable {
     }
 }
 
-/// The server's word on a file that it has: a 201, or a 409 about one that was there. Written into the checkpoint before
-/// anything else happens, because the token for deleting it is given once.
+/// The server's record of a file: from a 201, or from a 409 about an existing one. Written into the checkpoint before
+/// anything else, because the token for deleting it is given only once.
 struct GigHiveReply: Sendable, Equatable, Codable {
     var status: Int
     /// `POST https://host/api/uploads`.
     var request: String
-    /// The beginning of the answer without its secrets.
+    /// The start of the answer without its secrets.
     var head: String
     var assetID: Int64?
     var checksum: String?
     var deleteToken: String?
-    /// Guests ask with it what became of their upload.
+    /// With it guests ask about their upload.
     var statusNonce: String?
     var isDuplicate: Bool
 
-    /// nil when the answer is not the JSON it should be.
+    /// nil when the answer does not have the expected form.
     init?(_ response: HTTPResponse, request: String) {
         guard response.isJSON, let said = response.jsonBody, let asset = said.integer(at: "asset_id"),
             let own = said.integer(at: "id"), let existing = said.integer(at: "existing_asset_id"),
@@ -197,7 +197,7 @@ struct GigHiveReply: Sendable, Equatable, Codable {
         head = String(DisplayText.escape(words).prefix(500))
     }
 
-    /// What the journal keeps: visible details, and apart from them what only we may know.
+    /// The journal's part: visible details, and secrets separately.
     func proof(_ order: DeliveryOrder, digest: Digest?, asset: HTTPURL?) -> Proof {
         var details = ["status": String(status), "request": request, "answer": head]
         details["asset_id"] = assetID.map { String($0) }

@@ -1,9 +1,9 @@
 internal import Foundation
 internal import InletCore
 
-/// The fields that go with a file, checked against the server's limits before a byte is sent.
+/// The fields sent with a file, checked against the server's limits before a byte is sent.
 struct GigHiveFields: Sendable {
-    /// In the order of `specs`; empty ones are left out.
+    /// In the order of `specs`, without empty ones.
     let values: [(name: String, value: String)]
 
     static let specs = [
@@ -18,15 +18,15 @@ struct GigHiveFields: Sendable {
         FieldSpec("notes", "Free text about the event."),
     ]
 
-    /// The columns of GigHive's database, in characters.
+    /// The limits of GigHive's database columns, in characters.
     private static let limits = ["label": 255, "org_name": 128, "location": 255]
     private static let eventTypes = ["band", "wedding", "other"]
 
-    /// Checks and cleans `fields`; names that GigHive does not know belong to other destinations and stay out.
+    /// Checks and cleans `fields`; unknown names belong to other destinations and are left out.
     ///
     /// - Parameters:
-    ///   - defaults: for fields that are missing or empty.
-    ///   - isGuest: guests' labels are measured in bytes, and their event is the server's.
+    ///   - defaults: for missing or empty fields.
+    ///   - isGuest: guests' labels are measured in bytes, and the server sets their event.
     init(_ fields: [String: String], defaults: [String: String], isGuest: Bool) throws(SettingFault) {
         var values: [(String, String)] = []
         for spec in Self.specs where spec.name == "label" || !isGuest {
@@ -40,8 +40,8 @@ struct GigHiveFields: Sendable {
         self.values = values
     }
 
-    /// As the server does it before it looks: outer white space goes, a name's inner white space becomes single, and
-    /// names are compared in normal form C.
+    /// Cleans a value as the server does before it checks: trims white space, makes a name's inner white space single,
+    /// and compares names in normal form C.
     private static func clean(_ text: String?, _ name: String) -> String {
         let trimmed = (text ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
         guard name == "org_name" || name == "label" else { return trimmed }
@@ -75,28 +75,28 @@ struct GigHiveFields: Sendable {
     private static func shown(_ text: String) -> String { "'\(DisplayText.escape(String(text.prefix(60))))'" }
 }
 
-/// The files that a GigHive server takes, by its default lists of extensions.
+/// The files that a GigHive server accepts, by its default lists of extensions.
 extension GigHivePipeline {
     private static let audio = words("mp3 wav flac aac m4a m4p aif aifc aiff ogg oga au m2a wma")
     private static let video = words(
         "mp4 mov mkv webm m4v avi mpg mpeg ts m2t m2ts ogv mxf flv rm rmvb rv wmv vob m2v bup ifo")
 
-    /// What the IANA registry knows of them and general tables leave out.
+    /// Media types from the IANA registry that general tables lack.
     private static let rare = [
         "m4p": "audio/mp4", "m2a": "audio/mpeg", "au": "audio/basic", "m2t": "video/mp2t",
         "rv": "video/vnd.rn-realvideo",
         "rm": "application/vnd.rn-realmedia", "rmvb": "application/vnd.rn-realmedia-vbr",
     ]
 
-    /// Whether the server takes a file with this extension (lower case, without the dot).
+    /// Whether the server accepts a file with this extension (lower case, without the dot).
     static func takes(_ ext: String) -> Bool { audio.contains(ext) || video.contains(ext) }
 
-    /// What to declare for the file's part. The server takes audio or video from it, and the rest from the extension.
+    /// The media type to declare. The server takes audio or video from it, and the rest from the extension.
     static func declaredType(_ ext: String, mediaType: String) -> String {
         mediaType == MediaType.unknown ? rare[ext] ?? mediaType : mediaType
     }
 
-    /// Why the file will not be taken, or nil.
+    /// Why the server will refuse the file; nil if it will not.
     static func objection(to name: FileName) -> String? {
         let ext = name.plainExtension
         if takes(ext) { return nil }

@@ -5,7 +5,7 @@ package import SystemPackage
 
 /// Delivers to a GigHive server: one streamed form for smaller files, tus and a finalizing call for larger ones.
 ///
-/// The server names files by their checksum; the order's key is what our own records call it by.
+/// The server names files by checksum; the order's key is the name in our own records.
 package struct GigHivePipeline: Pipeline {
     let api: GigHiveAPI
     let hashing: BlockingPool
@@ -20,7 +20,7 @@ package struct GigHivePipeline: Pipeline {
         let job = try job(source.path, source, order, attempt)
         if let reply = notes.reply { return .delivered(try await filed(job, notes, reply)) }
         if notes.sent != nil {
-            // What was admitted is at the server, whatever has become of the file since.
+            // The admitted content is at the server, whatever happened to the file since.
             try await takeUp(job, &notes)
             return try await job.deliverByTus(notes)
         }
@@ -50,7 +50,7 @@ package struct GigHivePipeline: Pipeline {
 
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
         let notes = GigHiveNotes(checkpoint)
-        // Where a token came with the answer, the server has used the upload up.
+        // If a token came with the answer, the server has consumed the upload.
         guard let upload = notes.upload, notes.reply?.deleteToken == nil else { return }
         if let since = notes.stuckSince, WallTime.now < since + GigHiveNotes.keptWhenStuck {
             throw DeliveryError(
@@ -61,7 +61,7 @@ package struct GigHivePipeline: Pipeline {
 
     package func probe() async throws(DeliveryError) -> String { try await api.probe() }
 
-    /// Deletes what a proof is about, with the token that came with it.
+    /// Deletes the object of a proof, with its token.
     ///
     /// - Returns: what was done, in a few words.
     package func undo(_ proof: Proof) async throws(DeliveryError) -> String {
@@ -83,18 +83,18 @@ package struct GigHivePipeline: Pipeline {
     private func filed(
         _ job: GigHiveJob, _ notes: GigHiveNotes, _ reply: GigHiveReply
     ) async throws(DeliveryError) -> Proof {
-        // Bytes that another event had already stay in the upload, and the attempt that learnt so may not have come to
-        // dropping it.
+        // Bytes that another event already had stay in the upload, and the attempt that found out may not have dropped
+        // it yet.
         if let upload = notes.upload, reply.deleteToken == nil {
             await bestEffort(try await Tus(api: api).delete(upload))
         }
         return try await job.proof(ofEarlier: reply, sent: notes.sent)
     }
 
-    /// Goes on with an upload that was sent whole.
+    /// Continues a complete upload.
     private func takeUp(_ job: GigHiveJob, _ notes: inout GigHiveNotes) async throws(DeliveryError) {
         if notes.stuckSince != nil {
-            // A person tries again, and may give up again.
+            // A person may retry, and give up again.
             notes.stuckSince = nil
             try await job.attempt.checkpoint.put(notes.finalizeNote)
         }
@@ -120,7 +120,7 @@ package struct GigHivePipeline: Pipeline {
         }
     }
 
-    /// The default templates on what does not change between attempts: for files that were sent here by name only.
+    /// The default templates on facts that stay the same between attempts: for files sent here only by name.
     private static func defaults(_ path: FilePath, _ order: DeliveryOrder) -> [String: String] {
         let facts = KeyFields(
             path: path, modified: order.source.modified, category: "",
@@ -145,7 +145,7 @@ package struct GigHivePipeline: Pipeline {
     }
 }
 
-/// One attempt at one file: what both transports share.
+/// One attempt at one file: shared by both transports.
 struct GigHiveJob: Sendable {
     let api: GigHiveAPI
     let path: FilePath
@@ -154,7 +154,7 @@ struct GigHiveJob: Sendable {
     let order: DeliveryOrder
     let attempt: Attempt
     let fields: GigHiveFields
-    /// Where SHA-256s are computed, beside the sockets' threads.
+    /// Threads for SHA-256, beside the sockets'.
     let hashing: BlockingPool
 
     var tus: Tus { Tus(api: api) }
@@ -171,18 +171,18 @@ struct GigHiveJob: Sendable {
         }
     }
 
-    /// Whether the source is still what was admitted. - Throws: as `requireUnchanged`.
+    /// Whether the source is still the admitted file. - Throws: as `requireUnchanged`.
     func checkSource() throws(DeliveryError) { try source.requireUnchanged(since: order) }
 
-    /// Takes the server's word that it has a file: into the checkpoint first, then it is read.
+    /// Accepts the server's record of a file: writes it into the checkpoint, then reads it.
     ///
-    /// - Throws: `.badAnswer` when it cannot be understood; asking once more then tells.
+    /// - Throws: `.badAnswer` when it is unreadable; another request then tells.
     func accept(_ response: HTTPResponse, _ request: HTTPRequest) async throws(DeliveryError) -> GigHiveReply {
         let label = "\(request.method) \(request.url.redacted)"
         guard let reply = GigHiveReply(response, request: label) else {
             throw GigHiveVerdict.done.error(response, label)
         }
-        // A duplicate gives nothing that is not there the next time, and may be another file than ours.
+        // A duplicate's record can be asked for again, and may be another file's than ours.
         if !reply.isDuplicate {
             await attempt.checkpoint.putPersistently([GigHiveReply.noteName: JSON.note(of: reply)])
         }
@@ -195,13 +195,13 @@ struct GigHiveJob: Sendable {
         return reply.proof(order, digest: digest, asset: asset(reply))
     }
 
-    /// The proof of a file that was filed by an attempt that did not live to say so.
+    /// The proof of a file filed by an attempt that died before it could say so.
     func proof(ofEarlier reply: GigHiveReply, sent: Digest?) async throws(DeliveryError) -> Proof {
         if let sent { return try await proof(reply, sent) }
         do throws(DeliveryError) {
             try checkSource()
         } catch {
-            // What was admitted has arrived, and cannot be compared any more.
+            // The admitted content has arrived, but cannot be compared any more.
             return reply.proof(order, digest: nil, asset: asset(reply))
         }
         return try await proof(reply, try await hashed(RunningHash(), to: size).get().digest)
@@ -216,8 +216,8 @@ struct GigHiveJob: Sendable {
         }
     }
 
-    /// The server holds other bytes under our name: what it filed wrongly is deleted, so that the next attempt can begin
-    /// anew; what was there before stays.
+    /// The server holds other bytes under our name. A file that it filed wrongly is deleted, so that the next attempt
+    /// can start anew; an earlier one stays.
     private func mismatch(_ reply: GigHiveReply, _ digest: Digest) async throws(DeliveryError) -> DeliveryError {
         let what = "\(name.display): the server's SHA-256 is \(reply.checksum ?? "missing"), the file's \(digest.hex)"
         if reply.isDuplicate {
@@ -227,8 +227,8 @@ struct GigHiveJob: Sendable {
             do throws(DeliveryError) {
                 try await api.delete(asset: asset, token: token)
             } catch {
-                // While the server may still take the token, its only copy stays, and with it what it has to be compared
-                // with; the next attempt begins here again.
+                // While the server may still accept the token, its only copy stays, with the checksum to compare; the
+                // next attempt starts here again.
                 guard error.verdict == .giveUp else {
                     var notes = GigHiveNotes([:])
                     notes.sent = digest
@@ -238,7 +238,7 @@ struct GigHiveJob: Sendable {
             }
         }
         try await attempt.checkpoint.replace([CheckpointName.mayBeVisible: []])
-        // A file that was written to explains other bytes better than damage does.
+        // Other bytes are more likely a write to the file than damage.
         try checkSource()
         return DeliveryError(.retry(after: nil), .corrupted, "\(what); the bytes were damaged on the way")
     }
@@ -252,32 +252,32 @@ extension FileName {
     var display: String { DisplayText.escape(bytes) }
 }
 
-/// A delivery to GigHive as its checkpoint remembers it.
+/// A delivery to GigHive in its checkpoint.
 struct GigHiveNotes: Sendable, Equatable {
-    /// The tus upload that is under way; its URL follows from the destination's.
+    /// The running tus upload; its URL follows from the destination's.
     var upload: String?
     /// Bytes of it that the server has acknowledged.
     var offset: Int64 = 0
-    /// The file's checksum, once all its bytes were sent: from then on the server may have filed it.
+    /// The file's checksum, once all bytes were sent: from then on the server may have filed it.
     var sent: Digest?
-    /// How long finalizing has been put off because the server was not ready, in milliseconds.
+    /// How long finalizing was postponed because the server was not ready, in milliseconds.
     var waited: Int64 = 0
     var tries = 0
-    /// How often in a row the server said that the sent bytes are not there.
+    /// How often in a row the server reported the sent bytes as missing.
     var missing = 0
-    /// Set when the bytes were sent a second time for that.
+    /// Set when the bytes were sent again because of that.
     var isSecond = false
-    /// `transport: auto` found that a form is too large.
+    /// `transport: auto` found a form to be too large.
     var needsTus = false
-    /// A request went out that may have filed the file.
+    /// A request was sent that may have filed the file.
     var mayBeVisible = false
-    /// When a server that never got ready was given up on: the upload stays for `keptWhenStuck`, so that a retry in that
-    /// time need not send it again.
+    /// When we gave up on a server that never became ready. The upload stays for `keptWhenStuck`, so that a retry in
+    /// that time need not send it again.
     var stuckSince: WallTime?
-    /// The server's word; the file is there.
+    /// The server's record; the file is there.
     var reply: GigHiveReply?
 
-    /// Less than the tries to drop what was given up go on for: the server itself never forgets an upload.
+    /// Shorter than the attempts to drop an abandoned upload last: the server itself never forgets one.
     static let keptWhenStuck = Duration.seconds(40 * 60)
 
     init(_ entries: [String: [UInt8]]) {
@@ -310,7 +310,7 @@ struct GigHiveNotes: Sendable, Equatable {
         return ["finalize": progress.bytes]
     }
 
-    /// What outlives an upload that is begun anew.
+    /// Notes that outlive an upload that starts anew.
     var lasting: [String: [UInt8]] {
         var notes: [String: [UInt8]] = [:]
         if isSecond { notes["second"] = [] }
@@ -319,7 +319,7 @@ struct GigHiveNotes: Sendable, Equatable {
         return notes
     }
 
-    /// Begins anew: nothing of the upload is known any more.
+    /// Starts anew: nothing of the upload is remembered.
     mutating func forgetUpload() { self = GigHiveNotes(lasting) }
 
     private static func text(_ bytes: [UInt8]) -> String? { String(validating: bytes, as: UTF8.self) }

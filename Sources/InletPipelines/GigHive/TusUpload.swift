@@ -3,14 +3,14 @@ internal import InletCore
 internal import InletLinux
 internal import InletTransfer
 
-/// Sends a file by tus and has it filed; goes on where an earlier attempt was interrupted.
+/// Sends a file by tus and has it filed; continues where an earlier attempt was interrupted.
 extension GigHiveJob {
     func deliverByTus(_ earlier: GigHiveNotes) async throws(DeliveryError) -> DeliveryOutcome {
         var notes = earlier
         var isFirstRound = true
         while true {
             if let ended = try await round(&notes) { return ended }
-            // The server has lost what it was sent.
+            // The server has lost the bytes.
             guard !notes.isSecond, isFirstRound else {
                 throw DeliveryError(
                     .giveUp, .uploadGone,
@@ -23,7 +23,7 @@ extension GigHiveJob {
         }
     }
 
-    /// Sends what is missing and finalizes; nil when the server says that the bytes are not there.
+    /// Sends missing bytes and finalizes; nil when the server reports the bytes as missing.
     private func round(_ notes: inout GigHiveNotes) async throws(DeliveryError) -> DeliveryOutcome? {
         if notes.sent == nil {
             do throws(DeliveryError) {
@@ -41,7 +41,7 @@ extension GigHiveJob {
 
     // MARK: - Sending
 
-    /// Brings all bytes to the server. - Returns: the file's SHA-256.
+    /// Sends all bytes to the server. - Returns: the file's SHA-256.
     private func send(_ notes: inout GigHiveNotes) async throws(DeliveryError) -> Digest {
         let known = notes.upload != nil
         if !known { try await open(&notes) }
@@ -50,24 +50,25 @@ extension GigHiveJob {
         } catch {
             guard error.code == .uploadGone, known else { throw error }
         }
-        // All bytes were sent, so it may be filed already: finalizing tells.
+        // All bytes were sent, so the file may be filed already: finalizing tells.
         if notes.offset == size { return try await hashed(RunningHash(), to: size).get().digest }
         try await begin(&notes)
         try await open(&notes)
         return try await sendRest(&notes, isOpen: true)
     }
 
-    /// - Parameter isOpen: just opened, so that the server need not be asked for its offset.
+    /// - Parameter isOpen: just opened, so the server need not be asked for its offset.
     private func sendRest(_ notes: inout GigHiveNotes, isOpen: Bool) async throws(DeliveryError) -> Digest {
         let upload = notes.upload ?? ""
-        // nil = the server has to be asked; and how much of what it has the attempt's meter knows.
+        // nil means that the server must be asked. Further: the number of the server's bytes that the attempt's meter
+        // has counted.
         var (place, counted): (Int64?, Int64) = (isOpen ? 0 : nil, 0)
         func found(_ offset: Int64, sent: Int64 = 0) {
             attempt.meter.add(offset - counted - sent)
             (place, counted) = (offset, offset)
         }
         var hash = RunningHash()
-        // Written while the next chunk is on its way: a restart asks the server anyhow.
+        // Written while the next chunk is being sent: a restart asks the server anyway.
         var news: [String: [UInt8]] = [:]
         var failed = 0
         while place != size {
@@ -76,7 +77,7 @@ extension GigHiveJob {
                 guard let offset = place else {
                     let offset = try await tus.offset(of: upload, length: size)
                     found(offset)
-                    // The part that an earlier attempt has sent; nothing of a hash outlives a process.
+                    // The part sent by an earlier attempt; no hash outlives a process.
                     hash = try await hashed(hash, to: offset).get()
                     continue
                 }
@@ -88,7 +89,7 @@ extension GigHiveJob {
                 failed = 0
             } catch {
                 failed += 1
-                // With the upload what was sent is gone.
+                // The sent bytes are gone with the upload.
                 if error.code == .uploadGone { found(0) }
                 place = nil
                 try await Retrying.pauseSending(after: failed, error, attempt, final: [.uploadGone]) {
@@ -100,7 +101,7 @@ extension GigHiveJob {
     }
 
     /// Sends one chunk and hashes it at the same time: the two readers share the page cache.
-    /// - Parameter sent: called with how many bytes the server has then.
+    /// - Parameter sent: receives the number of bytes that the server has by then.
     private func chunk(
         _ range: Range<Int64>, of upload: String, _ hash: RunningHash, noting news: [String: [UInt8]],
         sent: (_ offset: Int64) -> Void
@@ -127,21 +128,21 @@ extension GigHiveJob {
         do throws(DeliveryError) {
             try await attempt.checkpoint.put(notes.uploadNote)
         } catch {
-            // Nobody would know of it any more.
+            // Otherwise nobody would know it any more.
             await bestEffort(try await tus.delete(upload))
             throw error
         }
     }
 
-    /// Forgets the upload, which is not there any more.
+    /// Forgets the upload, which no longer exists.
     private func begin(_ notes: inout GigHiveNotes) async throws(DeliveryError) {
         try checkSource()
         notes.forgetUpload()
         try await attempt.checkpoint.replace(notes.lasting)
     }
 
-    /// What a failed attempt means for the upload: it stays for the next one, unless the file is not the same any more.
-    /// Where it cannot be dropped now, the notes stay, and `abandon` does it.
+    /// The effect of a failed attempt on the upload: it stays for the next one, unless the file has changed. If it
+    /// cannot be dropped now, the notes stay, and `abandon` does it.
     private func concluding(
         _ cause: DeliveryError, _ notes: inout GigHiveNotes
     ) async throws(DeliveryError) -> DeliveryError {
@@ -160,15 +161,15 @@ extension GigHiveJob {
     }
 }
 
-/// Has an upload that was sent whole filed by the server. The bytes are never sent again because the server is slow: while
-/// it says that it is not ready, the delivery waits without a worker, up to `finalize_for`.
+/// Has the server file a complete upload. The bytes are never sent again because the server is slow: while it is not
+/// ready, the delivery waits without a worker, up to `finalize_for`.
 extension GigHiveJob {
-    /// Waits after the first, second… try; the last one stays.
+    /// The waits after the first, second… try; the last one repeats.
     private static let waits: [Duration] = [
         .milliseconds(400), .seconds(1), .seconds(2), .seconds(5), .seconds(10), .seconds(20), .seconds(30),
     ]
 
-    /// nil when the bytes are not there and have to be sent again.
+    /// nil when the bytes are missing and must be sent again.
     func finish(_ notes: inout GigHiveNotes) async throws(DeliveryError) -> DeliveryOutcome? {
         guard let upload = notes.upload, let digest = notes.sent else {
             throw DeliveryError(.giveUp, .internalFault, "\(name.display): there is no upload to finalize")
@@ -179,21 +180,21 @@ extension GigHiveJob {
         switch verdict {
         case .done, .duplicate:
             let reply = try await accept(response, request)
-            // Bytes that another event had already stay in the upload; what was filed is gone from it.
+            // Bytes that another event already had stay in the upload; a filed file is gone from it.
             if reply.deleteToken == nil { await bestEffort(try await tus.delete(upload)) }
             do throws(DeliveryError) {
                 return .delivered(try await proof(reply, digest))
             } catch {
                 if [.sourceChanged, .sourceGone].contains(error.verdict) || error.code == .corrupted {
-                    // What cannot be dropped now ends by itself at the server; the error at hand is the one that is told.
+                    // A leftover ends by itself at the server; the present error is the one to report.
                     await bestEffort(try await tus.delete(upload))
                 }
                 throw error
             }
-        // The bytes are safe where they are, so whatever passes is waited out here.
+        // The bytes are safe at the server, so passing errors are waited out here.
         case .notYet, .retry(.serverError), .retry(.timedOut), .retry(.throttled), .retry(.conflict):
             return .waiting(until: try await putOff(&notes, upload, response))
-        // Concurrent calls can say so too, and settle on the next one.
+        // Concurrent calls can cause this too, and the next one settles it.
         case .sendAgain where notes.missing == 0:
             notes.missing += 1
             return .waiting(until: try await putOff(&notes, upload, response))
@@ -204,7 +205,7 @@ extension GigHiveJob {
         }
     }
 
-    /// Notes one more try in vain. - Returns: when the next is due.
+    /// Notes one more failed try. - Returns: when the next is due.
     private func putOff(
         _ notes: inout GigHiveNotes, _ upload: String, _ response: HTTPResponse
     ) async throws(DeliveryError) -> WallTime {
@@ -215,7 +216,7 @@ extension GigHiveJob {
         notes.tries += 1
         notes.waited += wait.milliseconds
         notes.stuckSince = isOver ? .now : nil
-        // A person's retry has the whole time again.
+        // A person's retry has the full time again.
         if isOver { (notes.waited, notes.tries, notes.missing) = (0, 0, 0) }
         try await attempt.checkpoint.put(notes.finalizeNote)
         guard isOver else { return .now + wait }
@@ -275,7 +276,7 @@ struct Tus: Sendable {
         return offset
     }
 
-    /// Sends the bytes of `range`. - Returns: how many the server has then.
+    /// Sends the bytes of `range`. - Returns: the number that the server has then.
     func send(
         _ range: Range<Int64>, of source: SourceFile, to upload: String, length: Int64, meter: TransferMeter
     ) async throws(DeliveryError) -> Int64 {
@@ -287,7 +288,7 @@ struct Tus: Sendable {
             "PATCH", url(upload), headers: Self.headers + fields,
             body: .slice(source, offset: range.lowerBound, length: Int64(range.count)), answerDeadline: .seconds(120))
         let response = try await call(request, what, meter: meter)
-        // Any other offset says that nothing of this arrived, or something else; it must not keep us here.
+        // Any other offset means that nothing of this arrived, or something else; it must not keep us here.
         guard let offset = Self.offset(response, length), offset > range.lowerBound, offset <= range.upperBound else {
             meter.add(-Int64(range.count))
             throw .misunderstood("\(what): the answer has no usable Upload-Offset", response.status)
@@ -295,20 +296,20 @@ struct Tus: Sendable {
         return offset
     }
 
-    /// Drops the upload with its bytes. One that is not there counts as dropped.
+    /// Drops the upload with its bytes. A missing one counts as dropped.
     func delete(_ upload: String) async throws(DeliveryError) {
         let what = "dropping an upload at \(files.redacted)"
         try await DeliveryError.ignoring(
             .uploadGone, in: await call(HTTPRequest("DELETE", url(upload), headers: Self.headers), what))
     }
 
-    /// Drops the upload, waiting a moment for a server that still holds a request that was broken off.
+    /// Drops the upload, waiting a moment for a server that still holds an aborted request.
     func drop(_ upload: String) async throws(DeliveryError) {
         for wait in [Duration.milliseconds(200), .seconds(1), nil] {
             do throws(DeliveryError) {
                 return try await delete(upload)
             } catch {
-                // Cancelled, it waits no longer, and the error stands.
+                // A cancelled task waits no longer, and the error stands.
                 guard error.code == .conflict, let wait, await Task.rest(for: wait) else { throw error }
             }
         }
@@ -326,7 +327,7 @@ struct Tus: Sendable {
         try await api.service.send(request, meter: meter) { GigHiveVerdict($0, at: .files).error($0, what) }
     }
 
-    /// How much of an upload of `length` bytes a server says that it has; nil for what cannot be so.
+    /// The number of bytes of an upload of `length` that a server claims to have; nil for an impossible one.
     static func offset(_ response: HTTPResponse, _ length: Int64) -> Int64? {
         response.header("Upload-Offset").flatMap { Int64($0) }.flatMap { (0...length).contains($0) ? $0 : nil }
     }
@@ -336,14 +337,14 @@ struct Tus: Sendable {
         pairs.map { "\($0.0) \(Data($0.1).base64EncodedString())" }.joined(separator: ",")
     }
 
-    /// The upload's id in a `Location`, which must be `files` itself with the id behind it: credentials go nowhere else.
-    /// Only the scheme may differ, which servers behind a TLS proxy get wrong; ours is used whatever they say.
+    /// The upload's id in a `Location`, which must be `files` itself followed by the id: credentials go nowhere else.
+    /// Only the scheme may differ, which servers behind a TLS proxy get wrong; ours is always used.
     static func id(_ location: String, below files: HTTPURL) throws(DeliveryError) -> String {
         var path = location[...]
         if !location.hasPrefix("/") {
             let url: HTTPURL
             do {
-                // What is compared here is never connected to.
+                // The text compared here is never connected to.
                 url = try HTTPURL(location, rules: .configured(allowHTTP: true))
             } catch {
                 throw DeliveryError(error)
