@@ -226,10 +226,9 @@ extension GigHiveJob {
             ? "server hook not running: tusd's post-finish hook is missing or not executable there" : said
         throw DeliveryError(
             .giveUp, .conflict,
-            "\(name.display): all bytes are at \(api.settings.url.redacted) as upload \(upload), but it did not "
-                + "file them in \(DurationText.format(bound)) (\(cause)); put it right, then 'inlet queue retry', which "
-                + "within \(DurationText.format(GigHiveNotes.keptWhenStuck)) sends nothing again; then the upload is "
-                + "dropped")
+            "\(name.display): the server did not file the bytes in \(DurationText.format(bound)) (\(cause)). Mend the "
+                + "server, then run 'inlet queue retry', which within \(DurationText.format(GigHiveNotes.keptWhenStuck)) "
+                + "sends nothing again. All bytes are at \(api.settings.url.redacted) as upload \(upload)")
     }
 
     /// Between half of the step and all of it.

@@ -1,8 +1,8 @@
 internal import InletCore
 internal import InletTransfer
 
-/// A `markers.json`, checked as a whole. Markers stay the bytes they are in the file, and become values again one chunk at a
-/// time: a file of 64 MiB takes little more memory than that.
+/// A `markers.json`, checked as a whole. Markers stay bytes of the file, and become values again one chunk at a time: a
+/// file of 64 MiB takes little more memory than that.
 ///
 /// Either `{"space": KEY, "session": ID or {…}, "markers": […]}`, or the bare list.
 struct MarkerFile: Sendable {
@@ -11,22 +11,22 @@ struct MarkerFile: Sendable {
 
     /// Key of the space; nil = the route's.
     private(set) var space: String?
-    /// A session that is there; nil = one is found or made.
+    /// An existing session; nil = one is found or created.
     private(set) var session: String?
     /// The plan for a new session.
     private(set) var plan = SessionFile()
-    /// Of the file as it is on the disk.
+    /// The checksum of the file on disk.
     let digest: Digest
     private let json: [UInt8]
-    /// Where each marker's text is.
+    /// The range of each marker's text.
     private var ranges: [Range<Int>] = []
 
     var count: Int { ranges.count }
 
-    /// More are counted, and not shown.
+    /// Further ones are only counted.
     private static let mostShown = 10
 
-    /// Reads and checks everything. - Throws: what is wrong, with the numbers of the markers, which count from 1.
+    /// Reads and checks everything. - Throws: the faults, with the numbers of the markers, which count from 1.
     init(_ json: [UInt8], digest: Digest) throws(DeliveryError) {
         self.json = json
         self.digest = digest

@@ -5,7 +5,7 @@ internal import SystemPackage
 
 /// A file of markers: read, checked, its session resolved, imported.
 extension RoboscopeJob {
-    /// Files above this are read one at a time, so that memory is bounded whatever the number of connections.
+    /// Larger files are read one at a time, so that memory is bounded whatever the number of connections.
     private static let large = 4 << 20
 
     func importMarkers() async throws(DeliveryError) -> DeliveryOutcome {
@@ -47,14 +47,15 @@ extension RoboscopeJob {
         }
     }
 
-    /// The id of the session that the markers go to: the one that the file names, the unit's, or one for this content.
+    /// The id of the markers' session: the one that the file names, the unit's, or one for this content.
     private func resolve(_ file: MarkerFile) async throws(DeliveryError) -> String {
         if let id = file.session {
             let there = try await api.object(.sessions, id)
             return there.id.isEmpty ? id : there.id
         }
         if let noted = ConfirmedMarkers.session(attempt.checkpoint.entries) {
-            // Only a server that says so has lost a session: with any other error its markers would go to a second one.
+            // Only the server's own statement loses a session: after any other error its markers would go to a second
+            // one.
             let there = try await DeliveryError.ignoring(
                 .notFound, in: await api.object(.sessions, noted))
             if there != nil { return noted }
@@ -67,7 +68,7 @@ extension RoboscopeJob {
         return try await session(plan).id
     }
 
-    /// A session of the markers' own may be wanted in another state than `active`.
+    /// A session of the markers' own may need another state than `active`.
     private func end(_ session: String, _ file: MarkerFile) async throws(DeliveryError) {
         guard file.session == nil, order.batch == nil || file.space != nil,
             let status = file.plan.status ?? fields.sessionStatus
@@ -92,7 +93,7 @@ extension RoboscopeJob {
             throw DeliveryError(
                 .giveUp, .tooLarge, "\(shown) has \(size); at most \(ByteText.format(Int64(limit))) are taken")
         }
-        // A file that grows meanwhile is seen by its guard, not read without end.
+        // The guard notices a file that grows meanwhile; it is not read without end.
         let room = Int(order.source.size)
         do {
             return try await pool.run { () throws(SystemError) in try opened.content(limit: room) }
@@ -136,7 +137,7 @@ struct MarkerUpload: Sendable {
                 // The first ones show whether the server keeps their stamps.
                 try await send(there.count == 0 ? Array(missing.prefix(chunk)) : missing, &chunk, &tally)
             } catch {
-                // In a row, without one marker more.
+                // In a row, without a new marker.
                 failed += 1
                 try await Retrying.pause(
                     after: failed, error, "waiting to send markers again", isStopping: job.attempt.isStopping)
@@ -149,14 +150,14 @@ struct MarkerUpload: Sendable {
     private func hidden(_ count: Int, of taken: Int, isLast: Bool) -> DeliveryError {
         DeliveryError(
             isLast ? .giveUp : .retry(after: nil), .badAnswer,
-            "\(job.shown): session \(session) has taken \(taken) markers, but lists \(count) of them with the "
-                + "'custom_props.ingest_id' they were sent with; nothing more is sent, lest one is there twice "
-                + "(when some were deleted there, put what is still to be sent into a new file)")
+            "\(job.shown): session \(session) accepted \(taken) markers, but lists \(count) with their "
+                + "'custom_props.ingest_id'. Inlet sends no more, to avoid duplicates. If some were deleted there, "
+                + "put the markers still to be sent into a new file")
     }
 
     // MARK: - Sending
 
-    /// - Parameter tally: gets what each answer confirms, and is noted before anything more is sent.
+    /// - Parameter tally: receives the confirmations of each answer, and is noted before anything more is sent.
     private func send(
         _ missing: [Int], _ chunk: inout Int, _ tally: inout ConfirmedMarkers
     ) async throws(DeliveryError) {
@@ -169,7 +170,7 @@ struct MarkerUpload: Sendable {
             } catch {
                 guard error.code == .tooLarge, markers.count > 1 else { throw error }
                 chunk = markers.count / 2
-                // Sent one by one, some of them may have been taken.
+                // Sent one by one, some of them may have been accepted.
                 rest = rest.drop { tally.taken.contains($0) }
                 continue
             }
@@ -178,7 +179,7 @@ struct MarkerUpload: Sendable {
         }
     }
 
-    /// The texts of the next markers: as many as go into one request.
+    /// The texts of the next markers: as many as fit into one request.
     private func request(_ numbers: ArraySlice<Int>, _ chunk: Int) -> [[UInt8]] {
         var markers: [[UInt8]] = []
         var size = 0
@@ -205,7 +206,7 @@ struct MarkerUpload: Sendable {
                 return await note(ConfirmedMarkers.set(numbers), in: &tally)
             } catch {
                 guard error.code == .notFound else { throw error }
-                // Either there is no such call, or no such session.
+                // Either the call or the session does not exist.
                 _ = try await job.api.object(.sessions, session)
                 job.cache.note(lacking: .bulk)
             }
@@ -217,7 +218,7 @@ struct MarkerUpload: Sendable {
         }
     }
 
-    /// A server that has said yes cannot be asked to forget it, so the journal has to know before the next request.
+    /// The journal must know an acceptance before the next request, since it cannot be taken back.
     private func note(_ numbers: RangeSet<Int>, in tally: inout ConfirmedMarkers) async {
         guard tally.add(numbers) else { return }
         await job.attempt.checkpoint.putPersistently([ConfirmedMarkers.note: tally.bytes])
@@ -233,7 +234,7 @@ struct MarkerUpload: Sendable {
     /// One marker of the file at the server, its corners as text.
     typealias Copy = (id: String, created: WallTime?, corners: String)
 
-    /// The file's markers that the server has, by their numbers; more than one where a request was done twice.
+    /// The file's markers on the server, by number; more than one where a request was done twice.
     private func inSession() async throws(DeliveryError) -> [Int: [Copy]] {
         var there: [Int: [Copy]] = [:]
         try await job.api.each(.markers, [("work_session_id", session)]) { marker in
@@ -246,15 +247,15 @@ struct MarkerUpload: Sendable {
         return there
     }
 
-    /// A request that was broken off and looked up too early may still have been done. The later of two equal markers with
-    /// one stamp goes.
+    /// A request that was aborted, and looked up too early, may still have been done. The later of two equal markers
+    /// with one stamp is deleted.
     private func removeCopies(_ there: [Int: [Copy]]) async throws(DeliveryError) {
         for extra in there.values.flatMap(Self.extras) where !extra.isEmpty {
             try await DeliveryError.ignoring(.notFound, in: await job.api.remove(.markers, extra))
         }
     }
 
-    /// Ids of all but the oldest of copies that are alike.
+    /// Ids of all but the oldest of equal copies.
     static func extras(_ copies: [Copy]) -> [String] {
         guard copies.count > 1 else { return [] }
         let sorted = copies.sorted {
@@ -264,23 +265,23 @@ struct MarkerUpload: Sendable {
     }
 }
 
-/// The markers of a file that the server took: it answered that it created them, or listed them.
+/// The markers of a file that the server accepted: it reported that it created them, or listed them.
 ///
 /// Kept in the journal, so that no later attempt sends one of them again, whatever the server lists by then.
 struct ConfirmedMarkers: Sendable, Equatable {
-    /// The one note that the journal keeps when a delivery has failed, for `queue retry`. Its value is the session's id, and
-    /// after it the numbers of the markers: `ID 0-99 200-299`.
+    /// The one note that the journal keeps after a failed delivery, for `queue retry`. Its value is the session's id,
+    /// followed by the markers' numbers: `ID 0-99 200-299`.
     static let note = CheckpointName.mayBeVisible
 
-    /// The only session that the numbers are about.
+    /// The session of the numbers.
     let session: String
     private(set) var taken = RangeSet<Int>()
 
     init(session: String) { self.session = session }
 
-    /// What the notes say of a session; nothing for another one, and for a note that cannot be read.
+    /// The markers noted for a session; none for another session, and for an unreadable note.
     ///
-    /// - Parameter count: markers in the file; higher numbers are none of its.
+    /// - Parameter count: markers in the file; ignores higher numbers.
     init(_ entries: [String: [UInt8]], session: String, count: Int) {
         self.init(session: session)
         let words = Self.words(entries)
@@ -292,7 +293,7 @@ struct ConfirmedMarkers: Sendable, Equatable {
         }
     }
 
-    /// The session that an earlier attempt has sent to, or was about to.
+    /// The session that an earlier attempt sent to, or was about to.
     static func session(_ entries: [String: [UInt8]]) -> String? { words(entries).first }
 
     private static func words(_ entries: [String: [UInt8]]) -> [String] {
@@ -306,19 +307,19 @@ struct ConfirmedMarkers: Sendable, Equatable {
 
     var count: Int { Self.count(taken) }
 
-    /// - Returns: whether there is one among them that was not known to be taken.
+    /// - Returns: whether any of them is newly known to be accepted.
     mutating func add(_ numbers: RangeSet<Int>) -> Bool {
         let before = taken
         taken.formUnion(numbers)
         return taken != before
     }
 
-    /// Quickest for numbers that go up.
+    /// Fastest for ascending numbers.
     static func set(_ numbers: some Sequence<Int>) -> RangeSet<Int> {
         numbers.reduce(into: RangeSet()) { $0.insert(contentsOf: $1..<$1 + 1) }
     }
 
-    /// How many of the markers that were taken are not among those that are listed.
+    /// The number of accepted markers that are not listed.
     func missing(from listed: RangeSet<Int>) -> Int { Self.count(taken.subtracting(listed)) }
 
     private static func count(_ set: RangeSet<Int>) -> Int { set.ranges.reduce(0) { $0 + $1.count } }

@@ -2,7 +2,8 @@ internal import InletCore
 internal import InletLinux
 internal import SystemPackage
 
-/// Puts the URLs of stored files into their space: those that differ, in one PATCH, and looks whether they are there.
+/// Registers the URLs of stored files in their space: one PATCH with those that differ, followed by a look whether they
+/// are there.
 extension RoboscopeJob {
     func register() async throws(DeliveryError) -> DeliveryOutcome {
         let wanted = try Self.wanted(fields.role, order, storage: api.settings.storage)
@@ -25,7 +26,7 @@ extension RoboscopeJob {
         return proof(details, url: Self.own(order)?.proof.url)
     }
 
-    /// What was there before, in the notes from before the PATCH: a later attempt finds its own URL in the space.
+    /// The former URLs, noted before the PATCH: a later attempt finds our own URL in the space.
     private func noted(previous: [String: String]) async throws(DeliveryError) -> [String: String] {
         let known = JSON.object(attempt.checkpoint.entries[Self.previousNote])
         if let known { return known.compactMapValues(\.string) }
@@ -34,19 +35,19 @@ extension RoboscopeJob {
         return previous
     }
 
-    /// The one note that the journal keeps when a delivery has failed, for `queue retry`.
+    /// The one note that the journal keeps after a failed delivery, for `queue retry`.
     private static let previousNote = CheckpointName.mayBeVisible
 
     // MARK: - Decisions
 
-    /// The URLs that are about to go.
+    /// The URLs about to be replaced.
     static func replaced(in space: RoboscopeObject, by wanted: [String: String]) -> [String: String] {
         wanted.compactMap { field, url in
             space.text(field).flatMap { $0.isEmpty || $0 == url ? nil : (field, $0) }
         }.reduce(into: [:]) { $0[$1.0] = $1.1 }
     }
 
-    /// Which fields of the space shall have which URLs: the file's own, and that of a picture that travels with it.
+    /// The space's fields and their new URLs: the file's own, and that of a picture that travels with it.
     ///
     /// - Throws: `.badRequest` where the storage has not said where the file can be read.
     static func wanted(

@@ -6,14 +6,14 @@ package import InletTransfer
 package struct RoboscopeSettings: Sendable {
     /// With the version, for example `https://api.example/api/v1`.
     package var url: HTTPURL
-    /// Name of the destination to which models, scans and pictures are uploaded first; their URLs are what is registered.
+    /// The destination that stores models, scans and pictures first; their URLs are registered.
     package var storage: String
     package var token: Secret?
     /// Markers in one request.
     package var chunk: Int
-    /// Whether we are shown as present in a session while we write into it, where the server can.
+    /// Whether we appear as present in a session while we write into it, where the server can show that.
     package var presence: Bool
-    /// Whether a session is locked while we write into it, where the server can.
+    /// Whether we lock a session while we write into it, where the server can.
     package var locks: Bool
     package var trust: Trust
     package var connections: Int
@@ -61,7 +61,7 @@ package struct RoboscopeKind: DestinationKind {
     package var type: DestinationType { RoboscopeSettings.type }
     package var pipeline: any Pipeline.Type { RoboscopePipeline.self }
 
-    /// Nothing of size goes there but markers, which share the connections.
+    /// Only markers of some size go there, and they share the connections.
     package func make(
         _ destination: DestinationSettings, _ factory: PipelineFactory
     ) throws(SettingFault) -> Destination {
@@ -79,7 +79,7 @@ package struct RoboscopeKind: DestinationKind {
         made.storage = (
             settings.storage,
             { path, fields in
-                // With fields that cannot be used nothing is registered; what the file is by its name is stored all the same.
+                // With invalid fields nothing is registered; the file is still stored by its name's role.
                 ((try? RoboscopeFields(fields, path: path))?.role ?? RoboscopeRole(path)).needsStorage
             }
         )

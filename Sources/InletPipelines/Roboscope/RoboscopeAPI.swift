@@ -2,18 +2,18 @@ package import InletCore
 internal import InletLinux
 package import InletTransfer
 
-/// The calls of a Roboscope server. Each is one request, never retried; only `changing` repeats a change that somebody else came
-/// before, and what people ask for from the command line takes several.
+/// The calls of a Roboscope server. Each is one request, never repeated, with two exceptions: `changing` repeats a
+/// change after somebody else's, and orders from the command line need several.
 package struct RoboscopeAPI: Sendable {
     let settings: RoboscopeSettings
     private let service: ServiceClient
-    /// How long an answer may take in all, and how long nothing may move: what the server's own app allows.
+    /// The total time for an answer, and the longest time without progress: as in the server's own app.
     let patience: Duration
-    /// Whether requests go on, for a moment, when their task is cancelled.
+    /// Whether requests continue for a moment when their task is cancelled.
     private(set) var isParting = false
 
-    /// The same calls for the end of a cancelled task: for what has to be given back. A server that does not answer at once
-    /// is left alone.
+    /// The same calls for the end of a cancelled task, to release locks. A server that does not answer at once is left
+    /// alone.
     var parting: RoboscopeAPI {
         var api = self
         api.isParting = true
@@ -28,14 +28,14 @@ package struct RoboscopeAPI: Sendable {
             settings.url, client, login: token.map { .field(name: "Authorization", value: $0) } ?? .none)
     }
 
-    /// Of a connection, and again of an answer, in a cancelled task.
+    /// The time for a connection, and again for an answer, in a cancelled task.
     private static let partingPatience = Duration.milliseconds(400)
-    /// An answer with all markers of a session: 100,000 of them with some text.
+    /// The limit of an answer with all markers of a session: 100,000 of them with some text.
     static let longList = 128 << 20
 
     // MARK: - Spaces, sessions, markers
 
-    /// - Parameter query: filters such as `space_id`; the server may know fewer, so callers look again.
+    /// - Parameter query: filters such as `space_id`; the server may support fewer, so callers check again.
     func objects(
         _ kind: Kind, _ query: [(String, String)] = []
     ) async throws(DeliveryError) -> [RoboscopeObject] {
@@ -53,7 +53,7 @@ package struct RoboscopeAPI: Sendable {
             let response = try await call("GET", kind.path, query: query, what, limit: Self.longList)
             try Self.each(response, what) { take(RoboscopeObject(fields: $0)) }
         } catch {
-            // A server without so much as a list is no Roboscope: nothing that is wrong with a file. It may have no trail.
+            // A server without even a list is not a Roboscope, which is not the file's fault. The trail is optional.
             guard error.code == .notFound, kind != .events else { throw error }
             throw DeliveryError(
                 .outage(after: nil), .badAnswer,
@@ -76,7 +76,7 @@ package struct RoboscopeAPI: Sendable {
         return made
     }
 
-    /// Changes the members in `fields` and no other. - Throws: `.conflict` when the version in it is not the server's.
+    /// Changes only the members in `fields`. - Throws: `.conflict` when their version is not the server's.
     func patch(_ kind: Kind, _ id: String, _ fields: JSONObject) async throws(DeliveryError) {
         let what = "changing \(kind.noun) \(DisplayText.escape(id))"
         _ = try await call("PATCH", try Self.path(kind, id), body: .object(fields), what)
@@ -102,7 +102,7 @@ package struct RoboscopeAPI: Sendable {
 
     // MARK: - Read only
 
-    /// What the server has measured of a marker; nil while it has not.
+    /// The server's measurements of a marker; nil while there are none.
     package func details(ofMarker id: String) async throws(DeliveryError) -> JSONValue? {
         let what = "reading the details of marker \(DisplayText.escape(id))"
         let path = try Self.path(.markers, id) + "/details"
@@ -110,7 +110,7 @@ package struct RoboscopeAPI: Sendable {
         return if let response { .object(try Self.object(response, what)) } else { nil }
     }
 
-    /// Whether the server answers and takes our credentials.
+    /// Whether the server answers and accepts our credentials.
     func probe() async throws(DeliveryError) -> String {
         // A key that nobody has: the answer is short.
         let key = "inlet-probe-" + String(UInt64.random(in: .min ... .max), radix: 36)
@@ -156,7 +156,7 @@ package struct RoboscopeAPI: Sendable {
     }
 }
 
-/// Reads answers, and says what one that is no success means.
+/// Reads answers, and gives errors their meaning.
 extension RoboscopeAPI {
     /// A list of objects: bare, as the server sends it, or the only list in an object.
     static func list(_ response: HTTPResponse, _ what: String) throws(DeliveryError) -> [JSONObject] {
@@ -165,7 +165,7 @@ extension RoboscopeAPI {
         return found
     }
 
-    /// Gives `take` the objects of a list one by one: long ones are never in memory as values.
+    /// Passes the objects of a list to `take` one by one: a long list is never in memory as values.
     static func each(
         _ response: HTTPResponse, _ what: String, _ take: (JSONObject) -> Void
     ) throws(DeliveryError) {
@@ -215,9 +215,9 @@ extension RoboscopeAPI {
         .misunderstood("\(what): the answer cannot be understood (\(why))")
     }
 
-    /// 400 and 422 are about what we sent, 401 and 403 about the token, 409 about the version; 5xx and 429 pass.
+    /// 400 and 422 concern our request, 401 and 403 the token, 409 the version; 5xx and 429 pass.
     ///
-    /// Only in the server's own words, which are JSON or plain text, is something not there: its host has pages for that.
+    /// Only the server's own words, JSON or plain text, prove that something is missing: its host has pages for that.
     static func error(_ response: HTTPResponse, _ what: String) -> DeliveryError {
         let heard = ErrorFormat.words.heard(response, secretsMatter: true)
         switch response.status {
@@ -232,9 +232,9 @@ extension RoboscopeAPI {
     }
 }
 
-/// What people ask of a Roboscope server from the command line. Objects come and go as JSON, with all their members.
+/// Orders for a Roboscope server from the command line. Objects are JSON, with all their members.
 extension RoboscopeAPI {
-    /// - Parameter query: filters as the server has them: `key` and `include_inactive` of spaces; `space_id`, `status` and
+    /// - Parameter query: the server's filters: `key` and `include_inactive` of spaces; `space_id`, `status` and
     ///   `session_type` of sessions; `work_session_id` of markers.
     package func list(_ kind: Kind, query: [(String, String)] = []) async throws(DeliveryError) -> [JSONValue] {
         try await objects(kind, query).map(\.json)
@@ -245,7 +245,7 @@ extension RoboscopeAPI {
         try await object(kind, try await self.id(kind, id)).json
     }
 
-    /// Makes an object of `fields`, and returns it as the server has it. Markers are checked first.
+    /// Creates an object from `fields`, and returns the server's version of it. Markers are checked first.
     package func create(_ kind: Kind, _ fields: JSONObject) async throws(DeliveryError) -> JSONValue {
         if kind == .markers, let fault = MarkerFile.objections(to: .object(fields)).first {
             throw DeliveryError(.giveUp, .badRequest, "the marker's \(fault)")
@@ -254,10 +254,10 @@ extension RoboscopeAPI {
         return try await make(kind, fields).json
     }
 
-    /// Changes the members in `fields`; `meta` and `custom_props` are merged with what is there. Sessions and markers go with
-    /// their version; when others change them meanwhile, the change is made anew, at most three times.
+    /// Changes the members in `fields`; `meta` and `custom_props` are merged with the existing ones. Sessions and
+    /// markers carry their version; when others change them meanwhile, the change is repeated, at most three times.
     ///
-    /// - Returns: the object as it is then.
+    /// - Returns: the resulting object.
     package func update(_ kind: Kind, _ id: String, _ fields: JSONObject) async throws(DeliveryError) -> JSONValue {
         let changed = try await changing(kind, try await self.id(kind, id)) { current throws(DeliveryError) in
             var wanted = fields
@@ -275,7 +275,7 @@ extension RoboscopeAPI {
         try await remove(kind, try await self.id(kind, id))
     }
 
-    /// The id of the space that `text` is the id or the key of.
+    /// The id of the space whose id or key is `text`.
     ///
     /// - Throws: `.notFound`; `.conflict` when several have the key.
     package func space(_ text: String) async throws(DeliveryError) -> String {

@@ -2,14 +2,14 @@ internal import Foundation
 internal import InletCore
 package import SystemPackage
 
-/// The fields of a file's route, checked before anything is asked of the server.
+/// The fields of a file's route, checked before the first request to the server.
 struct RoboscopeFields: Sendable, Equatable {
-    /// The key of the space; nil for markers whose file says it.
+    /// The key of the space; nil for markers whose file names it.
     var space: String?
     /// The name of a new space; its key when nil.
     var name: String?
     var sessionType: String
-    /// nil = `done` for a folder that has been delivered whole, and `active` for markers of their own.
+    /// nil = `done` for a completely delivered folder, and `active` for markers of their own.
     var sessionStatus: String?
     var role: RoboscopeRole
 
@@ -26,7 +26,7 @@ struct RoboscopeFields: Sendable, Equatable {
         FieldSpec("role", default: "auto", choices: roles, "auto, model, scan, preview, markers, session or file."),
     ]
 
-    /// Names that Roboscope does not know belong to other destinations and stay out.
+    /// Unknown names belong to other destinations and are left out.
     init(_ fields: [String: String], path: FilePath) throws(SettingFault) {
         func text(_ name: String) -> String? {
             (fields[name]?.trimmingCharacters(in: .whitespacesAndNewlines)).flatMap { $0.isEmpty ? nil : $0 }
@@ -47,7 +47,7 @@ struct RoboscopeFields: Sendable, Equatable {
             if length > limit { throw SettingFault(key: name, message: "has \(length) characters; \(limit) are taken") }
         }
         if role == .model, RoboscopeRole.models[FileName(path).plainExtension] == nil {
-            throw SettingFault(key: "role", message: "is model, but the file is none of glb, usdc and usdz")
+            throw SettingFault(key: "role", message: "is model, but the file is not a glb, usdc or usdz")
         }
     }
 
@@ -95,10 +95,10 @@ package enum RoboscopeRole: String, Sendable, CaseIterable {
     case markers
     /// Settings for the session of its folder: `session.yaml`.
     case session
-    /// A file of a session: of an offloaded card, for example. Nothing is registered for it alone.
+    /// A file of a session, for example of an offloaded card. Nothing is registered for it alone.
     case file
 
-    /// The role of the file at `path` (below its root), by its name; `nil` for `isInUnit` decides nothing.
+    /// The role of the file at `path` (below its root), by its name; nil for `isInUnit` leaves the question open.
     ///
     /// A picture beside a model of the same name is the model's preview when it travels with it; alone it is one only when
     /// it is called `preview`.
@@ -118,7 +118,7 @@ package enum RoboscopeRole: String, Sendable, CaseIterable {
         }
     }
 
-    /// Which field of a space the URL of a model with this ending goes to.
+    /// The field of a space for the URL of a model with this ending.
     static let models = ["glb": "model_glb_url", "usdc": "model_usdc_url", "usdz": "model_usdc_url"]
     private static let scans: Set = ["usdc", "usdz", "obj", "ply"]
     static let pictures: Set = ["png", "jpg", "jpeg", "webp"]
@@ -127,7 +127,7 @@ package enum RoboscopeRole: String, Sendable, CaseIterable {
         path.removingLastComponent().components.contains { $0.string.lowercased() == "scans" }
     }
 
-    /// Whether the file's bytes have to be in the storage first. Markers and session files are read here.
+    /// Whether the file's bytes must be in the storage first. Markers and session files are read here.
     package var needsStorage: Bool {
         switch self {
         case .model, .scan, .preview, .file: true

@@ -15,18 +15,18 @@ extension RoboscopeAPI {
         /// Its name in messages.
         var noun: String { String(rawValue.dropLast()) }
 
-        /// Whether it carries a `version` that a change has to name.
+        /// Whether it carries a `version` that a change must name.
         var isVersioned: Bool { self == .sessions || self == .markers }
     }
 }
 
-/// An object of the server as it came: everything in it is kept, what we understand can be asked for.
+/// An object as the server sent it: every member is kept, and known ones have accessors.
 struct RoboscopeObject: Sendable, Equatable {
     var fields: JSONObject
 
     var json: JSONValue { .object(fields) }
 
-    /// Empty for an object without a usable one: ids go into paths, so they are held to what ids are made of.
+    /// Empty for an object without a usable one: ids are used in paths, so only harmless characters are accepted.
     var id: String { text("id").flatMap { RoboscopeAPI.isID($0) ? $0 : nil } ?? "" }
     var version: Int64? { json["version"]?.integer }
     var createdAt: WallTime? { time("created_at") }
@@ -44,7 +44,7 @@ struct RoboscopeObject: Sendable, Equatable {
     var spaceID: String { text("space_id") ?? "" }
     var status: String { text("status") ?? "" }
 
-    /// The session that stands for `batch`, should there be several: the oldest.
+    /// The session for `batch`; the oldest, should there be several.
     static func standing(for batch: String, among sessions: [RoboscopeObject]) -> RoboscopeObject? {
         sessions.filter { $0.meta[Self.batchMember]?.string == batch && !$0.id.isEmpty }
             .min { ($0.createdAt?.milliseconds ?? .max, $0.id) < ($1.createdAt?.milliseconds ?? .max, $1.id) }
@@ -52,12 +52,12 @@ struct RoboscopeObject: Sendable, Equatable {
 
     // MARK: - Of markers
 
-    /// `<sha256 of the file>#<index>` of those that we have sent.
+    /// `<sha256 of the file>#<index>` on the markers that we sent.
     var ingestID: String? { json["custom_props"]?[Self.ingestIDMember]?.string }
 }
 
 extension RoboscopeAPI {
-    /// UUIDs in any case, and whatever else cannot lead anywhere in a path.
+    /// UUIDs in any case, and other text that is harmless in a path.
     static func isID(_ text: String) -> Bool {
         (1...64).contains(text.utf8.count) && text.utf8.allSatisfy { ServiceClient.idBytes.contains($0) }
     }
@@ -74,22 +74,22 @@ extension RoboscopeAPI {
 extension RoboscopeObject {
     /// The name of the unit that a session was made for.
     static let batchMember = "ingest_batch"
-    /// The status that a `session.yaml` wants for the end.
+    /// The final status that a `session.yaml` asks for.
     static let statusMember = "ingest_status"
-    /// How many files a finished session has.
+    /// The number of files of a finished session.
     static let filesMember = "ingest_files"
     static let ingestIDMember = "ingest_id"
 }
 
 extension RoboscopeAPI {
-    /// Tries of one change, when others change the same object at the same time.
+    /// Tries of one change while others change the same object.
     private static let tries = 3
 
     /// Reads an object, lets `change` name the new values, and writes only those, with the version that it read. On 409
     /// it reads the object again and asks `change` again, at most three times.
     ///
-    /// - Parameter change: nil when the object is as it shall be already; then nothing is sent.
-    /// - Returns: the object as it was read last, after the change if there was one.
+    /// - Parameter change: nil when the object needs no change; then nothing is sent.
+    /// - Returns: the object as last read, after the change if there was one.
     func changing(
         _ kind: Kind, _ id: String, _ change: (RoboscopeObject) throws(DeliveryError) -> JSONObject?
     ) async throws(DeliveryError) -> RoboscopeObject {

@@ -4,10 +4,11 @@ package import InletTransfer
 internal import Synchronization
 package import SystemPackage
 
-/// Turns YAML into the JSON that says the same; throws an error whose description says what is wrong. The name is for that.
+/// Converts YAML into equivalent JSON; throws an error whose description names the fault. The name is for that text.
 package typealias YAMLReading = @Sendable (_ bytes: [UInt8], _ file: FilePath) throws -> [UInt8]
 
-/// Registers at a Roboscope server what another destination holds, imports markers, and keeps the sessions of folders.
+/// Registers files stored by another destination at a Roboscope server, imports markers, and maintains the sessions of
+/// folders.
 ///
 /// Every step looks at the server before it changes anything, so it can be repeated at any time. Inlet never takes a
 /// registration back: the proof names the URL that was there before.
@@ -37,7 +38,7 @@ package struct RoboscopePipeline: Pipeline {
         return try await run(job)
     }
 
-    /// A unit's end has no source of its own, and of a file that is stored only its URL is needed.
+    /// A unit's end has no source of its own, and of a stored file only the URL is needed.
     package func conclude(
         _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws(DeliveryError) -> DeliveryOutcome? {
@@ -49,8 +50,7 @@ package struct RoboscopePipeline: Pipeline {
         return try await run(job)
     }
 
-    /// Nothing is taken back: what a space says now may be somebody else's already, and markers that were imported are what
-    /// their file says.
+    /// Nothing is taken back: a space's present values may be somebody else's, and imported markers match their file.
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {}
 
     package func probe() async throws(DeliveryError) -> String { try await api.probe() }
@@ -78,12 +78,12 @@ package struct RoboscopePipeline: Pipeline {
     }
 }
 
-/// One attempt at one order: what its steps share.
+/// One attempt at one order, shared by its steps.
 struct RoboscopeJob: Sendable {
     let api: RoboscopeAPI
     /// Shared knowledge of sessions and of the server, since the destination was created.
     let cache: RoboscopeCache
-    /// Below the watched root.
+    /// The path below the watched root.
     let path: FilePath
     /// nil when nothing is at the path any more.
     let opened: SourceFile?
@@ -92,7 +92,8 @@ struct RoboscopeJob: Sendable {
     let fields: RoboscopeFields
     let pool: BlockingPool
     let readYAML: YAMLReading?
-    /// Between two signs of presence in a session; every second one extends the lock too. The server forgets both after 30 s.
+    /// The pause between two signs of presence in a session; every second one extends the lock too. The server forgets
+    /// both after 30 s.
     let beat: Duration
 
     var shown: String { path.display }
@@ -111,10 +112,10 @@ struct RoboscopeJob: Sendable {
 
     // MARK: - Spaces
 
-    /// The space of this key, which is made when there is none.
+    /// The space of this key, created when there is none.
     ///
     /// - Parameter text: from the file itself; nil = the route's.
-    /// - Throws: `.conflict` when several spaces have the key: nobody but a person can tell which one is meant.
+    /// - Throws: `.conflict` when several spaces have the key: only a person can tell which one is meant.
     func space(_ text: String? = nil) async throws(DeliveryError) -> RoboscopeObject {
         guard let key = text ?? fields.space else {
             throw refusal(RoboscopeFields.noSpace)
@@ -128,8 +129,8 @@ struct RoboscopeJob: Sendable {
         }
     }
 
-    /// Makes an object. Where that fails, the one that `find` finds now: somebody else has made it since, or just the answer was
-    /// lost.
+    /// Creates an object. If that fails, returns the one that `find` finds now: somebody else has created it since, or
+    /// only the answer was lost.
     func make(
         _ make: () async throws(DeliveryError) -> RoboscopeObject,
         orFind find: () async throws(DeliveryError) -> RoboscopeObject?
@@ -157,7 +158,7 @@ struct RoboscopeJob: Sendable {
 
     // MARK: - Proofs
 
-    /// - Parameter content: where it was read here; otherwise it is what the storage has proved.
+    /// - Parameter content: the checksum read here; otherwise the storage has proved it.
     func proof(_ details: [String: String], url: String? = nil, content: ContentHash? = nil) -> DeliveryOutcome {
         let redactor = Redactor([api.settings.token].compactMap(\.self))
         let stored = opened == nil ? nil : Self.own(order)?.proof.content
@@ -176,14 +177,14 @@ final class RoboscopeCache: Sendable {
         case bulk
     }
 
-    /// More units than are delivered at once; beyond it all is forgotten.
+    /// More units than are delivered at once; beyond that everything is forgotten.
     private static let mostSessions = 512
-    /// After that a server that was renewed is asked again.
+    /// Then a server that may have been upgraded is asked again.
     private static let rest = Duration.seconds(3600)
 
     /// Ids of sessions by the name of their unit.
     private let sessions = Mutex<[String: String]>([:])
-    /// Until when the server counts as one without these calls.
+    /// Until when the server counts as lacking these calls.
     private let without = Mutex<[Capability: WallTime]>([:])
 
     func session(of batch: String) -> String? { sessions.withLock { $0[batch] } }

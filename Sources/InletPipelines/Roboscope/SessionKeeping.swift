@@ -5,7 +5,7 @@ internal import SystemPackage
 
 /// The plan for a session that may have to be created.
 struct SessionPlan: Sendable {
-    /// Into `meta.ingest_batch`: what it is found by again.
+    /// For `meta.ingest_batch`, by which it is found again.
     var stamp: String
     /// Key of its space; nil = the route's.
     var space: String?
@@ -14,7 +14,7 @@ struct SessionPlan: Sendable {
     var meta: JSONObject = [:]
 }
 
-/// Finds or makes sessions, each once, and brings those of units to their end.
+/// Finds or creates sessions, each once, and ends those of units.
 extension RoboscopeJob {
     /// The permanent name of a unit. Ids are unique within one journal only, so the name includes the machine.
     static func stamp(_ batch: OrderBatch, host: String = ProcessSetup.hostName) -> String {
@@ -23,7 +23,7 @@ extension RoboscopeJob {
 
     // MARK: - Files of a unit
 
-    /// Makes sure that the unit's session is there and active. - Returns: its id.
+    /// Ensures that the unit's session exists and is active. - Returns: its id.
     func session(of batch: OrderBatch) async throws(DeliveryError) -> String {
         let stamp = Self.stamp(batch)
         if let known = cache.session(of: stamp) { return known }
@@ -37,7 +37,7 @@ extension RoboscopeJob {
         }
     }
 
-    /// A file that is only to be in the session: its bytes are where they belong already.
+    /// A file that only belongs to the session: its bytes are already in place.
     func joinSession(_ batch: OrderBatch?) async throws(DeliveryError) -> DeliveryOutcome {
         // With no proof of its bytes anywhere, the file must not count as delivered.
         guard let own = Self.own(order) else {
@@ -50,7 +50,7 @@ extension RoboscopeJob {
         return proof(["session_id": id], url: own.proof.url)
     }
 
-    /// `session.yaml` itself: what it says goes into the session at once, its status when the unit closes.
+    /// `session.yaml` itself: its settings are applied at once, its status when the unit closes.
     func applySessionFile(_ batch: OrderBatch?) async throws(DeliveryError) -> DeliveryOutcome {
         guard let batch else {
             throw refusal(
@@ -100,7 +100,7 @@ extension RoboscopeJob {
             stamp: Self.stamp(batch), type: file.type ?? fields.sessionType, startedAt: first, meta: meta)
     }
 
-    /// The session with the plan's stamp. A draft becomes active; everything else about one that is there is left alone.
+    /// The session with the plan's stamp. A draft becomes active; an existing one is otherwise left alone.
     func session(_ plan: SessionPlan) async throws(DeliveryError) -> RoboscopeObject {
         let space = try await self.space(plan.space)
         return try await KeyedMutex.shared.alone("session \(plan.stamp) at \(server)") { () throws(DeliveryError) in
@@ -117,7 +117,7 @@ extension RoboscopeJob {
         }
     }
 
-    /// Servers that do not take `meta` with a new session may take it afterwards; without it none is found again.
+    /// Servers that refuse `meta` with a new session may accept it afterwards; without it no session is found again.
     private func stamped(_ made: RoboscopeObject, _ plan: SessionPlan) async throws(DeliveryError) -> RoboscopeObject {
         let meta = plan.meta.merging([RoboscopeObject.batchMember: .string(plan.stamp)]) { $1 }
         guard made.meta[RoboscopeObject.batchMember]?.string != plan.stamp else { return made }
@@ -157,7 +157,7 @@ extension RoboscopeJob {
     }
 }
 
-/// How the session of a unit shall look once all its files have arrived.
+/// The session of a unit once all its files have arrived.
 struct SessionEnd: Sendable {
     var batch: OrderBatch
     var file: SessionFile?
@@ -165,7 +165,7 @@ struct SessionEnd: Sendable {
     var status: String?
     var now: WallTime
 
-    /// The session file's word counts most: the one that is there now, then the one that was delivered.
+    /// The session file has priority: the present one, then the delivered one.
     func finalStatus(of session: RoboscopeObject) -> String {
         let told = session.meta[RoboscopeObject.statusMember]?.string.flatMap {
             RoboscopeFields.statuses.contains($0) ? $0 : nil
@@ -173,7 +173,7 @@ struct SessionEnd: Sendable {
         return file?.status ?? told ?? status ?? "done"
     }
 
-    /// nil when nothing has to be written.
+    /// nil when there is nothing to write.
     func change(of session: RoboscopeObject) -> JSONObject? {
         var meta = file?.meta ?? [:]
         meta[RoboscopeObject.filesMember] = JSONValue(batch.files)
@@ -193,7 +193,7 @@ struct SessionEnd: Sendable {
         return fields.isEmpty ? nil : fields
     }
 
-    /// To the second, which is what is written.
+    /// To the second, the written precision.
     private static func isSame(_ told: WallTime?, _ wanted: WallTime) -> Bool {
         told.map { $0.rfc3339Seconds == wanted.rfc3339Seconds } ?? false
     }
@@ -213,7 +213,7 @@ struct SessionFile: Sendable, Equatable {
 
     init() {}
 
-    /// - Throws: what is wrong with it, for a person.
+    /// - Throws: the fault, for a person.
     init(_ value: JSONValue) throws(SettingFault) {
         if value == .null { return }
         guard let fields = value.object else { throw .init(key: "session", message: "is not a mapping of fields") }
@@ -240,7 +240,7 @@ struct SessionFile: Sendable, Equatable {
 extension RoboscopeJob {
     /// The session file in the unit's folder; nil when there is none.
     ///
-    /// - Throws: `.badSidecar` for one that cannot be understood.
+    /// - Throws: `.badSidecar` for an unreadable one.
     func sessionFile(_ batch: OrderBatch) async throws(DeliveryError) -> SessionFile? {
         for name in SessionFile.names {
             let file = RootedPath(order.root, batch.folder.appending(name))
@@ -270,7 +270,7 @@ extension RoboscopeJob {
         }
     }
 
-    /// The file as JSON; YAML is turned into it first.
+    /// The file as JSON; YAML is converted first.
     func json(_ bytes: [UInt8], _ name: FilePath) async throws(DeliveryError) -> [UInt8] {
         guard ["yaml", "yml"].contains(FileName(name).plainExtension) else { return bytes }
         guard let readYAML else {

@@ -13,10 +13,10 @@ struct SessionWatch: Sendable {
     /// Tries to get a lock, a second apart.
     private static let tries = 4
     private static let wait = Duration.seconds(30)
-    /// After that a lock is passed over: it is advisory, and whoever has it may never come back.
+    /// After that it proceeds without the lock: a lock is advisory, and its holder may never return.
     static let longestWait = Duration.seconds(600)
     private static let lockedNote = "locked"
-    /// The lock's token: an agent that was killed has it still.
+    /// The lock's token: an agent that was killed still holds it.
     private static let tokenNote = "lock_token"
 
     /// Runs `body` with the lock. - Returns: `.waiting` without running it while somebody else has the lock.
@@ -65,8 +65,8 @@ struct SessionWatch: Sendable {
         return try await hasWaitedLongEnough() ? .unavailable : .taken
     }
 
-    /// A lock that no later attempt would know of is given back. With it the wait for somebody else is over: the next one
-    /// is waited for anew.
+    /// A lock that no later attempt would know of is released. That also ends the wait for somebody else: the next wait
+    /// starts anew.
     private func keep(_ token: String) async throws(DeliveryError) {
         do throws(DeliveryError) {
             var notes = [Self.tokenNote: Array(token.utf8)]
@@ -78,11 +78,11 @@ struct SessionWatch: Sendable {
         }
     }
 
-    /// The token of an earlier attempt's lock, where that was never given back; nil when it is not ours any more.
+    /// The token of an earlier attempt's lock that was never released; nil when it is no longer ours.
     private func kept() async -> String? {
         guard let note = job.attempt.checkpoint.entries[Self.tokenNote],
             let token = String(validating: note, as: UTF8.self),
-            // One that the server does not extend now is asked for anew.
+            // If the server does not extend it now, a new one is requested.
             (try? await job.api.extend(session, token: token, for: Self.lifetime)) == true
         else { return nil }
         return token
@@ -117,7 +117,7 @@ struct SessionWatch: Sendable {
             await enter()
             count += 1
             if let token, count.isMultiple(of: 2) {
-                // A lock that ends is noticed by what it guards.
+                // The guarded work notices a lock that ends.
                 await bestEffort(_ = try await job.api.extend(session, token: token, for: Self.lifetime))
             }
         }
@@ -135,14 +135,14 @@ struct SessionWatch: Sendable {
 
     private func leave(_ token: String?) async {
         if !Task.isCancelled { await leave(token, job.api) }
-        // Cancelled before or meanwhile: nobody else would wait for less than the whole lifetime of the lock.
+        // Cancelled before or meanwhile: otherwise others would wait for the lock's whole lifetime.
         if Task.isCancelled { await leave(token, job.api.parting) }
     }
 
-    /// Both at once, so that a server that does not answer is waited for once.
+    /// Both at once, so that an unresponsive server costs one wait.
     private func leave(_ token: String?, _ api: RoboscopeAPI) async {
         async let unlocked: Void = unlock(token, api)
-        // Best effort: the server forgets those who give no sign.
+        // Best effort: the server forgets visitors without signs.
         if api.settings.presence, !job.cache.lacks(.presence) {
             await bestEffort(try await api.leave(session, as: Self.user))
         }
@@ -157,8 +157,8 @@ struct SessionWatch: Sendable {
     static let user = "ingest:" + RoboscopeAPI.idText(ProcessSetup.hostName)
 }
 
-/// Presence and locks of sessions: what the server tells other people. Servers without them answer 404, 405 or 501, which
-/// is no error here.
+/// Presence and locks of sessions, which the server shows to other people. Servers without them answer 404, 405 or 501,
+/// which is not an error here.
 extension RoboscopeAPI {
     /// The visitors of the session; nil where the server keeps no such list.
     package func presence(inSession session: String) async throws(DeliveryError) -> [String]? {
@@ -169,7 +169,7 @@ extension RoboscopeAPI {
         }
     }
 
-    /// To be repeated within 30 s. - Returns: nil where the server has no such call.
+    /// Repeat it within 30 s. - Returns: nil where the server has no such call.
     func enter(_ session: String, as user: String) async throws(DeliveryError) -> Bool? {
         let body = JSONValue.object(["user_id": .string(user)])
         let answer = try await advisory(session, "POST", "presence/\(session)", "entering session \(session)", body)
@@ -181,7 +181,7 @@ extension RoboscopeAPI {
     }
 
     enum LockResult: Sendable, Equatable {
-        /// Ours until the time is over, with what extends and ends it.
+        /// Ours until the time is over, with the tokens that extend and end it.
         case acquired(token: String)
         /// Somebody else's.
         case taken
@@ -196,7 +196,7 @@ extension RoboscopeAPI {
         return .acquired(token: answer["token"]?.string ?? "")
     }
 
-    /// False when the lock is not ours any more.
+    /// False when the lock is no longer ours.
     func extend(_ session: String, token: String, for time: Duration) async throws(DeliveryError) -> Bool {
         let fields: JSONObject = ["token": .string(token), "ttl_seconds": Self.seconds(time)]
         return try await lockCall(session, "/extend", fields)?["extended"]?.boolean ?? false
