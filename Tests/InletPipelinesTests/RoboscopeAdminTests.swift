@@ -339,7 +339,7 @@ import Testing
         rules.longestList = 150
         try await withRoboscope(rules: rules) { place in
             let error = try await place.failure(try place.order("atrium/markers.json", markerList(420)))
-            #expect(error?.verdict == .giveUp && error?.reason.contains("has taken 420 markers, but lists 150") == true)
+            #expect(error?.verdict == .giveUp && error?.reason.contains("accepted 420 markers, but lists 150") == true)
             #expect(place.count(.bulkMarkers) == 5 && place.sandbox.markers().count == 420)
         }
     }

@@ -268,7 +268,7 @@ private struct NotThisOne: Error, CustomStringConvertible { let description: Str
             #expect(Self.numbers(place) == Array(0..<200))
             place.sandbox.faults.add(RoboscopeFault(.reply(Self.empty), at: .listMarkers, times: nil))
             let error = expectError(try await place.failure(order, notes.attempt()), .giveUp, code: .badAnswer)
-            #expect(error?.reason.contains("has taken 200 markers, but lists 0") == true)
+            #expect(error?.reason.contains("accepted 200 markers, but lists 0") == true)
             #expect(place.count(.bulkMarkers) == 2)
             notes.fail()
             // Listed again, the rest follows.
@@ -286,7 +286,7 @@ private struct NotThisOne: Error, CustomStringConvertible { let description: Str
             let marker = try #require(place.sandbox.markers().first { $0.label == "crack 7" })
             try await place.admin.delete(.markers, marker.id)
             let error = expectError(try await place.failure(order, notes.attempt()), .giveUp)
-            #expect(error?.reason.contains("has taken 200 markers, but lists 199") == true)
+            #expect(error?.reason.contains("accepted 200 markers, but lists 199") == true)
             #expect(Self.numbers(place) == (0..<200).filter { $0 != 7 } && place.count(.bulkMarkers) == 2)
         }
     }
@@ -317,7 +317,7 @@ private struct NotThisOne: Error, CustomStringConvertible { let description: Str
             try await Self.stop(place, order, notes, after: 30, .createMarker)
             place.sandbox.faults.add(RoboscopeFault(.reply(Self.empty), at: .listMarkers, times: nil))
             let error = try await place.failure(order, notes.attempt())
-            #expect(error?.reason.contains("has taken 30 markers, but lists 0") == true)
+            #expect(error?.reason.contains("accepted 30 markers, but lists 0") == true)
             #expect(place.count(.createMarker) == 30 && Self.numbers(place) == Array(0..<30))
         }
     }

@@ -74,7 +74,7 @@ class Page:
                 self.headings.append((int(token.tag[1]), words, token.attrGet("id")))
                 heading = words
                 if token.tag == "h1":
-                    self.title = "Inlet" if words == "inlet" else words
+                    self.title = words
             elif token.type == "table_open":
                 # Those who hear the page are told where they are.
                 token.meta["caption"] = heading
@@ -93,7 +93,7 @@ class Page:
 def without_directives(text):
     """Without `@Metadata { … }` and its like, and without the symbol that a landing page is named after."""
     text = re.sub(r"^@\w+(?:\([^)]*\))?\s*\{\n(?:.*\n)*?\}\n", "", text, flags=re.MULTILINE)
-    return re.sub(r"^# ``(\w+)``", r"# \1", text)
+    return re.sub(r"^# ``(\w+)``", lambda symbol: f"# {symbol[1].capitalize()}", text)
 
 
 def titled(text, titles):
