@@ -53,6 +53,7 @@ struct Inlet: AsyncParsableCommand {
     @MainActor static func main() async {
         StartNeed.openStandardStreams()
         ProcessSetup.protectMemory()
+        Console.logErrors(Run.asksForJSON(CommandLine.arguments.dropFirst()))
         do {
             var command = try parseAsRoot(NamedFiles.commandLine())
             if let run = command as? Run {

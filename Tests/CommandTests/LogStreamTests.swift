@@ -27,6 +27,13 @@ import Testing
         #expect(!text.hasPrefix("{"))
     }
 
+    @Test(arguments: [["--log-format", "json"], ["--log-format=json"]])
+    func `a command line that asks for JSON, and is wrong, gets a line too`(_ format: [String]) async throws {
+        let lines = try lines(try await Place().inlet(["run"] + format + ["--nope"], code: 64).errors)
+        #expect(lines.count == 1 && lines[0]["event"] as? String == "agent.failed")
+        #expect((lines[0]["reason"] as? String)?.contains("--nope") == true)
+    }
+
     @Test func `errors of a start that cannot take its state directory are lines too`() async throws {
         let (place, agent) = try await Place.running()
         let lines = try lines(try await place.inlet("run", code: 75).errors)

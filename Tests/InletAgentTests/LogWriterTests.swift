@@ -301,6 +301,25 @@ import Testing
         #expect(try text(path).split(separator: "\n").count { $0.contains("file.error") } == 1)
     }
 
+    @Test func `after a reload with another level a warning is written again, and below the level none is counted`()
+        throws
+    {
+        let folder = try TemporaryDirectory()
+        let path = folder.path.appending("inlet.log")
+        var settings = LogSettings(level: .error, output: path.string, format: .text)
+        let log = try EventLog(settings)
+        for _ in 1...3 { log.emit(Self.file) }
+        log.emit(.agentStopping)
+        log.flush(within: .seconds(60))
+        #expect(try text(path).isEmpty)
+        settings.level = .info
+        log.take(try log.prepare(settings))
+        for _ in 1...3 { log.emit(Self.file) }
+        log.flush(within: .seconds(60))
+        let lines = try text(path).split(separator: "\n")
+        #expect(lines.count == 1 && lines[0].contains(" file.error ") && !lines[0].contains("repeats="))
+    }
+
     @Test func `a line with left-out repeats says how many`() {
         var line = Self.file.line
         line.repeats = 59

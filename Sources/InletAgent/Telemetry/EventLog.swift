@@ -79,9 +79,13 @@ package final class EventLog: Sendable {
         let now = ContinuousClock.now
         return limits.withLock { limits in
             var (news, lines) = ([AgentEvent](), [EventLine]())
-            if level != nil {
+            if let level {
                 let floods = limits.floods.gaps(at: now, all: isLast).map { ($0.event, $0.lines) }
-                let gaps = limits.repeats.gaps(at: now, all: isLast).merging(floods, uniquingKeysWith: +)
+                // Lines below the level are not missing.
+                let repeats = limits.repeats.gaps(at: now, all: isLast).filter { event, _ in
+                    EventTable.named[event].map { $0.levels.contains { $0 >= level } } ?? true
+                }
+                let gaps = repeats.merging(floods, uniquingKeysWith: +)
                 lines = gaps.sorted { $0.key < $1.key }.map { AgentEvent.logSuppressed(($0.key, $0.value)).line }
             }
             for event in events {
@@ -165,9 +169,12 @@ package final class EventLog: Sendable {
         guard let prepared else { return }
         let former = setup.withLock { setup in
             defer { setup = prepared }
-            return setup?.writer
+            return setup
         }
-        if former !== prepared.writer { former?.close() }
+        let isNew = former?.writer !== prepared.writer
+        // The new output has none of the warnings that were written before, and another level may have left them out.
+        if isNew || former?.level != prepared.level { limits.withLock { $0.repeats = RepeatedWarnings() } }
+        if isNew { former?.writer.close() }
         prepared.writer.lookAgain()
     }
 }

@@ -38,6 +38,12 @@ struct Run: AsyncParsableCommand {
         }
     }
 
+    /// Whether a command line asks for JSON lines. A wrong one does not parse, and its error is such a line, too.
+    static func asksForJSON(_ arguments: some Collection<String>) -> Bool {
+        arguments.first == _commandName && !arguments.contains("--dry-run")
+            && (arguments.contains("--log-format=json") || arguments.contains(["--log-format", "json"]))
+    }
+
     /// A dry run keeps its access.
     typealias Prepared = (config: LoadedConfig, confinement: Confinement?)
 
