@@ -67,7 +67,10 @@ package final class EventLog: Sendable {
         if events.isEmpty { return }
         let setup = setup.withLock { $0 }
         let (news, lines) = limited(events, isUrgent ? .debug : setup?.level)
-        if let setup, !lines.isEmpty { setup.writer.put(lines, setup.style, at: .now, isUrgent: isOfLog) }
+        if let setup, !lines.isEmpty, !setup.writer.put(lines, setup.style, at: .now, isUrgent: isOfLog) {
+            // A warning that was lost has not been written: its next line is the first.
+            limits.withLock { limits in lines.compactMap(\.cause).forEach { limits.repeats.forget($0) } }
+        }
         let listeners = listeners.withLock { $0 }
         for listener in listeners.values { for event in listener.hearsRepeats ? events : news { listener.body(event) } }
     }

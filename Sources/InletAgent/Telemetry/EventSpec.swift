@@ -17,7 +17,7 @@ package final class EventSpec: Sendable {
     /// Whether it reports a success.
     package let isGood: Bool
     /// Whether the same warning may come again and again: it is then written once, and counted (`RepeatedWarnings`).
-    /// Not for changes of a job, a destination or a folder: each of those is written.
+    /// Not for changes of a job, a destination or a folder: each of those is written, as is each new attempt of a job.
     let mayRepeat: Bool
     /// The manual's note on the fields, in Markdown.
     let note: String

@@ -54,20 +54,23 @@ final class LogWriter: Sendable {
     /// Queues the lines, all or none. Never waits.
     ///
     /// - Parameter isUrgent: accepts lines about the log itself, which are rare, even when the queue is full.
-    func put(_ lines: [EventLine], _ style: LineStyle, at time: WallTime, isUrgent: Bool = false) {
+    /// - Returns: false when the queue is full, and the lines are lost.
+    @discardableResult
+    func put(_ lines: [EventLine], _ style: LineStyle, at time: WallTime, isUrgent: Bool = false) -> Bool {
         let batch: Batch = (lines, style, time, lines.reduce(0) { $0 + $1.weight })
-        let isNews = state.withLock { state in
+        let (isTaken, isNews) = state.withLock { state in
             guard isUrgent || state.weight == 0 || state.weight + batch.weight <= limit else {
                 state.lost += lines.count
                 defer { state.trouble = state.trouble ?? output.silence }
-                return state.trouble == nil
+                return (false, state.trouble == nil)
             }
             state.batches.append(batch)
             state.weight += batch.weight
             wake(&state)
-            return false
+            return (true, false)
         }
         if isNews { tell(.logError(reason: output.silence)) }
+        return isTaken
     }
 
     /// Makes the output look its file up by name again before the next write.
