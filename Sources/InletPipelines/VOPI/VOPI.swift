@@ -3,30 +3,30 @@ internal import InletLinux
 package import InletTransfer
 package import SystemPackage
 
-/// What a `type: vopi` destination is told: a VOPI server, which makes product pictures of a video.
+/// The settings of a `type: vopi` destination: a VOPI server, which makes product pictures from a video.
 package struct VOPISettings: Sendable {
-    /// One of the two, never both: a server that gets both believes neither.
+    /// One of the two, never both: a server that gets both rejects both.
     package enum Login: Sendable, Equatable {
         /// `x-api-key`, for servers before 2026-01-23.
         case apiKey(Secret)
-        /// `Authorization: Bearer`, with the first refresh token in this file; later ones are kept by the agent.
+        /// `Authorization: Bearer`. The file holds the first refresh token; the agent keeps later ones.
         case tokens(seed: FilePath)
     }
 
     package var url: HTTPURL
     package var login: Login
-    /// The shortest wait between two looks at a job.
+    /// The shortest wait between two polls of a job.
     package var poll: Duration
-    /// The folder that gets a folder for each job.
+    /// Holds a folder for each job.
     package var results: FilePath
-    /// What a route's `with:` does not say.
+    /// Defaults for a route's `with:`.
     package var job: VOPIJobConfig
     package var callbackURL: String?
-    /// How long a job may take before it is worth a word.
+    /// How long a job may take before Inlet reports it.
     package var softLimit: Duration
     /// How long a job may take before it counts as stuck.
     package var hardLimit: Duration
-    /// How long no byte of an upload may move.
+    /// How long an upload may make no progress.
     package var noProgress: Duration
     package var maxInFlight: Int
     package var allowHTTP: Bool
@@ -52,7 +52,7 @@ package struct VOPISettings: Sendable {
         FieldSpec("estimated_duration", "Length of the video in seconds. The server checks the credits for it first."),
     ]
 
-    /// - Throws: `SettingFault` naming the key whose value cannot be used.
+    /// - Throws: `SettingFault` naming the key with the unusable value.
     package init(_ values: ConfigSection) throws(SettingFault) {
         let values = Section(VOPIKind(), values)
         allowHTTP = values.allowHTTP
@@ -90,8 +90,8 @@ package struct VOPISettings: Sendable {
         }
     }
 
-    /// Why the server would refuse the callback URL of a job, as far as its text tells; nil when it would not. The server
-    /// takes loopback addresses in development only, where it is reached at one.
+    /// Why the server would refuse a job's callback URL, judged by its text; nil when it would accept it. The server
+    /// accepts loopback addresses in development only, where its own address is one.
     package static func objection(toCallback text: String, at server: HTTPURL) -> String? {
         do {
             let callback = try HTTPURL(text, rules: .configured(allowHTTP: true))
@@ -132,7 +132,7 @@ package struct VOPIKind: DestinationKind {
     package var type: DestinationType { VOPISettings.type }
     package var pipeline: any Pipeline.Type { VOPIPipeline.self }
 
-    /// Every video takes a worker while it is uploaded; jobs that run are looked at in the lane of small files.
+    /// Each upload takes a worker; running jobs are polled in the lane of small files.
     package func make(
         _ destination: DestinationSettings, _ factory: PipelineFactory
     ) throws(SettingFault) -> Destination {
@@ -157,10 +157,10 @@ package struct VOPIKind: DestinationKind {
         return made
     }
 
-    /// After so long a login that was not renewed has ended; renewals are tried every day.
+    /// A login expires after this long without renewal; Inlet renews daily.
     private static let loginLife = Duration.seconds(7 * 86_400)
 
-    /// Without the URL that the video is sent to, and without the one that it is known by where that one is signed, too.
+    /// Leaves out the upload URL, and the public URL where it is signed.
     package func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]? {
         guard name == UploadRecord.openingName, var upload = VOPIRecord.Upload(note) else { return nil }
         let isSigned = upload.publicURL.contains("?")
@@ -193,15 +193,15 @@ package struct VOPIKind: DestinationKind {
             route: ["match: { extensions: [mp4, m4v, mov, webm] }", "validate: { max_size: 5GiB }"])
     }
 
-    // MARK: - What is ordered
+    // MARK: - Order
 
-    /// How many kinds of pictures are ordered of each video, which the server wants credits for.
+    /// How many kinds of pictures are ordered for each video; the server charges credits for them.
     package func remarks(on destination: DestinationSettings, _ routes: [Route]) -> [SettingFinding] {
-        // One that cannot be read was refused when the destination was made.
+        // Unreadable options were refused when the destination was made.
         guard let job = try? VOPIJobConfig(job.value(in: destination.values)) else { return [] }
         var remarks = [(true, "orders " + Self.kinds(job.orderedVersions))]
         for route in routes where route.to.contains(destination.name) {
-            // Where it says nothing, the destination's stand.
+            // The destination's options are the defaults.
             guard let text = route.with["commercial_versions"]?.text, !text.allSatisfy(\.isWhitespace) else { continue }
             remarks.append(Self.remark(on: text, of: "route \(route.name)", job))
         }
@@ -222,11 +222,11 @@ package struct VOPIKind: DestinationKind {
     }
 }
 
-// MARK: - For the command line
+// MARK: - Command line
 
 extension PipelineFactory {
-    /// - Parameter borrowing: gives access tokens instead of the login's own, another one after one that the server has
-    ///   refused; for processes beside the agent.
+    /// - Parameter borrowing: gives access tokens instead of the login's own, and another one after the server refused
+    ///   one; for processes other than the agent.
     package func vopiAPI(
         _ destination: DestinationSettings,
         borrowing: (@Sendable (_ refused: Secret?) async throws(DeliveryError) -> Secret)? = nil
@@ -246,13 +246,13 @@ extension PipelineFactory {
     }
 }
 
-// MARK: - Looking at what was delivered
+// MARK: - Verifying deliveries
 
 extension VOPIPipeline: DeliveryVerifying {
     package var findsByKey: Bool { false }
 
-    /// The files of the results, as `product.json` lists them. The video itself is not kept by the server, and it may forget
-    /// a job whose results are here.
+    /// Checks the result files that `product.json` lists. The server does not keep the video, and may forget a job
+    /// after its results were fetched.
     package func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
         guard let id = order.proof.details?["job_id"] else { return .cannotTell("there is no job of it") }
         let folder = VOPIResults.folder(of: id, in: api.settings)
@@ -293,7 +293,7 @@ extension VOPIPipeline: DeliveryVerifying {
         return .same("\(product["files"].list.count) files of results" + (readsBytes ? ", all bytes read" : ""))
     }
 
-    /// What the job spoke of and never gave; nil where nothing is missing.
+    /// Results that the job listed but never delivered; nil where none are missing.
     private static func missing(_ product: VOPIValue) -> String? {
         let names = product["missing"].list.compactMap(\.text)
         guard !names.isEmpty || product["complete"].boolean == false else { return nil }

@@ -3,18 +3,18 @@ package import InletLinux
 package import InletTransfer
 package import SystemPackage
 
-/// The calls of a VOPI server, of both generations. Each is one request, repeated once where its access token had to be
-/// renewed. Answers are read without expectations: `{}`, `""`, 0 and missing fields are all "not set".
+/// The calls of a VOPI server, for both generations. Each is one request, repeated once after renewing its access
+/// token. Answers are read leniently: `{}`, `""`, 0 and missing fields all mean "not set".
 package final class VOPIAPI: Sendable {
     package let settings: VOPISettings
     let service: ServiceClient
-    /// The login that is renewed here; nil with an API key, and where the agent lends its own.
+    /// The login to renew; nil with an API key, and where the agent lends its own.
     let tokens: VOPITokens?
     let serverInfo: VOPIServerInfoStore
 
     /// - Parameters:
-    ///   - name: the destination's, which names its files in `tokens`.
-    ///   - tokens: `state_dir/tokens`; made when there is something to keep.
+    ///   - name: the destination's name, used for its files in `tokens`.
+    ///   - tokens: `state_dir/tokens`; created when there is something to keep.
     ///   - borrowing: an access token of the running agent, in place of a login of our own; given one that the server has
     ///     refused, another.
     package init(
@@ -48,10 +48,10 @@ package final class VOPIAPI: Sendable {
 
     /// `POST /api/v1/uploads/presign`.
     /// - Parameters:
-    ///   - filename: gives the object's extension; the last 255 characters of it.
+    ///   - filename: gives the object its extension; only its last 255 characters are sent.
     ///   - contentType: `video/mp4`, `video/quicktime` or `video/webm`.
-    ///   - life: held to what the server takes, 60 s to a day.
-    /// - Throws: `.forbiddenURL` and `.insecureURL` when the server names a place it must not.
+    ///   - life: clamped to the server's range, 60 s to 24 h.
+    /// - Throws: `.forbiddenURL` and `.insecureURL` when the server names a forbidden address.
     package func presign(
         filename: String?, contentType: String, life: Duration
     ) async throws(DeliveryError) -> UploadPlace {
@@ -70,8 +70,9 @@ package final class VOPIAPI: Sendable {
         }
     }
 
-    /// Where the bytes of a video go: for one PUT, to a URL whose query is a credential; `publicURL` goes into the new job as it is,
-    /// nobody can fetch it, and it is unique, and so finds the job again. `expiresIn` counts from the arrival of the answer.
+    /// Where a video's bytes go: one PUT to a URL whose query is a credential. `publicURL` goes unchanged into the new
+    /// job. Nobody can fetch it, but it is unique, so it identifies the job later. `expiresIn` counts from the arrival
+    /// of the answer.
     package typealias UploadPlace = (uploadURL: HTTPURL, publicURL: String, expiresIn: Duration)
 
     /// - Returns: nil where a URL is missing.
@@ -84,19 +85,19 @@ package final class VOPIAPI: Sendable {
         return (try HTTPURL(upload, rules: rules), publicURL, life)
     }
 
-    /// `POST /api/v1/jobs`. Not idempotent, and no key makes it so: see `mayHaveCreated`.
+    /// `POST /api/v1/jobs`. Not idempotent, and no key can make it so: see `mayHaveCreated`.
     package func createJob(_ job: VOPINewJob) async throws(DeliveryError) -> VOPIJob {
-        // The server adds the job to its queue before it answers, and its queue may hang.
+        // The server queues the job before it answers, and its queue may hang.
         let request = request("POST", "api/v1/jobs", body: job.json, patience: .seconds(60))
         return try await send(request, .create, "creating a job") { value, _ in VOPIJob(value) }
     }
 
-    /// Whether a job may exist after `createJob` threw `error`: then it has to be looked for by its `videoURL` before
-    /// another is made. A 500 may have left one, and so may every answer that was lost, or is not the server's own.
+    /// Whether a job may exist after `createJob` threw `error`. If so, look for it by its `videoURL` before creating
+    /// another. A 500, a lost answer, or an answer from a gateway may all have left a job.
     package static func mayHaveCreated(_ error: DeliveryError) -> Bool {
         if let heard = error.heard { return FailureClassifier.mayBeDone(heard) }
         return switch error.code {
-        // Of the request: it has not left this machine.
+        // The request never left this machine.
         case .connectFailed, .nameNotFound, .tlsFailed, .badRequest, .unauthorized, .outOfCredits, .proxyRefused: false
         default: true
         }
@@ -114,7 +115,7 @@ package final class VOPIAPI: Sendable {
     }
 
     /// `GET /api/v1/jobs/:id`.
-    /// - Throws: `.notFound` for a job that is not there, or somebody else's.
+    /// - Throws: `.notFound` for a job that does not exist or belongs to somebody else.
     package func job(_ id: String) async throws(DeliveryError) -> VOPIJob {
         try await one(id, "", "looking at job")
     }
@@ -134,13 +135,13 @@ package final class VOPIAPI: Sendable {
         }
     }
 
-    /// Seconds that the server takes for the life of a URL.
+    /// Seconds that the server accepts for the life of a URL.
     static func life(_ asked: Duration) -> Duration { .seconds(min(max(asked.components.seconds, 60), 86_400)) }
 
-    // MARK: - What jobs made, and what the account can pay.
+    // MARK: - Results and credits
 
-    /// `GET /api/v1/jobs/:id/download-urls`, the one way to the files; ask right before fetching.
-    /// - Parameter life: held to what the server takes, 60 s to a day.
+    /// `GET /api/v1/jobs/:id/download-urls`, the only way to the files; call it right before fetching.
+    /// - Parameter life: clamped to the server's range, 60 s to 24 h.
     /// - Throws: `.conflict` when the job has no results yet, `.notFound` as `job`.
     package func downloadURLs(_ id: String, life: Duration) async throws(DeliveryError) -> VOPIDownloads {
         let life = Self.life(life)
@@ -152,18 +153,18 @@ package final class VOPIAPI: Sendable {
         }
     }
 
-    /// `GET /api/v1/jobs/:id/metadata`: transcript, product and platform texts as they are; nil when there are none, or no
-    /// such job.
+    /// `GET /api/v1/jobs/:id/metadata`: transcript, product and platform texts, unchanged; nil when there are none, or
+    /// no such job.
     package func metadata(_ id: String) async throws(DeliveryError) -> VOPIValue? {
         let request = try request("GET", job: id, "/metadata", limit: 4 << 20)
         let what = "asking for the metadata of job \(id)"
         return try await DeliveryError.ignoring(.notFound, in: await send(request, .read, what))?.objectIfSet
     }
 
-    /// `GET /api/v1/jobs/:id/frames`: every frame that was looked at, thousands for a long video; with `/final` behind it
-    /// those that were chosen.
+    /// `GET /api/v1/jobs/:id/frames`: every examined frame, thousands for a long video; with `/final` appended, the
+    /// chosen ones.
     package func frames(_ id: String, final: Bool = false) async throws(DeliveryError) -> [VOPIValue] {
-        // Unpaged: a video of five minutes has 3000 frames of about 400 bytes each.
+        // Unpaged: a video of 5 min has 3000 frames of about 400 bytes each.
         let request = try request(
             "GET", job: id, final ? "/frames/final" : "/frames", limit: 32 << 20, patience: .seconds(120))
         return try await send(request, .read, "listing the results of job \(id)") { value, _ in
@@ -171,8 +172,8 @@ package final class VOPIAPI: Sendable {
         }
     }
 
-    /// `GET /api/v1/jobs/:id/images/grouped`: variant, then version, then URL of the private bucket. An unknown job has
-    /// none.
+    /// `GET /api/v1/jobs/:id/images/grouped`: variant, then version, then URL in the private bucket. Empty for an
+    /// unknown job.
     package func groupedImages(_ id: String) async throws(DeliveryError) -> [String: [String: String]] {
         let request = try request("GET", job: id, "/images/grouped", limit: 16 << 20)
         return try await send(request, .read, "listing the images of job \(id)") { value, _ in
@@ -181,8 +182,8 @@ package final class VOPIAPI: Sendable {
     }
 
     /// `DELETE /api/v1/jobs/:id/images/:frame/:version`.
-    /// - Returns: the images that are left: variant, version, URL of the private bucket.
-    /// - Throws: `.conflict` for a job that is not completed; `.notFound` for an image that is not there; as `delete`.
+    /// - Returns: the remaining images: variant, version, URL in the private bucket.
+    /// - Throws: `.conflict` for an uncompleted job; `.notFound` for a missing image; as `delete`.
     package func deleteImage(
         _ id: String, frame: String, version: String
     ) async throws(DeliveryError) -> [String: [String: String]] {
@@ -193,7 +194,7 @@ package final class VOPIAPI: Sendable {
         return try await send(request, .delete, "deleting an image of job \(id)")["commercialImages"].links
     }
 
-    /// `GET /api/v1/credits/balance`: the credits that are left; nil where the server has no such thing.
+    /// `GET /api/v1/credits/balance`: the credits left; nil where the server has no credits.
     package func balance() async throws(DeliveryError) -> Double? {
         let request = request("GET", "api/v1/credits/balance", query: [("includeHistory", "false")])
         return try await DeliveryError.ignoring(
@@ -201,7 +202,7 @@ package final class VOPIAPI: Sendable {
             in: await send(request, .read, "asking for the balance") { value, _ in value["balance"].number })
     }
 
-    /// `GET /ready`, without credentials: whether the server's own parts are there. A 503 says so too.
+    /// `GET /ready`, without credentials: whether the server's own parts are ready. A 503 reports them too.
     package func isReady() async throws(DeliveryError) -> Bool {
         let response = try await service.answer(to: request("GET", "ready"), isOpen: true)
         let value = VOPIValue(response.jsonBody ?? .null)
@@ -214,15 +215,15 @@ package final class VOPIAPI: Sendable {
         return response.status != 503 && !checks.values.contains("error")
     }
 
-    // MARK: - The login, and whether the server takes it.
+    // MARK: - Login and server check
 
-    /// Whether the server answers, takes our login and has credits left.
-    /// - Returns: what it said, in a few words.
-    /// - Throws: `.outOfCredits` when there are none.
+    /// Checks that the server answers, accepts the login and has credits left.
+    /// - Returns: a short summary of the answer.
+    /// - Throws: `.outOfCredits` when none are left.
     package func probe() async throws(DeliveryError) -> String {
         _ = try await jobs(limit: 1)
         let taken = "\(settings.url.redacted) answers and takes this login"
-        // An API key has no account whose credits could be asked for.
+        // An API key has no account with a balance.
         guard case .tokens = service.login, let credits = try await balance() else { return taken }
         guard credits > 0 else {
             throw DeliveryError(
@@ -234,7 +235,7 @@ package final class VOPIAPI: Sendable {
     }
 
     /// An access token for the command line.
-    /// - Parameter refused: one that the server no longer takes; another is given then.
+    /// - Parameter refused: a token that the server no longer accepts; the result is a different one.
     /// - Throws: `.badRequest` with an API key, which is no secret between the two.
     package func accessToken(after refused: Secret? = nil) async throws(DeliveryError) -> Secret {
         guard case .tokens(let give, _) = service.login else {
@@ -243,7 +244,7 @@ package final class VOPIAPI: Sendable {
         return try await give(refused)
     }
 
-    // MARK: - How a call is made, and what is no success.
+    // MARK: - Calls and failures
 
     func request(
         _ method: String, _ path: String, query: HTTPFields = [], body: JSONValue? = nil, limit: Int = 1 << 20,
@@ -253,7 +254,7 @@ package final class VOPIAPI: Sendable {
     }
 
     /// A request about one job.
-    /// - Throws: `.badRequest` for an id that no server gives, and that would turn the path into another one.
+    /// - Throws: `.badRequest` for an id that no server gives and that would change the path.
     func request(
         _ method: String, job id: String, _ rest: String = "", query: HTTPFields = [], limit: Int = 1 << 20,
         patience: Duration = .seconds(30)
@@ -262,7 +263,7 @@ package final class VOPIAPI: Sendable {
         return request(method, "api/v1/jobs/\(id)\(rest)", query: query, limit: limit, patience: patience)
     }
 
-    /// What the server takes in a path: `[A-Za-z0-9_.-]+`, and no dots alone, which would name the folder above.
+    /// Ids that the server accepts in a path: `[A-Za-z0-9_.-]+`, but not dots alone, which would name a parent folder.
     static func check(_ text: String, _ what: String) throws(DeliveryError) {
         let isPlain = text.utf8.allSatisfy { $0 == UInt8(ascii: ".") || ServiceClient.idBytes.contains($0) }
         guard isPlain, (1...200).contains(text.utf8.count), text.contains(where: { $0 != "." }) else {
@@ -272,10 +273,10 @@ package final class VOPIAPI: Sendable {
         }
     }
 
-    /// What a call that succeeded was answered with: `.null` for an empty body and for what is no JSON.
+    /// The answer to a successful call: `.null` for an empty body and for anything but JSON.
     /// - Parameters:
     ///   - what: for error texts: `creating a job`.
-    ///   - read: nil where something that is needed is missing in the answer.
+    ///   - read: returns nil where the answer lacks something needed.
     func send<Value>(
         _ request: HTTPRequest, _ endpoint: VOPIEndpoint, _ what: String,
         read: (VOPIValue, HTTPResponse) throws(DeliveryError) -> Value?
@@ -292,14 +293,14 @@ package final class VOPIAPI: Sendable {
         try await send(request, endpoint, what) { value, _ in value }
     }
 
-    /// What an answer that ends a call means. A login that is refused is looked at again before the next one.
+    /// The error of an answer that ends a call. Re-reads a refused login before the next call.
     func refusal(_ verdict: VOPIVerdict, _ response: HTTPResponse, _ what: String) -> DeliveryError {
         if verdict == .credentials { tokens?.doubt() }
         return verdict.error(
             response, "\(what) at \(settings.url.redacted)", hint: hint(VOPIErrorBody(response)), now: .now)
     }
 
-    /// What a person can do when the server refuses us.
+    /// The remedy when the server refuses the login.
     private func hint(_ said: VOPIErrorBody) -> String {
         if case .tokens = service.login {
             return said.message.contains("Missing API key")

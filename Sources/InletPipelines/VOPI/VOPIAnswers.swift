@@ -2,12 +2,12 @@ internal import InletCore
 internal import InletLinux
 internal import InletTransfer
 
-/// What an answer of a VOPI server asks us to do. Every status and code is decided here.
+/// Classifies a VOPI server's answers. Every status and code is decided here.
 ///
-/// A 401 is not always about us: the server gives it when its database is away. A 500 may be its rate limit.
+/// A 401 is not always about the login: the server sends it when its database is down. A 500 may be its rate limit.
 enum VOPIVerdict: Sendable, Equatable {
     case done
-    /// The access token is no good; a new one may be.
+    /// The access token is invalid; a new one may work.
     case renew
     case retry(ErrorCode)
     case outage(ErrorCode)
@@ -25,7 +25,7 @@ enum VOPIVerdict: Sendable, Equatable {
         }
     }
 
-    /// Whether the access token was refused, and another one may be taken: at every endpoint alike.
+    /// Whether the server refused the access token and may accept another; the same at every endpoint.
     static func asksForRenewal(_ response: HTTPResponse) -> Bool { VOPIVerdict(response, at: .read) == .renew }
 
     private static func verdict(
@@ -50,14 +50,14 @@ enum VOPIVerdict: Sendable, Equatable {
         }
     }
 
-    /// 429, and what stands for it: the limit of this server comes as a 500 that says when to come again.
+    /// 429 and its equivalent: this server signals its limit with a 500 that says when to retry.
     private static func isRateLimit(_ response: HTTPResponse, _ said: VOPIErrorBody) -> Bool {
         if response.status == 429 || said.code == "RATE_LIMIT_EXCEEDED" { return response.status >= 400 }
         let asksToWait = response.header("Retry-After") != nil || response.header("X-RateLimit-Remaining") == "0"
         return asksToWait && (response.status == 500 || response.status == 403 && said.code == nil)
     }
 
-    /// Whether a 400 is about where the job stands, and not about what we sent.
+    /// Whether a 400 is about the job's state rather than the request.
     private static func isAboutState(_ said: VOPIErrorBody, _ endpoint: VOPIEndpoint) -> Bool {
         said.code == "BAD_REQUEST" && [.cancel, .delete, .downloads].contains(endpoint)
     }
@@ -70,20 +70,20 @@ enum VOPIVerdict: Sendable, Equatable {
         return .renew
     }
 
-    /// Only the server's own word says that a job is gone: gateways send pages, other JSON or nothing while it restarts,
-    /// and a job that is taken for gone is sent and paid for again.
+    /// Only the server's own answer proves that a job is gone: gateways send pages, other JSON or nothing while it
+    /// restarts. A job wrongly taken for gone is sent and paid for again.
     private static func missing(_ said: VOPIErrorBody) -> VOPIVerdict {
         if said.isUnknownRoute { return .giveUp(.badRequest) }
         return said.code == "NOT_FOUND" ? .retry(.notFound) : .retry(.badAnswer)
     }
 
-    /// Words that end a login for good. Whatever else goes wrong, the tokens are kept: they may be as good as before.
+    /// Words that end a login for good. After any other failure the tokens are kept: they may still be valid.
     private static let ends: Set<String> = [
         "REFRESH_TOKEN_EXPIRED", "REFRESH_TOKEN_INVALID", "REFRESH_TOKEN_REVOKED", "REFRESH_TOKEN_REUSED",
         "REFRESH_TOKEN_WRONG_TYPE", "REFRESH_TOKEN_MALFORMED", "USER_NOT_FOUND", "USER_DELETED",
     ]
 
-    /// Whether a renewal was refused with a word about the token itself.
+    /// Whether a renewal was refused because of the token itself.
     static func isEnd(_ said: VOPIErrorBody) -> Bool { said.code.map { ends.contains($0) } ?? false }
 
     private static func refresh(_ response: HTTPResponse, _ said: VOPIErrorBody) -> VOPIVerdict {
@@ -99,14 +99,14 @@ enum VOPIVerdict: Sendable, Equatable {
         }
     }
 
-    /// How long credits that are used up pause the destination.
+    /// How long a lack of credits pauses the destination.
     static let creditsPause = Duration.seconds(3600)
 
     /// The delivery error of an answer that ends a call.
     ///
     /// - Parameters:
     ///   - what: the step, e.g. `creating a job at host`.
-    ///   - hint: what a person can do about refused credentials.
+    ///   - hint: the remedy for refused credentials.
     func error(_ response: HTTPResponse, _ what: String, hint: String, now: WallTime) -> DeliveryError {
         plainError(response, what, hint: hint, now: now).heard(heard(response), response)
     }
@@ -142,7 +142,7 @@ enum VOPIVerdict: Sendable, Equatable {
         }
     }
 
-    /// What the server asks us to wait, on any answer; where only the limit's own headers say so, by them.
+    /// The wait that the server asks for, on any answer; from the rate limit's headers where only they give it.
     private static func wait(_ response: HTTPResponse, now: WallTime) -> Duration? {
         if let after = response.retryAfter(now: now) { return after }
         guard response.header("X-RateLimit-Remaining") == "0" else { return nil }
@@ -153,7 +153,7 @@ enum VOPIVerdict: Sendable, Equatable {
 enum VOPIEndpoint: Sendable, CaseIterable {
     case presign
     case create
-    /// A GET that only looks.
+    /// A read-only GET.
     case read
     case cancel
     /// DELETE, whatever it means to the server.
@@ -163,14 +163,14 @@ enum VOPIEndpoint: Sendable, CaseIterable {
     case refresh
 }
 
-/// The words of an answer that is no success. Three shapes are sent, and what stands before the server sends others:
-/// `{error, message, statusCode, details?}`, the same without `statusCode`, and `{success, newBalance, error}`.
-/// They are without our own credentials.
+/// The words of a failed answer. The server sends three shapes, and proxies before it send others: `{error, message,
+/// statusCode, details?}`, the same without `statusCode`, and `{success, newBalance, error}`. Our own credentials are
+/// removed.
 struct VOPIErrorBody: Sendable, Equatable {
     /// `error` where it is a code, such as `NOT_FOUND`; it may also be prose.
     let code: String?
     let message: String
-    /// Which fields were wrong and why; the server sends a list or nested objects.
+    /// The invalid fields and the reasons; the server sends a list or nested objects.
     let details: [String]
     let isJSON: Bool
 
@@ -196,10 +196,10 @@ struct VOPIErrorBody: Sendable, Equatable {
         text.utf8.allSatisfy { (0x41...0x5A).contains($0) || (0x30...0x39).contains($0) || $0 == 0x5F }
     }
 
-    /// Whether the server has no such route, as its framework says it.
+    /// Whether the server lacks this route, in its framework's words.
     var isUnknownRoute: Bool { isJSON && code == nil && message.hasPrefix("Route ") && message.hasSuffix(" not found") }
 
-    /// Whether the text is that of a database or network that failed within the server.
+    /// Whether the text reports a database or network failure within the server.
     var isDatabaseFault: Bool {
         let signs = [
             "econnrefused", "econnreset", "etimedout", "ehostunreach", "enetunreach", "enotfound", "eai_again", "epipe",
@@ -222,7 +222,7 @@ struct VOPIErrorBody: Sendable, Equatable {
         return nested(value, at: "", depth: 0)
     }
 
-    /// One objection of a list: where (`instancePath` or `path`), and what.
+    /// One objection of a list: its place (`instancePath` or `path`) and its text.
     private static func line(_ value: VOPIValue) -> String? {
         guard let message = value["message"].text ?? value.text else { return nil }
         let path = value["path"].list.compactMap { $0.text ?? $0.integer.map { String($0) } }.joined(separator: "/")
@@ -230,7 +230,7 @@ struct VOPIErrorBody: Sendable, Equatable {
         return place.isEmpty ? message : "\(place) \(message)"
     }
 
-    /// Objections below their fields' names, in lists called `_errors`.
+    /// Objections below their fields' names, in lists named `_errors`.
     private static func nested(_ value: VOPIValue, at path: String, depth: Int) -> [String] {
         guard depth < 8 else { return [] }
         let members = value.members.sorted { $0.key < $1.key }

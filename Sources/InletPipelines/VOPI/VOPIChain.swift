@@ -1,22 +1,22 @@
 internal import InletCore
 
-/// The steps from a video to its pictures, and which one is next. Decides only: `VOPIDelivery` does what it says and tells
-/// it what came of it. Time is a parameter.
+/// The steps from a video to its pictures, and the choice of the next one. Decides only: `VOPIDelivery` runs each step
+/// and reports its result. Time is a parameter.
 struct VOPIChain: Sendable, Equatable {
     struct Limits: Sendable, Equatable {
-        /// The shortest wait between two looks at a job.
+        /// The shortest wait between two polls of a job.
         var poll: Duration
-        /// After that a job is called slow, and one that was adopted is given up.
+        /// After this, a job counts as slow; an adopted one is given up.
         var soft: Duration
-        /// After that a job counts as stuck.
+        /// After this, a job counts as stuck.
         var hard: Duration
         /// How long a `failed` or `cancelled` job is watched: the server may still complete it.
         var settle = Duration.seconds(1800)
-        /// The longest wait between two looks.
+        /// The longest wait between two polls.
         var slowest = Duration.seconds(30)
-        /// As much of the time between two looks counts for any limit: what goes beyond, nobody could look.
+        /// The most time between two polls that counts toward a limit: beyond it, nobody could poll.
         var away = Duration.seconds(600)
-        /// How long the results of an ended job are asked for.
+        /// How long to ask for the results of an ended job.
         var fetching = Duration.seconds(86_400)
     }
 
@@ -24,7 +24,7 @@ struct VOPIChain: Sendable, Equatable {
         case presign
         case put(VOPIRecord.Upload)
         case create(VOPIRecord.Upload)
-        /// Look for the job whose creation was not answered.
+        /// Look for a job whose creation got no answer.
         case look(VOPIRecord.Upload)
         case poll(VOPIRecord.Job)
         case fetch(VOPIRecord.Job)
@@ -34,11 +34,12 @@ struct VOPIChain: Sendable, Equatable {
     var record: VOPIRecord
     let limits: Limits
 
-    /// Bytes a second below which no upload is expected to end.
+    /// Bytes per second below which no upload is expected to finish.
     static let slowestUplink: Int64 = 128 << 10
-    /// How long an answer that was lost may still have its effect: between two looks for a job, and before the first.
+    /// How long a request with a lost answer may still take effect: the wait before the first search for a job, and
+    /// between two.
     static let lostFor = Duration.seconds(30)
-    /// How long a request for a job may go on at the server once we have left it: longer than its own deadline.
+    /// How long the server may continue with a job request after we gave up: longer than its own deadline.
     static let answerable = Duration.seconds(120)
 
     /// How long a presigned URL shall live: twice what the slowest uplink needs, within the server's bounds.

@@ -37,14 +37,14 @@ package struct VOPIResults: Sendable {
         settings.results.appending(VOPIManifest.safeName(job, or: "job"))
     }
 
-    /// Fetches a job's results into `folder`, which is made, as far as the server gives them; files that are there already
-    /// stay. `product.json` says what is missing.
+    /// Fetches a job's available results into `folder`, which is created; existing files stay. `product.json` lists
+    /// missing results.
     ///
     /// - Parameters:
-    ///   - known: what an earlier attempt has settled; `noted` makes it durable when it has changed.
-    ///   - isWhole: whether nothing is written beside the files before all are there.
-    /// - Throws: `.conflict` when the job has no results yet, `.notFound`; `.badAnswer`, which passes, while there are less
-    ///   than the job speaks of and `isWhole`; as `Fetching.run`.
+    ///   - known: the results of an earlier attempt; `noted` makes changes to it durable.
+    ///   - isWhole: whether to write nothing beside the files before all are there.
+    /// - Throws: `.conflict` when the job has no results yet; `.notFound`; with `isWhole`, a transient `.badAnswer`
+    ///   while results are missing; as `Fetching.run`.
     package func fetch(
         job id: String, _ known: VOPIManifest = VOPIManifest(), into folder: FilePath,
         source: VOPIProduct.Source? = nil,
@@ -54,7 +54,7 @@ package struct VOPIResults: Sendable {
         let job = try await api.job(id)
         var manifest = known
         let (links, missing) = try await fetch(job, &manifest, into: folder, noted: noted, progress: progress)
-        // A server that says with its links that there is none is not asked a second time.
+        // Skips the second request where the links already say that there is none.
         let metadata = links.saysMetadata ? links.productMetadata : try await api.metadata(id)
         let product = VOPIProduct(
             job: job, source: source, manifest: manifest, missing: missing.map(\.entry.path), metadata: metadata)
@@ -92,7 +92,7 @@ package struct VOPIResults: Sendable {
                 progress(done, all, entry.path)
             }
             withoutProgress = missing.count < wanted.count ? 0 : withoutProgress + 1
-            // What one link does not give another may not give either; one that was refused may have expired.
+            // A file missing behind one link stays missing behind another; a refused link may have expired.
         } while missing.contains(where: Self.isRefused) && withoutProgress < Self.rounds
         if let refused = missing.first(where: Self.isRefused) {
             throw DeliveryError(
@@ -102,7 +102,7 @@ package struct VOPIResults: Sendable {
         return (links, missing)
     }
 
-    /// Fresh links, and what they are of.
+    /// Fresh links and their files.
     private func links(
         of job: VOPIJob, into manifest: inout VOPIManifest
     ) async throws(DeliveryError) -> VOPIDownloads {
@@ -112,7 +112,7 @@ package struct VOPIResults: Sendable {
             links = try await api.downloadURLs(id, life: .seconds(3600))
         } catch {
             guard error.code == .notFound else { throw error }
-            // The job has just been seen: it is not gone, and neither is what was paid for.
+            // The job was just seen: it still exists, with the paid results.
             throw DeliveryError(.retry(after: error.asked), .badAnswer, error.reason, heard: error.heard)
         }
         if let reason = links.refused.first {
@@ -133,12 +133,12 @@ package struct VOPIResults: Sendable {
         return links
     }
 
-    /// Removes what broken downloads have left in the folder; whole files stay.
+    /// Removes leftovers of broken downloads from the folder; whole files stay.
     func discard(_ manifest: VOPIManifest, in folder: FilePath) async {
         let downloader = Downloader(client: client, pool: pool)
         for entry in manifest.entries {
             let path = FilePath(entry.path)
-            // Nothing is left where there is no folder, and what cannot be removed does no harm.
+            // Best effort: a missing folder has no leftovers, and leftovers do no harm.
             await bestEffort(
                 try await downloader.discard(
                     Download(
@@ -150,14 +150,14 @@ package struct VOPIResults: Sendable {
 
     private typealias Missing = (entry: VOPIManifest.Entry, error: DeliveryError)
 
-    /// Whether a link was refused, so that another one may do.
+    /// Whether a link was refused and another may work.
     private static func isRefused(_ missing: Missing) -> Bool { missing.error.code == .urlExpired }
 
-    /// What is wrong with one file keeps no other away.
+    /// A failing file does not hold up the others.
     private static let lone: Set<ErrorCode> = [.notFound, .urlExpired, .badAnswer, .corrupted]
 
     /// Fetches several at once. - Returns: those that have no link, or that their link does not give.
-    /// - Parameter links: by the identities of their entries.
+    /// - Parameter links: keyed by the identities of their entries.
     private func fetch(
         _ wanted: [VOPIManifest.Entry], _ links: [[String]: HTTPURL], _ quota: VOPIDiskQuota, into folder: FilePath,
         fetched: (VOPIManifest.Entry) -> Void
@@ -216,15 +216,15 @@ package struct VOPIResults: Sendable {
                 }.size
             }
         } catch {
-            // Somebody else who fetches the same job, such as a person, was faster. What cannot be looked at is not there.
+            // Somebody else who fetches the same job was faster. An unreadable file counts as missing.
             guard error.code == .destinationExists, await pool.run({ (try? Self.size(of: entry, place)) != nil })
             else { throw error }
-            // What stays of ours does no harm.
+            // Our leftover does no harm.
             await bestEffort(try await Downloader(client: client, pool: pool).discard(download))
         }
     }
 
-    /// Last: its presence says that all there is to fetch has been fetched.
+    /// Written last: its presence means that every available result has been fetched.
     private func write(
         _ product: VOPIProduct, _ reason: String?, _ folder: FilePath
     ) async throws(DeliveryError) -> Summary {
@@ -242,10 +242,10 @@ package struct VOPIResults: Sendable {
         }
     }
 
-    // MARK: - The job's folder, as far as it is there already.
+    // MARK: - Existing files of the job
 
-    /// Those that have no file yet, and the bytes of those that have; folders for them are made. What has its final name is
-    /// whole: only whole files get one.
+    /// The entries without a file, and the bytes of those with one; creates their folders. Only whole files get their
+    /// final names.
     private func absent(
         _ manifest: VOPIManifest, in folder: FilePath
     ) async throws(DeliveryError) -> (entries: [VOPIManifest.Entry], bytes: Int64) {
@@ -273,8 +273,8 @@ package struct VOPIResults: Sendable {
         return try DeliveryError.onWriting(folder.look(name)).identity?.size
     }
 
-    /// Makes a folder at or below the job's own, and opens it. None of them may be a symlink: whoever may write there would
-    /// decide where the agent, which may do more, puts its files.
+    /// Creates and opens a folder at or below the job's own. None may be a symlink: anyone who can write there could
+    /// otherwise redirect the agent's files with its privileges.
     private static func make(_ path: FilePath, in folder: FilePath) throws(DeliveryError) -> Folder {
         do throws(SystemError) {
             let results = try Folder.making(folder.removingLastComponent(), mode: 0o755)
@@ -287,7 +287,7 @@ package struct VOPIResults: Sendable {
         }
     }
 
-    /// The same without making it.
+    /// The same without creating it.
     static func open(_ path: FilePath, in folder: FilePath) throws(SystemError) -> Folder {
         try Folder(folder.removingLastComponent()).folder(below(folder, path))
     }

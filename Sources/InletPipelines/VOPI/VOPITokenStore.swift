@@ -4,8 +4,8 @@ internal import InletLinux
 internal import InletTransfer
 internal import SystemPackage
 
-/// The login on disk: `tokens/NAME.json`, of mode 0600, with the pair before it in `NAME.json.previous` and a lock beside
-/// them. The configured file is only read.
+/// The login on disk: `tokens/NAME.json`, mode 0600, with the previous pair in `NAME.json.previous` and a lock file
+/// beside them. The configured file is only read.
 struct VOPITokenStore: Sendable {
     private let folder: FilePath
     private let path: FilePath
@@ -14,7 +14,7 @@ struct VOPITokenStore: Sendable {
     let seedPath: FilePath
     private let pool: BlockingPool
 
-    /// Larger is no token.
+    /// A larger file holds no token.
     private static let sizeLimit = 64 << 10
     /// How long another process may take for a renewal.
     static let patience = Duration.seconds(60)
@@ -28,17 +28,17 @@ struct VOPITokenStore: Sendable {
         self.pool = pool
     }
 
-    /// The pair that is kept; that before it where the file cannot be understood; nil when there is none.
-    /// - Throws: where the disk fails: a login must not seem to be gone for that.
+    /// The stored pair; the previous one where the file is unreadable; nil when there is none.
+    /// - Throws: where the disk fails: such a failure must not look like a missing login.
     func pair() async throws(DeliveryError) -> VOPITokenPair? {
         for file in [path, previous] {
-            // What cannot be understood is none: then the one before it is tried.
+            // A damaged file counts as none: the previous one is tried next.
             if let pair = VOPITokenPair(kept: try await bytes(file) { $0.isMissing }) { return pair }
         }
         return nil
     }
 
-    /// nil where the file cannot be opened for a reason that `isNone` takes for "there is none".
+    /// nil where the file cannot be opened for a reason that `isNone` accepts as "there is none".
     private func bytes(
         _ file: FilePath, isNone: (SystemError) -> Bool
     ) async throws(DeliveryError) -> [UInt8]? {
@@ -50,13 +50,13 @@ struct VOPITokenStore: Sendable {
         }
     }
 
-    /// The configured token; nil when its file is missing, empty, or not for this user.
+    /// The configured token; nil when its file is missing, empty, or unreadable for this user.
     /// - Throws: as `pair`.
     func seed() async throws(DeliveryError) -> Secret? {
         try await bytes(seedPath) { $0.isMissing || $0.isPermission }.flatMap { Self.seed($0) }
     }
 
-    /// The token of a file: its text, or the `refreshToken` of a JSON answer that somebody saved. nil when there is none.
+    /// The token of a file: its text, or the `refreshToken` of a saved JSON answer. nil when there is none.
     static func seed(_ bytes: [UInt8]) -> Secret? {
         let text = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace).joined(separator: " ")
         let member = VOPIValue(bytes).flatMap { $0["refreshToken"].text ?? $0["refresh_token"].text }
@@ -67,19 +67,19 @@ struct VOPITokenStore: Sendable {
     /// SHA-256 of a token, in hexadecimal.
     static func digest(of token: Secret) -> String { Checksum.sha256(token.reveal().utf8).hex }
 
-    /// Puts `pair` in the place of the one before; on the disk when it returns.
+    /// Replaces the stored pair with `pair`; durable when it returns.
     func keep(_ pair: VOPITokenPair) async throws(DeliveryError) {
         let (path, previous) = (path, previous)
         try await writing { () throws(SystemError) in
-            // The one before is for a file that was damaged; without it the new one does.
+            // The previous pair only helps after damage; the new one works without it.
             let old = try? DurableFile.read(path, limit: Self.sizeLimit)
-            // The new one first: the server has forgotten the old.
+            // The new pair first: the server has already forgotten the old one.
             try DurableFile.write(pair.kept, to: path, mode: 0o600, asFolderOwner: true)
             if let old { try DurableFile.write(old, to: previous, mode: 0o600, asFolderOwner: true) }
         }
     }
 
-    /// Runs `body` on the pool, in the folder, which is made.
+    /// Runs `body` on the pool, in the folder, which is created.
     private func writing(_ body: @escaping @Sendable () throws(SystemError) -> Void) async throws(DeliveryError) {
         let folder = folder
         do throws(SystemError) {
@@ -92,8 +92,8 @@ struct VOPITokenStore: Sendable {
         }
     }
 
-    /// The right to renew, which one process has at a time. Waits for its holder until `end`, which may be over; ends when the
-    /// task is cancelled.
+    /// The right to renew, held by one process at a time. Waits for its holder until `end`, which may have passed;
+    /// stops when the task is cancelled.
     func lock(by end: ContinuousClock.Instant) async throws(DeliveryError) -> FileLock {
         let begin = ContinuousClock.now
         try await writing {}
@@ -101,14 +101,14 @@ struct VOPITokenStore: Sendable {
             if let lock = try take() { return lock }
             if Task.isCancelled { throw DeliveryError.stopping }
             guard ContinuousClock.now < end else {
-                // The caller may have used up its time waiting within this process: then nothing is known of another one.
+                // The caller may have spent its time waiting within this process, so no other process is to blame.
                 let reason =
                     begin < end
                     ? "another process has been renewing the login for too long"
                     : "renewing the login takes too long"
                 throw DeliveryError(.outage(after: nil), .timedOut, reason)
             }
-            // Cancelled, it is seen above.
+            // The check above sees a cancellation.
             await Task.rest(for: .milliseconds(50))
         }
     }
@@ -124,7 +124,7 @@ struct VOPITokenStore: Sendable {
         }
     }
 
-    /// Makes `state_dir/tokens`. A command that root runs leaves nothing there that the agent, which runs as the owner of its
+    /// Creates `state_dir/tokens`. A command run by root leaves no files there that the agent, running as the owner of
     /// `state_dir`, could not write.
     static func make(_ folder: FilePath) throws(SystemError) {
         try DurableFile.makeDirectories(folder, mode: 0o700)
@@ -137,26 +137,26 @@ struct VOPITokenStore: Sendable {
     }
 }
 
-/// The two tokens of a login, as the server gave them: one for requests, one to get the next two.
+/// The two tokens of a login: one for requests, one for the next renewal.
 struct VOPITokenPair: Sendable, Equatable {
-    /// The address that they are for; no other server ever gets them.
+    /// The server that they are for; no other server ever gets them.
     var server: String
     var accessToken: Secret
     var refreshToken: Secret
     /// How long requests may use the access token.
     var life: Duration
     var obtainedAt: WallTime
-    /// SHA-256 of the configured token that this login began with: another one there begins another login.
+    /// SHA-256 of the configured token that began this login: a different token begins another login.
     var seed: String?
 
-    /// Whether requests can use the access token without renewing it: up to 70 % of its life. A clock that was set back makes it
-    /// count as old.
+    /// Whether requests can use the access token without renewal: up to 70 % of its life. After a clock was set back it
+    /// counts as old.
     func isFresh(at now: WallTime) -> Bool { isYounger(than: 0.7, now) }
 
-    /// Whether the access token still works, as far as we know; for when it cannot be renewed.
+    /// Whether the access token probably still works; used when it cannot be renewed.
     func isUsable(at now: WallTime) -> Bool { isYounger(than: 0.95, now) }
 
-    /// Whether an idle login should be renewed: each renewal begins a new week of seven days.
+    /// Whether to renew an idle login: each renewal extends it by seven days.
     func isIdle(at now: WallTime) -> Bool { now < obtainedAt || now - obtainedAt >= Self.idle }
 
     private static let idle = Duration.seconds(23 * 3600)
@@ -167,8 +167,8 @@ struct VOPITokenPair: Sendable, Equatable {
 }
 
 extension VOPITokenPair {
-    /// The answer to `POST /auth/refresh`; nil without an access token. Where it brings no refresh token the old one stays,
-    /// and where it does not say how long the access token lives, the token itself is asked.
+    /// The answer to `POST /auth/refresh`; nil without an access token. Without a new refresh token the old one stays.
+    /// Where the answer gives no lifetime, the access token's own is used.
     init?(_ value: VOPIValue, old refreshToken: Secret, server: String, seed: String?, now: WallTime) {
         guard let access = value["accessToken"].text else { return nil }
         accessToken = Secret(access)
@@ -180,7 +180,7 @@ extension VOPITokenPair {
         self.seed = seed
     }
 
-    /// `exp` less `iat` of a JWT (RFC 7519, section 4.1), in seconds; nil for what is none.
+    /// `exp` minus `iat` of a JWT (RFC 7519, section 4.1), in seconds; nil for anything else.
     static func lifeWithin(_ token: String) -> Double? {
         let parts = token.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
@@ -193,9 +193,9 @@ extension VOPITokenPair {
     }
 }
 
-/// On disk, where it has to be readable.
+/// The readable form on disk.
 extension VOPITokenPair {
-    /// nil for what cannot be understood.
+    /// nil for a damaged file.
     init?(kept bytes: [UInt8]?) {
         guard let fields = JSON.object(bytes), let server = fields["server"]?.string,
             let access = fields["access_token"]?.string, let refresh = fields["refresh_token"]?.string,

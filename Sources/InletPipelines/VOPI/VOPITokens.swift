@@ -5,25 +5,25 @@ internal import Synchronization
 
 /// The login at a VOPI server: an access token for each request, renewed before it expires.
 ///
-/// Every renewal ends the token that it was asked with. So one renewal runs at a time, in this process and on this machine;
-/// it is not cut off when its caller is cancelled; and what it brings is on the disk before anybody uses it. An answer
-/// that does not end the login for certain leaves everything as it is.
+/// Every renewal invalidates the token that it used. So one renewal runs at a time on this machine, and cancelling its
+/// caller does not interrupt it. Its result is on disk before anybody uses it. Only an answer that certainly ends the
+/// login changes anything.
 final class VOPITokens: Sendable {
-    /// How long a renewal that failed for a passing reason is not tried again, where the server does not say.
+    /// How long to wait after a transient failure of a renewal, where the server does not say.
     static let pause = Duration.seconds(10)
 
-    /// `unsaved` is what the server gave and the disk would not take; `ended` has the refresh tokens that have ended, and how:
-    /// they are not shown again to the server.
+    /// `unsaved` is the server's pair that the disk refused; `ended` holds the ended refresh tokens with the reasons:
+    /// the server never gets them again.
     private typealias Known = (
         pair: VOPITokenPair?, unsaved: VOPITokenPair?, ended: [Secret: DeliveryError],
         failure: (error: DeliveryError, at: WallTime, until: WallTime)?
     )
 
-    /// Asked without a login: the refresh token is in the body.
+    /// Sent without a login: the refresh token is in the body.
     private let service: ServiceClient
     private let store: VOPITokenStore
     private let now: @Sendable () -> WallTime
-    /// One task renews at a time; those that wait for it find the new pair, or why there is none.
+    /// One task renews at a time; waiting tasks get the new pair, or the reason for its absence.
     private let turn = KeyedMutex()
     private let state = Mutex<Known>((nil, nil, [:], nil))
 
@@ -35,14 +35,14 @@ final class VOPITokens: Sendable {
         self.now = now
     }
 
-    /// A token for a request, renewed where 70 % of its life are over; another one than `rejected`, which the server refused.
+    /// A token for a request, renewed after 70 % of its life; never `rejected`, which the server refused.
     /// - Throws: `.credentials` when the login has ended, `.outage` when it cannot be renewed now.
     func access(after rejected: Secret? = nil) async throws(DeliveryError) -> Secret {
         if let pair, pair.accessToken != rejected, pair.isFresh(at: now()) { return pair.accessToken }
         return try await renewed(not: rejected).accessToken
     }
 
-    /// Renews a login that is a day old, so that a week of idleness does not end it.
+    /// Renews a login that is a day old, so that an idle week does not end it.
     /// - Throws: as `access`.
     func keepAlive() async throws(DeliveryError) {
         let known = if let pair { pair } else { try await store.pair() }
@@ -50,10 +50,10 @@ final class VOPITokens: Sendable {
         _ = try await renewed(not: known?.accessToken)
     }
 
-    /// When the login that is in use was last renewed; nil before the first time, and once another is configured.
+    /// When the current login was last renewed; nil before the first renewal, and after another login is configured.
     func lastRenewal() async -> WallTime? {
         var known = pair
-        // For people: what cannot be read now is shown when it can.
+        // For display only: an unreadable file is shown once it is readable.
         if known == nil { known = try? await store.pair() }
         guard let known, known.server == server.redacted else { return nil }
         // As above: without it the login counts as the configured one.
@@ -61,20 +61,20 @@ final class VOPITokens: Sendable {
         return seed == nil || seed.map(VOPITokenStore.digest) == known.seed ? known.obtainedAt : nil
     }
 
-    /// Has the configured token looked at again before the next request: the server refused us, and somebody may have
-    /// logged in anew.
+    /// Re-reads the configured token before the next request: the server refused ours, and somebody may have logged in
+    /// anew.
     func doubt() { state.withLock { $0.pair = nil } }
 
     private var server: HTTPURL { service.url }
 
     private var pair: VOPITokenPair? { state.withLock { $0.pair } }
 
-    /// The pair to go on with: one that another process has got, or a new one.
+    /// The pair to continue with: another process's, or a new one.
     private func renewed(not rejected: Secret?) async throws(DeliveryError) -> VOPITokenPair {
-        // Those who wait for another process wait together, not each after the other.
+        // Tasks wait for another process together, not one after the other.
         let end = ContinuousClock.now + VOPITokenStore.patience
         return try await turn.alone("login") { () throws(DeliveryError) in
-            // Whoever had the turn before may have renewed it.
+            // The previous task may have renewed it.
             if let pair, pair.accessToken != rejected, pair.isFresh(at: now()) { return pair }
             return try await renewedAlone(not: rejected, by: end)
         }
@@ -97,7 +97,7 @@ final class VOPITokens: Sendable {
         do throws(DeliveryError) {
             return try await exchange(isSameLogin ? nil : seed, stored)
         } catch {
-            // Up to its end the old access token is better than none.
+            // Until it expires the old access token is better than none.
             guard case .outage = error.verdict, let stored, stored.accessToken != rejected, stored.isUsable(at: now())
             else { throw error }
             state.withLock { $0.pair = stored }
@@ -105,7 +105,7 @@ final class VOPITokens: Sendable {
         }
     }
 
-    /// Shows the server what we have, the newest login first, until one is taken.
+    /// Tries our logins, the newest first, until the server accepts one.
     private func exchange(_ seed: Secret?, _ stored: VOPITokenPair?) async throws(DeliveryError) -> VOPITokenPair {
         if let failure = state.withLock({ $0.failure }), now() < failure.until, now() >= failure.at {
             throw failure.error
@@ -134,7 +134,7 @@ final class VOPITokens: Sendable {
     }
 
     /// One renewal. - Returns: why the token has ended, if it has.
-    /// - Throws: what passes; nothing is known of the token then.
+    /// - Throws: transient errors, after which the token's state is unknown.
     private func ask(_ token: Secret) async throws(DeliveryError) -> Result<VOPIValue, DeliveryError> {
         let body = JSONValue.object(["refreshToken": .string(token.reveal())]).bytes
         var request = service.request("POST", "api/v1/auth/refresh", json: body, patience: .seconds(30))
@@ -144,7 +144,7 @@ final class VOPITokens: Sendable {
         do throws(DeliveryError) {
             response = try await service.answer(to: request)
         } catch {
-            // The agent is stopping, and the answer lost: the old token is shown once more at the next start.
+            // The agent is stopping and the answer is lost: the next start tries the old token once more.
             throw error.code == .cancelled ? error : failed(error)
         }
         let verdict = VOPIVerdict(response, at: .refresh)
@@ -154,13 +154,13 @@ final class VOPITokens: Sendable {
         guard verdict == .credentials else { throw failed(error) }
         let (isEnd, time) = (VOPIVerdict.isEnd(VOPIErrorBody(response)), now())
         state.withLock { state in
-            // Other refusals end when the server is put right, and the token is as good as before.
+            // Other refusals end once the server is repaired, and the token stays valid.
             if isEnd { state.ended[token] = error } else { state.failure = (error, time, time + Self.pause) }
         }
         return .failure(error)
     }
 
-    /// Makes `pair` the one in use, once it is on the disk.
+    /// Puts `pair` into use once it is on disk.
     private func adopt(_ pair: VOPITokenPair) async throws(DeliveryError) -> VOPITokenPair {
         state.withLock { $0.unsaved = pair }
         try await store.keep(pair)
@@ -172,8 +172,9 @@ final class VOPITokens: Sendable {
         return pair
     }
 
-    /// Remembers a failure that passes, so that not every waiting task asks a server in trouble. Always an outage: it says
-    /// nothing about any file. Tasks that waited for this renewal begin no other, even where the server allows one at once.
+    /// Remembers a transient failure, so that waiting tasks do not all ask a failing server. Always an outage: it says
+    /// nothing about any file. Tasks that waited for this renewal start no other, even where the server allows one at
+    /// once.
     private func failed(_ error: DeliveryError) -> DeliveryError {
         var after: Duration?
         switch error.verdict {
@@ -186,6 +187,6 @@ final class VOPITokens: Sendable {
         return result
     }
 
-    /// What a person does where the login has ended.
+    /// The remedy for an ended login.
     var remedy: String { "log in again, and put the new refresh token into \(store.seedPath.display)" }
 }
