@@ -8,7 +8,7 @@ struct Pause: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Pause deliveries to one destination, or to all.",
         discussion: """
-            Running deliveries end; the pause survives restarts. New files still enter the queue.
+            Deliveries that are under way finish; the pause survives restarts. New files still enter the queue.
 
             Examples:
               inlet pause
