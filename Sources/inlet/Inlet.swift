@@ -17,11 +17,10 @@ struct Inlet: AsyncParsableCommand {
 
     static let configuration = CommandConfiguration(
         commandName: "inlet",
-        abstract: "Delivers files that are dropped in watched folders: once, whole, even if the power goes.",
+        abstract: "Deliver files from watched folders: once, complete, even if the power fails.",
         discussion: """
-            Start with 'inlet demo': it needs no account and no configuration.
-            Then have a configuration written with 'inlet init', try it with 'inlet check' and
-            'inlet run --dry-run', and start it with 'inlet run'.
+            Start with 'inlet demo': it needs no account and no configuration. Then write a configuration with 'inlet
+            init', try it with 'inlet check' and 'inlet run --dry-run', and start it with 'inlet run'.
 
             Examples:
               inlet demo
@@ -44,7 +43,7 @@ struct Inlet: AsyncParsableCommand {
             Demo.self, Config.self, Sandbox.self, Reference.self, HostCommand.self, Logs.Former.self,
         ])
 
-    /// The JSON of every reading command: the manual prints `CommandOutput.document(Inlet.outputs)`.
+    /// The JSON of every command that has `--json`: the manual prints `CommandOutput.document(Inlet.outputs)`.
     static let outputs =
         CommandOutput.all
         + configuration.subcommands.compactMap { $0 as? any ServerCommand.Type }.flatMap { $0.outputs }

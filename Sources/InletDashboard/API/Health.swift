@@ -23,10 +23,10 @@ package struct Health: Codable, Sendable, Equatable, NamedSchema {
     package var needing: Int?
 
     static let notes: [String: SchemaDescription] = [
-        "sentence": "What a person should know first.",
-        "needs": "What needs a person, the worst first, each with its remedy.",
-        "findings": "The same one by one, and after them what needs nobody.",
-        "needing": "How many things need a person.",
+        "sentence": "The sentence that a person should read first.",
+        "needs": "Problems that need a person, the worst first, each with its remedy.",
+        "findings": "The same problems one by one, then the notes that need nobody.",
+        "needing": "The number of problems that need a person.",
     ]
 
     private static let most = 8

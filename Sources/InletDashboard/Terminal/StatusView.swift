@@ -21,7 +21,7 @@ package struct StatusView: Sendable {
     /// - Parameter clock: the time of day, for people.
     package func lines(clock: String) -> [StyledText] {
         let head = head(clock)
-        let rest = section("Destinations", destinations) + section("Watched, and not as it should be", roots)
+        let rest = section("Destinations", destinations) + section("Watched folders with problems", roots)
         // Two for the heading of what moves.
         let room = rows.map { max(Self.leastMoving, $0 - head.count - rest.count - 2) }
         let all = (head + section("In flight", Self.first(transfers, room)) + rest).map { $0.cut(columns) }

@@ -38,10 +38,10 @@ package struct WatchedStatus: Sendable {
     package mutating func lose(hasStopped: Bool, clock: String) {
         guard report.running else { return }
         if hasStopped {
-            notice = "The agent stopped at \(clock); this is what was known then."
+            notice = "The agent stopped at \(clock); these were its last numbers."
             (isSilent, report) = (false, report.stopped)
         } else if !isSilent {
-            notice = "The agent does not answer since \(clock); this is what was known then."
+            notice = "The agent does not answer since \(clock); these were its last numbers."
             isSilent = true
         }
     }

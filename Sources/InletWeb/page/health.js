@@ -17,7 +17,7 @@ export function findings({ health }) {
     });
 }
 
-/** How many things need a person. */
+/** The number of problems that need a person. */
 export const needing = (status) => status?.health?.needing ?? 0;
 
 /** One sentence: is it healthy. */

@@ -134,7 +134,7 @@ final class DemoProgress: Sendable {
             return line("!", .warning, path, "refused: \(DisplayText.escape(reason))")
         case .fileIgnored(let path, let reason): return line("-", .faint, path, "ignored: \(reason)")
         case .jobRetry(let ref, let error, _, _):
-            return line("…", .warning, ref.path, "will be tried again: \(DisplayText.escape(error.reason))")
+            return line("…", .warning, ref.path, "will be retried: \(DisplayText.escape(error.reason))")
         default: return nil
         }
     }

@@ -76,7 +76,7 @@ struct DemoVerifier {
     /// Holds every picture that VOPI made of a video against what was fetched.
     private mutating func comparePictures(of video: FilePath) async throws -> String? {
         let sha256 = try await SourceDigests.sha256(of: SourceFile(opening: video), on: pool)
-        guard let (job, pictures) = servers.pictures(of: sha256) else { return "VOPI has made no picture of it" }
+        guard let (job, pictures) = servers.pictures(of: sha256) else { return "VOPI made no picture of it" }
         let folder = place.pictures.appending(job)
         let names = FileManager.default.enumerator(atPath: folder.string)?.compactMap { $0 as? String } ?? []
         // What is missed in the comparison is said to be missing.

@@ -9,10 +9,10 @@ import UnixSignals
 /// For scripts that measure the agent: the demo's servers without an agent. Not in the list of commands.
 struct Sandbox: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Runs the demo's loopback servers by themselves, until SIGTERM.",
+        abstract: "Run only the demo's loopback servers, until SIGTERM.",
         discussion: """
-            Prints where they listen and what they take as one line of JSON; 'control' answers GET / with what has
-            arrived. They keep what they receive below DIR, and listen on 127.0.0.1 only.
+            Prints their addresses and credentials as one line of JSON; its 'control' address answers GET / with the
+            files that have arrived. The servers keep received files below DIR, and listen on 127.0.0.1 only.
 
             Examples:
               inlet sandbox --dir /tmp/inlet-sandbox
@@ -20,14 +20,14 @@ struct Sandbox: AsyncParsableCommand {
             """,
         shouldDisplay: false)
 
-    @Option(help: ArgumentHelp("Where they keep what they receive.", valueName: "DIR")) var dir: String
+    @Option(help: ArgumentHelp("The folder for received files.", valueName: "DIR")) var dir: String
     @Option(help: ArgumentHelp("Also write the line to FILE, once all of them listen.", valueName: "FILE"))
     var readyFile: String?
-    @Option(help: ArgumentHelp("The share of requests that go wrong, 0 to 1.", valueName: "SHARE")) var trouble = 0.0
-    @Option(help: ArgumentHelp("Decides which do.", valueName: "N")) var seed: UInt64 = 1
+    @Option(help: ArgumentHelp("The share of requests that fail, from 0 to 1.", valueName: "SHARE")) var trouble = 0.0
+    @Option(help: ArgumentHelp("The seed that decides which requests fail.", valueName: "N")) var seed: UInt64 = 1
 
     func validate() throws {
-        guard (0...1).contains(trouble) else { throw ValidationError("--trouble is a share from 0 to 1") }
+        guard (0...1).contains(trouble) else { throw ValidationError("--trouble must be from 0 to 1") }
     }
 
     func run() async throws {

@@ -9,10 +9,10 @@ import SystemPackage
 
 struct Init: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Writes a first configuration: asks a few questions, or takes the answers as options.",
+        abstract: "Write a first configuration from a few questions, or from options.",
         discussion: """
-            Without a terminal, or with --yes, nothing is asked, and what is missing is an error (64). No secret is written
-            into the configuration: it names environment variables or files. A secret that is typed goes to a file of its own
+            Without a terminal, or with --yes, it asks nothing, and a missing answer is an error (64). The configuration
+            holds no secrets: it names environment variables or files. A secret that you type goes to a file of its own
             beside it, which only you can read.
 
             Examples:
@@ -27,7 +27,7 @@ struct Init: AsyncParsableCommand {
     @OptionGroup var options: ConfigOption
     @OptionGroup(title: "Answers") var flags: InitFlags
     @Flag(help: "Replace a configuration that is there.") var force = false
-    @Flag(help: "Ask nothing: take the defaults, and make folders that are missing.") var yes = false
+    @Flag(help: "Ask nothing: take the defaults, and create missing folders.") var yes = false
 
     func run() async throws {
         let file = options.newFile()
@@ -157,7 +157,7 @@ struct InitFlags: ParsableArguments {
             "The environment variable that holds a secret, such as api_key=STORE_KEY.", valueName: "KEY=VARIABLE"))
     var env: [String] = []
     @Option(help: ArgumentHelp("The file that holds a secret.", valueName: "KEY=FILE")) var secretFile: [String] = []
-    @Option(help: ArgumentHelp("What becomes of a delivered file: keep, archive or delete.", valueName: "WHAT"))
+    @Option(help: ArgumentHelp("What to do with a delivered file: keep, archive or delete.", valueName: "WHAT"))
     var onSuccess: String?
 
     /// `s3: the bucket.`, of the kinds that ask for the key.

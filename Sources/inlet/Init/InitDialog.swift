@@ -101,7 +101,7 @@ struct InitDialog {
         guard given == nil, let person else { return given ?? .keep }
         let names = Route.OnSuccess.allCases.map(\.rawValue).joined(separator: " | ")
         while true {
-            let words = "What becomes of a file once it is delivered? \(names) [keep] "
+            let words = "What should Inlet do with a delivered file? \(names) [keep] "
             guard let answer = person.ask(words, false) else { throw Self.ended }
             if answer.isEmpty { return .keep }
             if let choice = Route.OnSuccess(rawValue: answer) { return choice }
@@ -150,7 +150,7 @@ struct InitDialog {
         switch given {
         case .text(let known)?: text = known
         case nil: break
-        default: throw Refusal("'\(question.key)' is no secret; give it with \(question.flag)")
+        default: throw Refusal("'\(question.key)' is not a secret; give it with \(question.flag)")
         }
         let isPath = if case .path = question.kind { true } else { false }
         let said = try self.text(question.words, flag: question.flag, text, isRequired: isRequired) { text in
@@ -172,7 +172,7 @@ extension DestinationSetup.Input {
 
 /// One line asked for, and asked for again.
 extension InitDialog {
-    static let ended = Refusal("the answers ended before all was said; nothing was written")
+    static let ended = Refusal("the answers ended too early; nothing was written")
 
     /// What the command line gave, or a person says; never empty.
     func line(_ words: String, _ flag: String, _ given: String?) throws(Refusal) -> String {

@@ -147,7 +147,7 @@ struct InitInput: Sendable {
     }
 
     private static let more = [
-        "# notify:                          # who is told",
+        "# notify:                          # receivers",
         "#   - { name: me, webhook: \"https://hooks.example.com/inlet\", on: [failed, rejected, destination_down] }",
     ]
 }

@@ -22,7 +22,7 @@ struct Confinement: Sendable {
             made = try confine(config)
         } catch {
             if config.settings.landlock == .required {
-                throw ExitStatus.configuration.saying("landlock: required, and it cannot be had: \(error)")
+                throw ExitStatus.configuration.saying("landlock: required, but unavailable: \(error)")
             }
             return free("\(error)")
         }
@@ -30,7 +30,7 @@ struct Confinement: Sendable {
             try made.host.begin()
         } catch {
             // There is no way back: what has been given up is gone, and nothing is left that could start a program.
-            throw ExitStatus.failed.saying("the agent could not begin: \(error)")
+            throw ExitStatus.failed.saying("the agent could not start: \(error)")
         }
         return made.confinement
     }
@@ -44,7 +44,7 @@ struct Confinement: Sendable {
     private static func confine(_ config: LoadedConfig) throws(Refusal) -> (ProcessHost, Confinement) {
         let version = try version()
         let threads = ProcessSetup.threads
-        if threads != 1 { throw Refusal(threads == 0 ? "/proc is not to be seen" : "threads were started before") }
+        if threads != 1 { throw Refusal(threads == 0 ? "/proc is not visible" : "threads were started before") }
         do {
             // A rule is for what is there: these are the agent's own.
             try DurableFile.makeDirectories(config.settings.stateDirectory, mode: 0o750, asFolderOwner: true)
@@ -65,7 +65,7 @@ struct Confinement: Sendable {
         }
     }
 
-    private static let noCallFilter = "this kernel has no seccomp filters, or what it runs in allows none"
+    private static let noCallFilter = "this kernel or container allows no seccomp filters"
 
     /// - Returns: why not, which keeps no agent from its work: a kernel without filters is nobody's fault.
     private static func denyCalls() -> String? {

@@ -47,13 +47,13 @@ struct SelectionOptions: ParsableArguments {
         for pair in label {
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             guard parts.count == 2, !parts[0].isEmpty else {
-                throw ValidationError("'\(pair)' is no label; write NAME=VALUE")
+                throw ValidationError("'\(pair)' is not a label; write NAME=VALUE")
             }
             selection.labels = (selection.labels ?? [:]).merging([parts[0]: parts[1]]) { $1 }
         }
         if let older {
             guard let age = DurationText.parse(older) else {
-                throw ValidationError("'\(older)' is no age; write 90m, 24h or 30d")
+                throw ValidationError("'\(older)' is not an age; write 90m, 24h or 30d")
             }
             selection.older_ms = age.milliseconds
         }
@@ -83,7 +83,7 @@ extension SelectionOptions {
                 guard plan.matched <= 1 else {
                     throw ValidationError(
                         "\(plan.matched.counted("file")), \(ByteText.format(plan.bytes)), would be \(action.done);"
-                            + " say --yes if you mean it, or --dry-run to see them")
+                            + " confirm with --yes, or list them with --dry-run")
                 }
             }
             try Self.tell(

@@ -67,7 +67,7 @@ struct Sending: Sendable {
             let hasStopped = (error as? ControlClient.Failure)?.isAbsence ?? false
             Console.printError("inlet: \(hasStopped ? "the agent has stopped, and was not started again" : "\(error)")")
             if progress.sum.files > 0 {
-                Console.printError("The agent continues with the files that it has taken when it runs again.")
+                Console.printError("When the agent runs again, it continues with the files that it has taken.")
             }
             return .agentGone
         }
@@ -143,7 +143,7 @@ struct Sending: Sendable {
     }
 
     private func tell(_ ends: [FollowReport.End], _ line: ProgressLine) {
-        let advice = isAlone ? "Repeat the command when that has changed" : "It is sent when that has changed"
+        let advice = isAlone ? "Repeat the command when that is fixed" : "Inlet sends it when that is fixed"
         let lines = ends.compactMap { end in
             end.report.map { report in
                 end.waits_for.map { "\(report.path): waiting, \(DisplayText.escape($0)). \(advice)" }
@@ -152,7 +152,8 @@ struct Sending: Sendable {
         }
         if !lines.isEmpty { line.end(lines.joined(separator: "\n")) }
         for end in ends where end.report == nil {
-            Console.printError("inlet: job \(end.job) is no longer in the journal: somebody had it forgotten")
+            Console.printError(
+                "inlet: job \(end.job) is no longer in the journal: somebody removed it with 'inlet queue forget'")
         }
     }
 

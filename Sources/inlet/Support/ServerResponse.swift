@@ -77,7 +77,7 @@ extension JSONValue {
             let value = try JSONValue(parsing: text.utf8)
             if value.object != nil { return value }
         } catch {
-            throw ValidationError("\(option) is no JSON: \(error)")
+            throw ValidationError("\(option) is not JSON: \(error)")
         }
         throw ValidationError("\(option) must be a JSON object, such as '{\"floor\": 2}'")
     }
@@ -86,7 +86,7 @@ extension JSONValue {
     static func read(point text: String, _ option: String) throws -> JSONValue {
         let numbers = text.split(separator: ",", omittingEmptySubsequences: false).map { Double($0) ?? .nan }
         guard numbers.count == 3, numbers.allSatisfy(\.isFinite) else {
-            throw ValidationError("\(option) is no point; write x,y,z in metres, such as 0,1.5,-2")
+            throw ValidationError("\(option) is not a point; write x,y,z in metres, such as 0,1.5,-2")
         }
         return .array(numbers.map { .number("\($0)") })
     }
@@ -102,7 +102,7 @@ extension JSONValue {
     /// `#RRGGBB`
     static func read(color text: String) throws -> JSONValue {
         guard text.wholeMatch(of: /#[0-9A-Fa-f]{6}/) != nil else {
-            throw ValidationError("--color is no colour; write #RRGGBB, such as '#FF8800'")
+            throw ValidationError("--color must be #RRGGBB, such as '#FF8800'")
         }
         return .string(text)
     }
@@ -156,6 +156,6 @@ struct ServerOption: ParsableArguments {
         if some.isEmpty {
             throw ExitStatus.configuration.saying("no destination of type \(type) in \(config.file.display)")
         }
-        throw ValidationError("say which one with --destination: \(some.map(\.name).joined(separator: ", "))")
+        throw ValidationError("choose one with --destination: \(some.map(\.name).joined(separator: ", "))")
     }
 }
