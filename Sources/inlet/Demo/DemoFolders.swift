@@ -18,7 +18,7 @@ struct DemoFolders: Sendable {
     var archive: FilePath { base.appending("archive") }
     var gigHive: FilePath { base.appending("gighive") }
     var vopi: FilePath { base.appending("vopi") }
-    /// What VOPI made, fetched back.
+    /// VOPI's results, downloaded.
     var pictures: FilePath { base.appending("pictures") }
     private var login: FilePath { base.appending("vopi.token") }
     private var stateDirectory: FilePath { base.appending("state") }
@@ -29,7 +29,7 @@ struct DemoFolders: Sendable {
         "photos", "videos", "gigs", "audio", "documents", "models", "notes", "products", "spaces",
     ]
 
-    /// A dropped file as people know it: its path below the drop folder.
+    /// A dropped file's path below the drop folder, for people.
     func name(of file: FilePath) -> String {
         var relative = file
         _ = relative.removePrefix(drop)
