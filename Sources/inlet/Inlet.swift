@@ -4,10 +4,10 @@ import InletCore
 import InletDashboard
 import InletLinux
 
-/// The command line. One command, one file, below `Commands/`; those of one kind of destination in a folder of its own.
+/// The command line. Each command has a file below `Commands/`; the commands of one kind of destination share a folder.
 @main
 struct Inlet: AsyncParsableCommand {
-    /// The one place where it stands; the package's changelog begins with it.
+    /// The only place of the version; the package's changelog begins with it.
     static let version = "0.9.0"
     /// `inlet 0.9.0 (ca79110, 2026-11-22)`: with the commit and its day, where the build was told them (packaging/lib.sh).
     static let release: String = {
@@ -48,7 +48,7 @@ struct Inlet: AsyncParsableCommand {
         CommandOutput.all
         + configuration.subcommands.compactMap { $0 as? any ServerCommand.Type }.flatMap { $0.outputs }
 
-    /// On the first thread, and without another one until `Run` has given up what it does not need.
+    /// Stays on the first thread, with no other one, until `Run` has given up its access.
     @MainActor static func main() async {
         StartNeed.openStandardStreams()
         ProcessSetup.protectMemory()
@@ -72,15 +72,15 @@ struct Inlet: AsyncParsableCommand {
         }
     }
 
-    /// Runs on a thread of the runtime's pool, as all else from here on: for that there must be one.
+    /// Runs on a thread of the runtime's pool, as everything after it does.
     private static func begin() async { StartNeed.endDeadline() }
 
-    /// As the library does it, but for its words, which repeat what was typed, or named by a script: they go by our door.
+    /// As in the library, but its messages repeat typed words and names from scripts, so `Console` masks them.
     private static func leave(_ error: any Error) -> Never {
         let code = exitCode(for: error)
         if code == .success { exit(withError: error) }
         var text = Spelling.correct(fullMessage(for: error))
-        // An end of line in a name would look like one of ours.
+        // A line break in a name would look like one of Inlet's own.
         for word in CommandLine.arguments where word != DisplayText.escape(word) {
             text = text.replacing(word, with: DisplayText.escape(word))
         }
@@ -89,7 +89,7 @@ struct Inlet: AsyncParsableCommand {
     }
 }
 
-/// A command with commands below it that print the objects of a server.
+/// A command whose subcommands print the objects of a server.
 protocol ServerCommand {
     static var outputs: [CommandOutput] { get }
 }
