@@ -22,14 +22,14 @@ struct Inlet: AsyncParsableCommand {
             Start with 'inlet demo': it needs no account and no configuration. Then write a configuration with 'inlet
             init', try it with 'inlet check' and 'inlet run --dry-run', and start it with 'inlet run'.
 
+            Exit codes: 0 all delivered, 1 some failed, 64 usage, 69 destination unavailable,
+            75 try later (another instance is running), 78 configuration.
+
             Examples:
               inlet demo
               inlet init --watch ~/Drop --to folder --path ~/Library
               inlet run --dry-run
               inlet run
-
-            Exit codes: 0 all delivered, 1 some failed, 64 usage, 69 destination unavailable,
-            75 try later (another instance is running), 78 configuration.
             """,
         version: release,
         subcommands: [

@@ -15,7 +15,7 @@ struct Verify: AsyncParsableCommand {
 
             Exits with 0 when nothing is missing or different, 1 when something is, and 69 when a destination did not
             answer and nothing else was found. Copies that a destination cannot compare are listed as unknown. If you
-            name jobs or a batch, undelivered files are listed too, and make the exit code 1.
+            name jobs or a batch, undelivered files are listed too, and the exit code is 1 if there are any.
 
             Examples:
               inlet verify 17 18

@@ -71,7 +71,7 @@ struct DemoFolders: Sendable {
                         public_url: "\(spiral)/public" }
               older:  { type: r2, api: "\(spiral)", dialect: r2, public_url: "\(spiral)/public" }
               oldest: { type: r2, api: "\(spiral)", dialect: seed }
-              # A store that speaks S3, here a loopback one: keys are signed with, no service stands in between.
+              # An S3 store, here on loopback: Inlet signs requests with its keys, with no service in between.
               archive: { type: s3, endpoint: "http://127.0.0.1:\(s3)", bucket: \(DemoServers.bucket),
                          access_key: \(DemoServers.accessKey), secret_key: \(DemoServers.secretKey) }
               # A GigHive server: small files go in one form, larger ones by tus.

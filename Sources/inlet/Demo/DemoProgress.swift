@@ -64,7 +64,7 @@ final class DemoProgress: Sendable {
               copied files   \(place.library.display)
               configuration  \(place.base.appending("inlet.yaml").display)
               log            \(place.base.appending("inlet.log").display)
-            Drop files of your own into \(Console.tint(place.drop.display, .strong)); Ctrl-C ends the demo.
+            Drop your own files into \(Console.tint(place.drop.display, .strong)). Press Ctrl-C to end the demo.
 
             """)
     }

@@ -11,8 +11,7 @@ extension Roboscope {
                 A marker is four corners, each x,y,z in metres. To import a list of markers, drop a markers.json into a
                 space's folder; the agent does the rest.
 
-                Examples:
-                  inlet roboscope markers list --session 6F1C…
+                Example:
                   inlet roboscope markers create --session 6F1C… --label Crack --p1 0,0,0 --p2 1,0,0 --p3 1,1,0 --p4 0,1,0
                 """,
             subcommands: [List.self, Get<Self>.self, Create.self, Update<Self>.self, Delete<Self>.self],
