@@ -206,7 +206,7 @@ extension Roboscope {
 
         struct List: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
-                abstract: "Lists spaces.", discussion: "Example: inlet roboscope spaces list --key atrium --json")
+                abstract: "List spaces.", discussion: "Example: inlet roboscope spaces list --key atrium --json")
 
             @OptionGroup var server: ServerOption
             @Option(help: "Only the space with this key.") var key: String?

@@ -49,7 +49,7 @@ extension Roboscope {
 
         struct List: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
-                abstract: "Lists markers.", discussion: "Example: inlet roboscope markers list --session 6F1C… --json")
+                abstract: "List markers.", discussion: "Example: inlet roboscope markers list --session 6F1C… --json")
 
             @OptionGroup var server: ServerOption
             @Option(help: "Only markers of this session, by its id.") var session: String?
