@@ -4,10 +4,10 @@ import InletCore
 import InletDashboard
 import InletLinux
 
-/// The command line. One command, one file, below `Commands/`; those of one kind of destination in a folder of its own.
+/// The command line. Each command has a file below `Commands/`; the commands of one kind of destination share a folder.
 @main
 struct Inlet: AsyncParsableCommand {
-    /// The one place where it stands; the package's changelog begins with it.
+    /// The only place of the version; the package's changelog begins with it.
     static let version = "0.9.0"
     /// `inlet 0.9.0 (ca79110, 2026-11-22)`: with the commit and its day, where the build was told them (packaging/lib.sh).
     static let release: String = {
@@ -17,20 +17,19 @@ struct Inlet: AsyncParsableCommand {
 
     static let configuration = CommandConfiguration(
         commandName: "inlet",
-        abstract: "Delivers files that are dropped in watched folders: once, whole, even if the power goes.",
+        abstract: "Deliver files from watched folders: once, complete, even if the power fails.",
         discussion: """
-            Start with 'inlet demo': it needs no account and no configuration.
-            Then have a configuration written with 'inlet init', try it with 'inlet check' and
-            'inlet run --dry-run', and start it with 'inlet run'.
+            Start with 'inlet demo': it needs no account and no configuration. Then write a configuration with 'inlet
+            init', try it with 'inlet check' and 'inlet run --dry-run', and start it with 'inlet run'.
+
+            Exit codes: 0 all delivered, 1 some failed, 64 usage, 69 destination unavailable,
+            75 try later (another instance is running), 78 configuration.
 
             Examples:
               inlet demo
               inlet init --watch ~/Drop --to folder --path ~/Library
               inlet run --dry-run
               inlet run
-
-            Exit codes: 0 all delivered, 1 some failed, 64 usage, 69 destination unavailable,
-            75 try later (another instance is running), 78 configuration.
             """,
         version: release,
         subcommands: [
@@ -44,12 +43,12 @@ struct Inlet: AsyncParsableCommand {
             Demo.self, Config.self, Sandbox.self, Reference.self, HostCommand.self, Logs.Former.self,
         ])
 
-    /// The JSON of every reading command: the manual prints `CommandOutput.document(Inlet.outputs)`.
+    /// The JSON of every command that has `--json`: the manual prints `CommandOutput.document(Inlet.outputs)`.
     static let outputs =
         CommandOutput.all
         + configuration.subcommands.compactMap { $0 as? any ServerCommand.Type }.flatMap { $0.outputs }
 
-    /// On the first thread, and without another one until `Run` has given up what it does not need.
+    /// Stays on the first thread, with no other one, until `Run` has given up its access.
     @MainActor static func main() async {
         StartNeed.openStandardStreams()
         ProcessSetup.protectMemory()
@@ -74,15 +73,15 @@ struct Inlet: AsyncParsableCommand {
         }
     }
 
-    /// Runs on a thread of the runtime's pool, as all else from here on: for that there must be one.
+    /// Runs on a thread of the runtime's pool, as everything after it does.
     private static func begin() async { StartNeed.endDeadline() }
 
-    /// As the library does it, but for its words, which repeat what was typed, or named by a script: they go by our door.
+    /// As in the library, but its messages repeat typed words and names from scripts, so `Console` masks them.
     private static func leave(_ error: any Error) -> Never {
         let code = exitCode(for: error)
         if code == .success { exit(withError: error) }
         var text = Spelling.correct(fullMessage(for: error))
-        // An end of line in a name would look like one of ours.
+        // A line break in a name would look like one of Inlet's own.
         for word in CommandLine.arguments where word != DisplayText.escape(word) {
             text = text.replacing(word, with: DisplayText.escape(word))
         }
@@ -91,7 +90,7 @@ struct Inlet: AsyncParsableCommand {
     }
 }
 
-/// A command with commands below it that print the objects of a server.
+/// A command whose subcommands print the objects of a server.
 protocol ServerCommand {
     static var outputs: [CommandOutput] { get }
 }

@@ -252,6 +252,14 @@ extension Place {
         let report = try await place.inlet("report", "--format", "json").object()
         #expect((report["files"] as? [Any])?.count == 3)
         try await place.inlet("report", "99", code: 1)
+        // In German a day comes before its month's name, and JSON is the same everywhere.
+        let iso = /\d{4}-\d\d-\d\dT\d\d:\d\d/
+        #expect(text.output.contains(iso), "\(text.output)")
+        let german = try await place.inlet("report", "--locale", "de_DE", code: 0, says: "3 of 3 files")
+        #expect(!german.output.contains(iso) && german.output.contains(/\d{1,2}\. \S+ \d{4}/), "\(german.output)")
+        let json = try await place.inlet("report", "--json", "--locale", "de_DE", code: 0).object()
+        #expect((json["printed_at"] as? String)?.contains(iso) == true, "\(json)")
+        try await place.inlet("report", "--locale", "xx_nowhere", code: 64, errors: "is not a known locale")
     }
 
     @Test func `a crash between the end of a unit and its list costs nothing`() async throws {

@@ -145,6 +145,34 @@ import Testing
     }
 }
 
+/// `inlet route --json` and `inlet config show --json`.
+@Suite struct SettingsJSONTests {
+    @Test func `route prints one object for each file, and exits with 1 if no route takes one`() async throws {
+        let place = try Place(key: "videos/{name}", route: ["match: { extensions: [mp4] }"])
+        try place.put("a.mp4", bytes(10))
+        try place.put("b.txt", bytes(10))
+        let (taken, left) = (place.drop.appending("a.mp4").string, place.drop.appending("b.txt").string)
+        let files = try await place.inlet("route", "--json", taken, left, code: 1).objects()
+        #expect(files.map { $0["path"] as? String } == [taken, left])
+        #expect(files.map { $0["matched"] as? Bool } == [true, false])
+        #expect(files.map { $0["route"] as? String } == ["all", nil])
+        let deliveries = files.map { $0["deliveries"] as? [[String: String]] }
+        #expect(deliveries == [[["destination": "store", "key": "videos/a.mp4"]], []], "\(files)")
+        #expect((files.last?["why"] as? [String])?.contains { $0.contains("Inlet would ignore it") } == true)
+    }
+
+    @Test func `config show prints every default as JSON, and no secret`() async throws {
+        let secret = "sk-\(UUID().uuidString)"
+        let place = try Place(destination: "type: r2, api: \"https://r2.invalid\", dialect: v1, api_key: \"\(secret)\"")
+        let shown = try await place.inlet("config", "show", "--json", code: 0)
+        let config = try shown.object()
+        let store = (config["destinations"] as? [String: [String: Any]])?["store"]
+        #expect(store?["type"] as? String == "r2" && store?["api_key"] as? String == "***", "\(shown.output)")
+        #expect((config["watch"] as? [[String: Any]])?.first?["existing"] as? String == "ingest")
+        #expect(!shown.output.contains(secret) && !shown.errors.contains(secret))
+    }
+}
+
 /// What `inlet route` says of `derive:`.
 @Suite struct DeriveRouteTests {
     @Test func `route says what would be made of a file, by which program and under which key`() async throws {

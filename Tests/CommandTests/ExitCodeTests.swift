@@ -61,7 +61,7 @@ import Testing
         let place = try Place()
         let loop = place.drop.appending("loop").string
         try FileManager.default.createSymbolicLink(atPath: loop, withDestinationPath: loop)
-        try await place.inlet("route", loop + "/a.bin", says: "cannot be looked at: ")
+        try await place.inlet("route", loop + "/a.bin", says: "cannot be read: ")
     }
 
     @Test func `a configuration with nothing to watch is 78`() async throws {
@@ -154,14 +154,14 @@ import Testing
         async throws
     {
         try await withSpiral { place, _ in
-            try await place.inlet("check", code: 0, says: "writer check", "✓ state_dir: \(place.state) is ours to use")
+            try await place.inlet("check", code: 0, says: "writer check", "✓ state_dir: \(place.state) is ready to use")
             try FileManager.default.removeItem(atPath: place.drop.string)
             let warned = try await place.inlet(
                 "check", code: 1, says: "! watch \(place.drop): not there yet", "\n    → make it or mount its disk")
-            #expect(warned.output.hasSuffix("\n1 warning: see to watch \(place.drop)\n"), "\(warned.output)")
+            #expect(warned.output.hasSuffix("\n1 warning: see watch \(place.drop)\n"), "\(warned.output)")
             try place.configure(.spiral(try FreePort.any()))
             let down = try await place.inlet("check", code: 69, says: "destination store", "    → is the server up")
-            let last = "\n1 warning, 1 error: see to destination store, watch \(place.drop)\n"
+            let last = "\n1 warning, 1 error: see destination store, watch \(place.drop)\n"
             #expect(down.output.hasSuffix(last), "\(down.output)")
         }
     }
@@ -173,9 +173,9 @@ import Testing
             let said = result.output.split(separator: "\n").drop { !$0.hasPrefix("✗ ") }.prefix(2)
             #expect(said.first?.hasPrefix("✗ destination store: ") == true, "\(result.output)")
             #expect(said.first?.contains("was answered with 401") == true, "\(result.output)")
-            let remedy = "    → put right credentials where the configuration reads those of 'store'"
+            let remedy = "    → update the credentials of 'store'"
             #expect(said.last?.hasPrefix(remedy) == true, "\(result.output)")
-            #expect(result.output.hasSuffix("\n1 error: see to destination store\n"), "\(result.output)")
+            #expect(result.output.hasSuffix("\n1 error: see destination store\n"), "\(result.output)")
             #expect(!(result.output + result.errors).contains("another-key-5512"))
         }
     }

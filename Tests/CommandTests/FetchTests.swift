@@ -138,7 +138,7 @@ import Testing
         try await withS3("if_exists: \(ifExists)") { place, sandbox in
             let result = try await place.inlet(
                 "check", "--upload", code: 0, says: "stored a test object, verified by", "the test object was removed",
-                "composed one of parts, verified by")
+                "composed one from parts, verified by")
             #expect(result.output.contains("the store honours If-None-Match, which") == (ifExists != "overwrite"))
             #expect(sandbox.objects().isEmpty && sandbox.openUploads().isEmpty)
             #expect(sandbox.traffic.counts[.putObject] == (ifExists == "overwrite" ? 1 : 2))
@@ -152,7 +152,7 @@ import Testing
                 S3Fault(.delay(.zero), at: .putObject), S3Fault(.reply(FaultReply(200, body: "")), at: .putObject))
             try await place.inlet(
                 "check", "--upload", code: 1,
-                says: "the store ignores If-None-Match: if_exists fail and version would overwrite")
+                says: "the store ignores If-None-Match: 'if_exists: fail' and 'version' would overwrite")
             #expect(sandbox.objects().isEmpty)
         }
     }

@@ -173,7 +173,7 @@ import Testing
         try await seen.wait("(not shown): ", process)
         #expect(try !seen.terminal.echoes())
         try seen.terminal.press("hunter2\n")
-        try await seen.wait("What becomes of a file", process)
+        try await seen.wait("What should Inlet do with a delivered file", process)
         #expect(try seen.terminal.echoes() && !seen.all.contains("hunter2"))
         try seen.terminal.press("\n")
         try await seen.wait("Check it now?", process)

@@ -146,7 +146,7 @@ import Testing
         try await place.inlet("notify", "test", "opps", code: 64)
         try place.configure(
             replacing: "webhook: \"http://127.0.0.1:\(server.port)/canary\"", with: "exec: [/nowhere/hook]")
-        try await place.inlet("check", code: 78, says: "/nowhere/hook is not there")
+        try await place.inlet("check", code: 78, says: "/nowhere/hook does not exist")
     }
 }
 

@@ -35,7 +35,7 @@ import Testing
         let check = try place.start("check", launcher: launcher)
         // A warning.
         #expect(try await check.ending() == .code(1))
-        let refusal = "watch \(place.drop): mode: fanotify cannot be used, inotify is: fanotify_init: "
+        let refusal = "watch \(place.drop): mode: fanotify is unavailable, so Inlet uses inotify: fanotify_init: "
         #expect(check.output.contains(refusal), "\(check.output)")
         let agent = try await place.run(launcher: launcher)
         try await agent.line("watch.mode") {
@@ -53,7 +53,7 @@ import Testing
         let place = try Place(top: ["landlock: required"])
         let agent = try place.start("run", launcher: try OldKernel.launcher(in: place.folder))
         #expect(try await agent.ending() == .code(78))
-        #expect(agent.errors.contains("landlock: required, and it cannot be had: this kernel has no Landlock"))
+        #expect(agent.errors.contains("landlock: required, but unavailable: this kernel has no Landlock"))
     }
 
     @Test func `who holds a file is found without statx`() async throws {

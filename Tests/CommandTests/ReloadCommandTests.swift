@@ -12,11 +12,14 @@ import Testing
         try place.configure(replacing: "key: \"{dir}/{name}\"", with: "key: \"new/{name}\"")
         let diff = try await place.inlet("config", "diff", code: 1)
         #expect(diff.output == "routes[all].key: {dir}/{name} -> new/{name}\n", "\(diff)")
+        let changes = try await place.inlet("config", "diff", "--json", code: 1).objects()
+        let change = ["path": "routes[all].key", "from": "{dir}/{name}", "to": "new/{name}", "effect": "now"]
+        #expect(changes as? [[String: String]] == [change], "\(changes)")
         let done = try await place.inlet("reload", code: 0, says: "routes[all].key: {dir}/{name} -> new/{name}")
         #expect(done.output.hasPrefix("reloaded: 1 change\n"), "\(done)")
         try await place.deliver("a.bin", bytes(1000), by: agent)
         #expect(place.exists(place.library.appending("new").appending("a.bin")))
-        try await place.inlet("config", "diff", code: 0, says: "is what the agent runs with")
+        try await place.inlet("config", "diff", code: 0, says: "matches the running configuration")
 
         let good = String(decoding: try place.content(place.configuration), as: UTF8.self)
         for (bad, told) in [

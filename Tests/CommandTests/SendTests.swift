@@ -86,7 +86,7 @@ import Testing
             says: "goes with a/ship.glb, by route all")
         #expect(!picture.output.contains("ignored"), "\(picture.output)")
         try await place.inlet(
-            "route", place.drop.appending("a").appending("boat.png").string, code: 1, says: "it would be ignored")
+            "route", place.drop.appending("a").appending("boat.png").string, code: 1, says: "Inlet would ignore it")
     }
 
     @Test func `route shows what a sidecar changes, and what is wrong with it`() async throws {
@@ -223,7 +223,7 @@ import Testing
             try await stopped.wait("it has begun") { sandbox.traffic.counts[.create] == 1 }
             stopped.signal(SIGINT)
             #expect(try await stopped.ending() == .code(130), "\(stopped.errors)")
-            #expect(stopped.errors.contains("repeating the command goes on") && !stopped.output.contains("→"))
+            #expect(stopped.errors.contains("repeat the command to continue") && !stopped.output.contains("→"))
             try await place.inlet("send", file.string, code: 0)
             #expect(try place.content(#require(sandbox.objects().first).path) == bytes(6 << 20))
         }

@@ -66,7 +66,7 @@ import Testing
             #expect(again.output.contains("product.json"))
             sandbox.rules.droppedLinks = 1
             try await place.inlet(
-                "vopi", "download", job, "-o", "partial", code: 1, errors: "does not give 1 of the files")
+                "vopi", "download", job, "-o", "partial", code: 1, errors: "did not return 1 of the files")
             #expect(try await agent.stop() == .code(0))
         }
     }

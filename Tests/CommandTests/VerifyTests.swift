@@ -200,7 +200,7 @@ import Testing
             #expect(shell.terminationStatus == 0)
             for selection in ["--all", "1"] {
                 let found = try await place.inlet("verify", selection, "--json", code: 0)
-                #expect(try Self.lines(found) == ["1 store": "unknown: the journal's proof of it cannot be read"])
+                #expect(try Self.lines(found) == ["1 store": "unknown: the journal's proof cannot be read"])
             }
         }
     }

@@ -60,7 +60,7 @@ import Testing
     @Test func `an agent that stops and is started again is told of, and nothing of the old one moves on`() throws {
         var status = try moving(2)
         status.lose(hasStopped: true, clock: "12:01:00")
-        #expect(status.notice == "The agent stopped at 12:01:00; this is what was known then.")
+        #expect(status.notice == "The agent stopped at 12:01:00; these were its last numbers.")
         #expect(!status.report.running && status.report.in_flight.isEmpty && status.report.health?.state == .trouble)
         let gone = lines(status, 100)
         #expect(gone[0].contains("not running") && gone[1].contains("stopped at 12:01:00"))

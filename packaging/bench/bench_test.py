@@ -164,7 +164,7 @@ def scene(*more: Version, **changes: Any) -> faults.Scene:
     for version in more:
         book.wrote(version)
     jobs = {"a": ["delivered"], "b": ["delivered"], "c": ["gone"]}
-    status = {"health": {"state": "ok", "sentence": "All is well", "findings": []}, "files": {"delivered": 2, "gone": 1}}
+    status = {"health": {"state": "ok", "sentence": "All is well.", "findings": []}, "files": {"delivered": 2, "gone": 1}}
     given = {"held": ("12", "12"), "disk": {"a": "1"}, "jobs": {}, "status": status} | changes
     held = dict(zip(("library", "s3"), map(Counter, given["held"])))
     return faults.Scene(book, held, given["disk"], jobs | given["jobs"], given["status"])
@@ -173,7 +173,8 @@ def scene(*more: Version, **changes: Any) -> faults.Scene:
 def meddling() -> None:
     trouble = {"health": {"sentence": "Trouble", "findings": [{"about": "files"}]}, "files": {"failed": 1}}
     root = {"health": {"sentence": "Trouble", "findings": [{"about": "root"}]}, "files": {}}
-    waiting = {"health": {"sentence": "All is well: 1 waiting", "findings": []}, "files": {"pending": 1}}
+    waiting = {"health": {"sentence": "1 file waiting: r2 is down.", "findings": []}, "files": {"pending": 1}}
+    untrue = {"health": {"sentence": "All is well.", "findings": []}, "files": {"pending": 1}}
     new, edited, known = (Version(*values) for values in (("d", "4", 5, 1), ("a", "4", 5, 2), ("a", "4", 5, 1)))
     there = {"a": "1", "d": "4"}
     cases = [
@@ -188,7 +189,8 @@ def meddling() -> None:
         ("deleted, with none", scene(held=("1", "1")), {"no proof": 1}),
         ("in the archive, unproved", scene(new, disk={"a": "1", ".inlet/done/d": "4"}), {}),
         ("nobody saw it", scene(new, disk=there), {"missed": 1, "well": 1}),
-        ("seen, and waiting under all is well", scene(new, disk=there, jobs={"d": ["pending"]}, status=waiting), {"well": 1}),
+        ("seen, and waiting", scene(new, disk=there, jobs={"d": ["pending"]}, status=waiting), {}),
+        ("seen, and waiting under all is well", scene(new, disk=there, jobs={"d": ["pending"]}, status=untrue), {"well": 1}),
         ("failed, and said", scene(new, disk=there, jobs={"d": ["failed"]}, status=trouble), {}),
         ("missed while another failed", scene(new, disk=there, status=trouble), {"missed": 1}),
         ("in a folder that is said to be away", scene(new, disk=there, status=root), {}),

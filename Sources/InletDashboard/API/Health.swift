@@ -9,12 +9,12 @@ package struct Health: Codable, Sendable, Equatable, NamedSchema {
         case ok
         /// Work continues, and something waits for a person.
         case attention
-        /// Something has stopped, and stays so until a person acts.
+        /// Something has stopped, and a person must act.
         case trouble
     }
 
     package var state: State
-    /// For a person who looks for five seconds. "All is well" means that nothing waits, settles, moves or failed.
+    /// The sentence for a first glance. "All is well" means that nothing waits, settles, moves or failed.
     package var sentence: String
     /// Problems and their remedies, the worst first: at most `most`, then the number of the others.
     package var needs: [String]
@@ -23,17 +23,17 @@ package struct Health: Codable, Sendable, Equatable, NamedSchema {
     package var needing: Int?
 
     static let notes: [String: SchemaDescription] = [
-        "sentence": "What a person should know first.",
-        "needs": "What needs a person, the worst first, each with its remedy.",
-        "findings": "The same one by one, and after them what needs nobody.",
-        "needing": "How many things need a person.",
+        "sentence": "The sentence that a person should read first.",
+        "needs": "Problems that need a person, the worst first, each with its remedy.",
+        "findings": "The same problems one by one, then the notes that need nobody.",
+        "needing": "The number of problems that need a person.",
     ]
 
     private static let most = 8
 
     package init(_ report: StatusReport) { self.init(report, now: .now) }
 
-    /// - Parameter now: what "in 40s" counts from.
+    /// - Parameter now: the start of "in 40s".
     init(_ report: StatusReport, now: WallTime) {
         let all = Self.findings(report)
         let needs = all.filter { $0.state == .trouble } + all.filter { $0.state == .attention }
@@ -57,7 +57,8 @@ package struct Health: Codable, Sendable, Equatable, NamedSchema {
         return "\(finding.text)\(next)\(others == 0 ? "" : " (and \(others) more)")."
     }
 
-    /// Nothing needs anybody, and not all is done: what is written, waits or moves; nil where there is none of it.
+    /// The sentence where nothing needs a person but work is left: files that are written, wait or move. nil without
+    /// any.
     private static func busy(_ report: StatusReport) -> String? {
         let writing = report.roots.reduce(0) { $0 + $1.unsettled.count(where: \.writer) }
         if writing > 0 { return "\(writing.counted("file is", "files are")) still being written." }
@@ -69,7 +70,7 @@ package struct Health: Codable, Sendable, Equatable, NamedSchema {
         if open > 0 {
             let names = report.destinations.filter { $0.waiting > 0 }.map(\.name).joined(separator: " and ")
             let what = "\(open.counted("delivery waits", "deliveries wait"))\(names.isEmpty ? "" : " for \(names)")"
-            // The next try may well succeed: worth knowing, and no reason to act.
+            // The next try may succeed: worth knowing, but no reason to act.
             let again = queue.retrying == 0 ? "" : ", \(queue.retrying) after an error"
             return "\(what)\(again)\(queue.in_flight == 0 ? "" : "; \(sent)")."
         }
@@ -82,7 +83,7 @@ package struct Health: Codable, Sendable, Equatable, NamedSchema {
 
 /// One thing that a person should know.
 package struct HealthFinding: Codable, Sendable, Equatable, NamedSchema {
-    /// What it is about: where there is more of it.
+    /// The subject, which leads to more details.
     package enum Subject: String, Codable, Sendable, CaseIterable, SchemaSample {
         case agent, journal, dashboard, destination, root, files, queue, notices, limit
     }
@@ -190,10 +191,10 @@ extension Health {
         }
     }
 
-    /// A file that vanishes this soon after its admission was moved or renamed by a program, not by a person.
+    /// A file that vanishes this soon after its admission was moved or renamed by a program.
     static let soon = Duration.seconds(10)
     static let goneSince = Duration.seconds(-86_400)
-    /// Fewer may be a person's change of mind.
+    /// A person may have removed fewer.
     private static let mostGone = 5
 
     private static func files(_ report: StatusReport) -> [HealthFinding] {
@@ -246,7 +247,7 @@ extension Health {
         return found
     }
 
-    /// A limit of 0 that a command set needs a person; one of the configuration or its schedule is intended.
+    /// A limit of 0 from a command needs a person; one from the configuration or its schedule is intended.
     private static func limit(_ limit: LimitReport) -> HealthFinding? {
         guard limit.bytes_per_second == 0 else { return nil }
         let name = limit.destination
@@ -264,16 +265,16 @@ extension Health {
     }
 }
 
-/// What `/readyz` answers: whether the agent does what it is there for, and if not, why.
+/// The answer of `/readyz`: whether the agent works, and if not, why.
 struct ReadyReport: Codable, Sendable, NamedSchema {
     var ready: Bool
-    /// Left out where there are none, and for those who may not see them.
+    /// Omitted without reasons, and for callers who may not see them.
     var reasons: [String]?
 
-    /// Why an agent is not ready, in sentences; none where it is. Pure.
+    /// The reasons why an agent is not ready, in sentences; empty when it is. Pure.
     ///
     /// - Parameters:
-    ///   - journal: why it fails; nil when it does not.
+    ///   - journal: the reason for its failure; nil when it works.
     ///   - destinations: names, and states as `status` shows them.
     static func reasons(
         journal: String?, roots: [(path: String, state: RootStatus.State)],
@@ -285,7 +286,7 @@ struct ReadyReport: Codable, Sendable, NamedSchema {
             case .starting: reasons.append("\(root.path) is being listed")
             case .failing(let why): reasons.append("\(root.path) cannot be watched: \(why)")
             case .guarded(let why): reasons.append("\(root.path) is paused: \(why)")
-            // One that is not there yet is no fault: it is picked up when it appears; nor is one that another agent has.
+            // A missing folder is fine: Inlet watches it when it appears. So is one that another agent watches.
             case .missing, .standby, .watching: break
             }
         }

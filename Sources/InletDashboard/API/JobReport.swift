@@ -139,7 +139,7 @@ struct JobHistoryReport: Encodable, Sendable, NamedSchema {
     static var schema: Schema {
         .object([
             .must("job", .named(JobReport.self)), .must("events", .list(.named(EventReport.self)), "Oldest first."),
-            .may("events_since", .time, "What happened before is not remembered."),
+            .may("events_since", .time, "Earlier events are no longer known."),
             .must("parts", .list(.named(Part.self))), .may("receipt", .object([], more: .anything)),
         ])
     }

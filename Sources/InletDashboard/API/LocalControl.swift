@@ -166,7 +166,7 @@ package struct LocalControl: ControlAPI {
 
     func unknownDestination(_ name: String) -> CommandReport {
         let hint = Suggestion.hint(name, in: agent.destinations.map(\.name))
-        return .refused("no destination is called '\(DisplayText.escape(name))'\(hint)")
+        return .refused("there is no destination '\(DisplayText.escape(name))'\(hint)")
     }
 
     func limit(_ request: LimitRequest) -> CommandReport {

@@ -1,6 +1,6 @@
 package import InletCore
 
-/// What a command prints with `--json`. The manual's reference page is made from this table.
+/// A command's output with `--json`. The manual's reference page is made from this table.
 package struct CommandOutput: Sendable {
     /// As it is typed after `inlet`: `queue list`.
     package let command: String

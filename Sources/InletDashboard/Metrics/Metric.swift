@@ -1,7 +1,7 @@
 internal import InletCore
 
 // length: one switch over all metrics, so that one without a meaning does not compile
-/// Every metric of `/metrics`, once and in the page's order: the raw value is its name, which is never changed.
+/// Every metric of `/metrics`, in the page's order. The raw value is its name, which never changes.
 ///
 /// Seconds and bytes, as Prometheus expects; names that end in `_total` count from the agent's start.
 enum Metric: String, CaseIterable, Sendable {

@@ -1,15 +1,15 @@
 internal import InletAgent
 package import InletCore
 
-/// One line of the agent's log, as far as it is one: a JSON object with a time, a level and an event.
+/// One line of the agent's log: a JSON object with a time, a level and an event.
 package struct LogFields: Sendable, Equatable {
     package var time: String
     package var level: String
     package var event: String
-    /// All the others, by their names.
+    /// All other fields, by name.
     package var fields: [String: JSONValue]
 
-    /// nil for what is no line of the log.
+    /// nil for other text.
     package init?(_ line: some Sequence<UInt8>) {
         guard let json = JSON.value(line) else { return nil }
         self.init(json)
@@ -23,7 +23,7 @@ package struct LogFields: Sendable, Equatable {
         fields = all.filter { !["ts", "level", "event"].contains($0.key) && $0.value.logged != nil }
     }
 
-    /// The lines of a JSON array, such as the agent answers with; nil for what is none.
+    /// The lines of a JSON array from the agent; nil for other text.
     static func all(_ body: [UInt8]) -> [LogFields]? {
         JSON.value(body)?.array?.compactMap { LogFields($0) }
     }
@@ -34,7 +34,7 @@ package struct LogFields: Sendable, Equatable {
 
     // MARK: - In words
 
-    /// The sentence of its event. An unknown event is its name with all its fields.
+    /// The event's sentence. An unknown event shows its name and all its fields.
     func sentence(_ spec: EventSpec?, zone: String?) -> String {
         if let spec { return spec.sentence(in: zone) { fields[$0]?.logged } ?? DisplayText.escape(event) }
         let rest = fields.filter { !["seq", "job"].contains($0.key) }.sorted { $0.key < $1.key }
@@ -44,7 +44,7 @@ package struct LogFields: Sendable, Equatable {
 }
 
 extension JSONValue {
-    /// As a field of a log line; nil for values that the log never has.
+    /// A value as a field of a log line; nil for values that the log never has.
     fileprivate var logged: EventValue? {
         switch self {
         case .string(let text): return .text(text)
@@ -58,11 +58,10 @@ extension JSONValue {
     }
 }
 
-/// A line of the agent's log as people read it: time, sign, and the event in words. What is no line of the log is shown as it
-/// is, escaped.
+/// A line of the agent's log for people: time, sign, and the event in words. Other text is shown unchanged, escaped.
 package struct LogLineText: Sendable {
-    /// Whether somebody wants to see a line who wants those of a level and above, and of one job; nil = all, also those about no
-    /// job. A line that is not from the log passes, unless one job is asked for.
+    /// Selects lines of a level and above, and of one job; nil = all, also those about no job. Text that is not from
+    /// the log passes, unless one job is asked for.
     package static func isWanted(_ line: LogFields?, level: LogSettings.Level = .debug, job: Int64? = nil) -> Bool {
         guard let line else { return job == nil }
         let isGrave = LogSettings.Level(rawValue: line.level).map { $0 >= level } ?? true
@@ -70,7 +69,7 @@ package struct LogLineText: Sendable {
     }
 
     private let zone: String?
-    /// The day of the previous line, which is not repeated.
+    /// The day of the previous line, to avoid repeating it.
     private var day: String?
 
     /// - Parameter zone: an IANA name; nil = the system's.

@@ -1,8 +1,8 @@
 internal import InletCore
 
-/// The progress line of `inlet send`: the next file, how far it is, and the sum of all.
+/// The progress line of `inlet send`: the next file, its progress, and the sum of all.
 package struct SendLine: Sendable {
-    /// What is known of all files of one command.
+    /// The sums over all files of one command.
     package struct Sum: Sendable, Equatable {
         /// Files that were handed in, and those that have ended.
         package var files = 0
@@ -19,8 +19,8 @@ package struct SendLine: Sendable {
     package init() {}
 
     /// - Parameters:
-    ///   - time: seconds of a clock that only goes on.
-    ///   - columns: the terminal's.
+    ///   - time: seconds of a monotonic clock.
+    ///   - columns: the terminal's width.
     package mutating func text(
         _ next: FollowReport.File, _ moving: [StatusReport.Transfer], _ sum: Sum, at time: Double, columns: Int
     ) -> StyledText {
@@ -33,13 +33,13 @@ package struct SendLine: Sendable {
         let bar = columns < 60 ? 8 : 20
         let taken = 2 + 2 + bar + 6 + 2 + DisplayWidth.of(pace) + DisplayWidth.of(total)
         let path = DisplayWidth.shorten(next.path, max(8, columns - taken - 1))
-        // One column is left free: behind a full line some terminals begin another.
+        // One column stays free: after a full line some terminals start another.
         return
             (StyledText("  \(path)  ") + StyledText.bar(share, width: bar) + StyledText("  \(pace)")
             + StyledText(total, .faint)).cut(max(1, columns - 1))
     }
 
-    /// `12 MiB/s, 1m20s left`, of all files where there are several.
+    /// `12 MiB/s, 1m20s left`, for all files together.
     private func pace(_ next: FollowReport.File, _ slowest: StatusReport.Transfer?, _ sum: Sum) -> String {
         guard let slowest else { return "waits" }
         if let step = slowest.step { return DisplayWidth.cut(step, 24) }
@@ -52,7 +52,7 @@ package struct SendLine: Sendable {
         return "\(ByteText.format(Int64(rate)))/s\(time)"
     }
 
-    /// `12 files, 3.4 GiB in 1m30s (38 MiB/s)`: what is said at the end of several files.
+    /// `12 files, 3.4 GiB in 1m30s (38 MiB/s)`: the last line for several files.
     package static func end(_ sum: Sum, after time: Duration) -> String {
         let seconds = max(0.001, Double(time.milliseconds) / 1000)
         let rate = ByteText.format(Int64(Double(sum.endedBytes) / seconds))

@@ -1,18 +1,18 @@
 internal import InletCore
 
-/// What `inlet status --watch` shows, as lines that fit a terminal: problems first, then transfers.
+/// The lines of `inlet status --watch`, fitted to a terminal: problems first, then transfers.
 package struct StatusView: Sendable {
     private let status: WatchedStatus
     private let columns: Int
     private let rows: Int?
     private var report: StatusReport { status.report }
 
-    /// Lines that are always kept for transfers.
+    /// Lines that are always reserved for transfers.
     private static let leastMoving = 3
     private static let mostNeeds = 4
 
     /// - Parameters:
-    ///   - columns: of the terminal, in characters.
+    ///   - columns: the terminal's width, in characters.
     ///   - rows: nil = any number of lines.
     package init(_ status: WatchedStatus, columns: Int, rows: Int? = nil) {
         (self.status, self.columns, self.rows) = (status, max(columns, 1), rows.map { max($0, 1) })
@@ -21,14 +21,14 @@ package struct StatusView: Sendable {
     /// - Parameter clock: the time of day, for people.
     package func lines(clock: String) -> [StyledText] {
         let head = head(clock)
-        let rest = section("Destinations", destinations) + section("Watched, and not as it should be", roots)
-        // Two for the heading of what moves.
+        let rest = section("Destinations", destinations) + section("Watched folders with problems", roots)
+        // Two for the heading of transfers.
         let room = rows.map { max(Self.leastMoving, $0 - head.count - rest.count - 2) }
         let all = (head + section("In flight", Self.first(transfers, room)) + rest).map { $0.cut(columns) }
         return rows.map { Array(all.prefix($0)) } ?? all
     }
 
-    /// The first of them; where that is not all, the last line says how many more there are.
+    /// The first lines; if there are more, the last line counts the rest.
     private static func first(_ rows: [StyledText], _ room: Int?) -> [StyledText] {
         guard let room, rows.count > room else { return rows }
         return rows.prefix(room - 1) + [StyledText("  … and \(rows.count - room + 1) more", .faint)]
@@ -76,7 +76,7 @@ package struct StatusView: Sendable {
         return parts.joined(separator: " · ")
     }
 
-    /// Bytes of the pending files that have not left yet; nil where there are none.
+    /// The unsent bytes of pending files; nil where there are none.
     private var toGo: Int64? {
         let sent = report.in_flight.reduce(Int64(0)) { $0 + min($1.sent, $1.size) }
         let left = max(0, (report.bytes["pending"] ?? 0) - sent)
@@ -88,7 +88,7 @@ package struct StatusView: Sendable {
     private static let least = (path: 8, bar: 4)
     private static let mostBar = 16
 
-    /// A line each: bar, rate and time left, with the path in what room is left.
+    /// A line each: bar, rate and time left, and the path in the remaining room.
     private var transfers: [StyledText] {
         let moving = report.in_flight
         let rates = moving.map { transfer in
@@ -99,7 +99,7 @@ package struct StatusView: Sendable {
         let job = Self.widest(moving.map { "\($0.job)" })
         let rate = Self.widest(shown)
         let destination = min(Self.widest(moving.map(\.destination)), max(6, columns / 6))
-        // Spaces and signs between the columns, and the percent.
+        // Spaces and signs between the columns, and the percentage.
         let fixed = 2 + job + 2 + 3 + destination + 2 + 1 + 5 + 2 + rate + 2 + Self.widest(left)
         let free = max(0, columns - fixed)
         let bar = min(Self.mostBar, max(Self.least.bar, free / 3))
@@ -146,6 +146,6 @@ package struct StatusView: Sendable {
 }
 
 extension StatusReport.Transfer {
-    /// How far it is, from 0 to 1.
+    /// The progress, from 0 to 1.
     package var share: Double { percent.map { $0 / 100 } ?? (size > 0 ? Double(sent) / Double(size) : 1) }
 }

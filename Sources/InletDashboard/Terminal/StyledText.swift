@@ -1,7 +1,7 @@
 package import InletCore
 internal import InletLinux
 
-/// A line whose parts may be coloured, and whose width in a terminal is known. What would change the terminal is escaped.
+/// A line of text with optional colours and a known width in the terminal. Control characters are escaped.
 package struct StyledText: Sendable, Equatable, ExpressibleByStringInterpolation {
     private struct Span: Sendable, Equatable {
         var text: String
@@ -26,13 +26,13 @@ package struct StyledText: Sendable, Equatable, ExpressibleByStringInterpolation
 
     package static func += (left: inout StyledText, right: StyledText) { left.spans += right.spans }
 
-    /// At most `columns` of it; where that is not all, `…` is the last.
+    /// At most `columns` of it; a cut text ends with `…`.
     package func cut(_ columns: Int) -> StyledText {
         guard width > columns else { return self }
         var (result, left) = (StyledText(), columns)
         for span in spans {
             let width = DisplayWidth.of(span.text)
-            // The last column is for the mark, as something behind this span is left out.
+            // The last column is for the mark, because a later span is left out.
             if width < left {
                 result.spans.append(span)
                 left -= width
@@ -45,12 +45,12 @@ package struct StyledText: Sendable, Equatable, ExpressibleByStringInterpolation
         return result
     }
 
-    /// At most `columns` of it, with `…` in the place of the middle; in the colour of its first part.
+    /// At most `columns` of it, with `…` in place of the middle; in the colour of its first part.
     package func shortened(_ columns: Int) -> StyledText {
         width > columns ? StyledText(DisplayWidth.shorten(text(hasColour: false), columns), spans.first?.tint) : self
     }
 
-    /// In lines of at most `columns`, broken between words; a longer word is broken where the line ends.
+    /// Lines of at most `columns`, broken between words; a longer word breaks at the line's end.
     package func wrapped(_ columns: Int) -> [StyledText] {
         let tint = spans.first?.tint
         var lines: [String] = []
@@ -65,7 +65,7 @@ package struct StyledText: Sendable, Equatable, ExpressibleByStringInterpolation
             line = String(word)
             while DisplayWidth.of(line) > columns {
                 let part = DisplayWidth.prefix(line, columns)
-                // A character that is wider than the line has a line of its own.
+                // A character that is wider than the line gets a line of its own.
                 let count = max(1, part.count)
                 lines.append(String(line.prefix(count)))
                 line = String(line.dropFirst(count))
@@ -82,7 +82,7 @@ package struct StyledText: Sendable, Equatable, ExpressibleByStringInterpolation
 extension StyledText {
     /// `████████····  62 %`
     ///
-    /// - Parameter share: from 0 to 1; what is outside is taken as the nearest.
+    /// - Parameter share: from 0 to 1; values outside are clamped.
     package static func bar(_ share: Double, width: Int) -> StyledText {
         let share = share.isFinite ? min(1, max(0, share)) : 1
         let filled = Int(share * Double(width))
@@ -93,7 +93,7 @@ extension StyledText {
 }
 
 extension WallTime {
-    /// `18:00` by the system's clock, with the day before it where that is not today.
+    /// `18:00` by the system's clock, after the day unless that is today.
     var shortClock: String {
         let today = WallTime.now.day()
         return day() == today ? String(clock().prefix(5)) : "\(day()) \(clock().prefix(5))"

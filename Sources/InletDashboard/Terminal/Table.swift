@@ -2,9 +2,8 @@ internal import InletCore
 
 /// Rows below headings, for a terminal or for a program.
 ///
-/// On a terminal the columns line up whatever their colours, numbers stand at the right, and a row fits the terminal: names
-/// are cut in the middle, and notes follow below their row. In a pipe there is one tab between columns, and nothing is
-/// aligned, cut or coloured.
+/// On a terminal the columns line up at any colour, numbers are right-aligned, and rows fit: names are cut in the
+/// middle, and notes follow below. In a pipe there is one tab between columns, and nothing is aligned, cut or coloured.
 package struct Table: Sendable {
     package struct Column: Sendable {
         fileprivate enum Kind {
@@ -15,7 +14,7 @@ package struct Table: Sendable {
         fileprivate var kind: Kind
         fileprivate var least = 0
 
-        /// A word; cut at its end where names are as short as they may be.
+        /// A word; cut at its end once names are as short as allowed.
         package static func text(_ heading: String) -> Column { Column(heading: heading, kind: .text) }
         /// A path, a key or an id; cut in the middle.
         package static func name(_ heading: String) -> Column { Column(heading: heading, kind: .name) }
@@ -23,10 +22,10 @@ package struct Table: Sendable {
         package static func number(_ heading: String) -> Column { Column(heading: heading, kind: .number) }
         /// The last column of a table that may be wider than the terminal.
         package static func whole(_ heading: String) -> Column { Column(heading: heading, kind: .whole) }
-        /// A sentence about the row: on a terminal in lines of its own below the row.
+        /// A sentence about the row: on a terminal below the row, in lines of its own.
         package static func note(_ heading: String) -> Column { Column(heading: heading, kind: .note) }
 
-        /// At least this wide on a terminal, for rows that are printed in several tables.
+        /// The least width on a terminal, for rows in several tables.
         package func width(_ least: Int) -> Column {
             var column = self
             column.least = least
@@ -34,7 +33,7 @@ package struct Table: Sendable {
         }
     }
 
-    /// Where it is printed.
+    /// The kind of output.
     package enum Output: Sendable, Equatable {
         case pipe
         case terminal(columns: Int, hasColour: Bool)
@@ -44,7 +43,7 @@ package struct Table: Sendable {
     private var rows: [[StyledText]]
     private let hasHeader: Bool
 
-    /// Names are not cut below this, and words not below the second.
+    /// The least widths of names and of words.
     private static let least = (name: 12, text: 6)
     private static let gap = "  "
     private static let noteIndent = 4
@@ -80,7 +79,7 @@ package struct Table: Sendable {
         return header + rows.flatMap { cells in [row(cells, shown, widths, width)] + notes(cells, width) }
     }
 
-    /// As wide as the widest cell; names, then words, are narrowed until a row fits.
+    /// As wide as the widest cell; names, then words, shrink until a row fits.
     private func widths(_ shown: [Int], within most: Int) -> [Int] {
         var widths = shown.map { column in
             let cells = rows.map { $0[column].width } + [hasHeader ? DisplayWidth.of(columns[column].heading) : 0]

@@ -1,23 +1,23 @@
 internal import Foundation
 
-/// What `inlet status --watch` knows of an agent: the last answer, transfer rates, and whether it still answers.
+/// An agent's state for `inlet status --watch`: the last answer, transfer rates, and whether it still answers.
 package struct WatchedStatus: Sendable {
     package private(set) var report: StatusReport
     package private(set) var rates = TransferRates()
-    /// That the agent was restarted, stopped or fell silent; nil while it was not.
+    /// The note that the agent was restarted, stopped or fell silent; nil otherwise.
     package private(set) var notice: String?
-    /// It listens, and says nothing.
+    /// The agent listens, but does not answer.
     private var isSilent = false
     private var hasRun: Bool
 
-    /// - Parameter seconds: of a clock that only goes on.
+    /// - Parameter seconds: of a monotonic clock.
     package init(_ report: StatusReport, at seconds: Double) {
         self.report = report
         hasRun = report.running
         rates.look(report, at: seconds)
     }
 
-    /// It has answered.
+    /// Notes an answer.
     ///
     /// - Parameter clock: the time of day, for people.
     package mutating func take(_ next: StatusReport, at seconds: Double, clock: String) {
@@ -32,23 +32,24 @@ package struct WatchedStatus: Sendable {
         rates.look(next, at: seconds)
     }
 
-    /// It has not answered.
+    /// Notes a missing answer.
     ///
-    /// - Parameter hasStopped: nothing listens any more; otherwise it may be busy, and what was known is still shown.
+    /// - Parameter hasStopped: whether nothing listens any more; otherwise the agent may be busy, and its last numbers
+    ///   are still shown.
     package mutating func lose(hasStopped: Bool, clock: String) {
         guard report.running else { return }
         if hasStopped {
-            notice = "The agent stopped at \(clock); this is what was known then."
+            notice = "The agent stopped at \(clock); these were its last numbers."
             (isSilent, report) = (false, report.stopped)
         } else if !isSilent {
-            notice = "The agent does not answer since \(clock); this is what was known then."
+            notice = "The agent does not answer since \(clock); these were its last numbers."
             isSilent = true
         }
     }
 }
 
 extension StatusReport {
-    /// What is left of it when the agent ends: nothing moves, and only the journal's numbers hold.
+    /// The status after the agent's end: nothing moves, and only the journal's numbers still hold.
     package var stopped: StatusReport {
         var report = self
         report.running = false
@@ -66,14 +67,14 @@ extension StatusReport {
     }
 }
 
-/// How fast bytes leave, from one look at the agent to the next: of each transfer, and of all together with the files that
-/// came and went in between. Smoothed, so that a figure can be read.
+/// Transfer rates between two looks at the agent: of each transfer, and of all together, including files that came and
+/// went in between. Smoothed, so that a figure can be read.
 ///
-/// What a transfer has sent when it is seen first is not counted: it may go on from where an earlier one stopped.
+/// Bytes before the first look do not count: the transfer may continue an earlier one.
 package struct TransferRates: Sendable {
     /// Seconds after which a change counts for about two thirds.
     private static let memory = 5.0
-    /// Looks closer together than this say nothing.
+    /// Looks closer together than this are ignored.
     private static let least = 0.05
 
     /// By job and destination.
@@ -86,7 +87,7 @@ package struct TransferRates: Sendable {
 
     package init() {}
 
-    /// - Parameter time: seconds of a clock that only goes on.
+    /// - Parameter time: seconds of a monotonic clock.
     package mutating func look(_ report: StatusReport, at time: Double) {
         let moving = report.in_flight.filter { $0.next_look == nil }
         look(
@@ -95,7 +96,7 @@ package struct TransferRates: Sendable {
 
     /// - Parameters:
     ///   - delivered: bytes of the files that have arrived so far.
-    ///   - files: how many these are.
+    ///   - files: their number.
     package mutating func look(
         _ transfers: [StatusReport.Transfer], delivered: Int64, files count: Int, at time: Double
     ) {
@@ -116,22 +117,22 @@ package struct TransferRates: Sendable {
                 next[key] = (transfer.sent, nil)
                 continue
             }
-            // Less than before is a new attempt.
+            // Fewer bytes than before mean a new attempt.
             let step = max(0, transfer.sent - course.sent)
             moved += step
             next[key] = (transfer.sent, Self.smooth(course.rate, Double(step) / span, weight))
         }
-        // Of what arrived in between, a part was counted while it was seen.
+        // A part of the bytes that arrived in between was counted already.
         moved += max(0, delivered - former.delivered - courses.values.reduce(0) { $0 + $1.sent })
         courses = next
         total = Self.smooth(total, Double(moved) / span, weight)
         files = Self.smooth(files, Double(max(0, count - former.files)) / span, weight)
     }
 
-    /// Bytes per second of one transfer; nil until it was seen twice.
+    /// Bytes per second of one transfer; nil before its second look.
     package func rate(of transfer: StatusReport.Transfer) -> Double? { courses[Self.key(transfer)]?.rate }
 
-    /// How long `bytes` take at `rate`; nil where nothing moves, and beyond four days, which nobody can know.
+    /// The time for `bytes` at `rate`; nil where nothing moves, and beyond four days, which nobody can predict.
     package static func time(for bytes: Int64, at rate: Double?) -> Duration? {
         guard let rate, rate >= 1 else { return nil }
         let seconds = Double(max(0, bytes)) / rate

@@ -31,7 +31,7 @@ struct Config: AsyncParsableCommand {
 
     struct Schema: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Prints the JSON schema of the configuration, for editors.",
+            abstract: "Print the JSON schema of the configuration, for editors.",
             discussion: "Example: inlet config schema > inlet.schema.json")
 
         func run() async throws { Console.draw(ConfigSchema.json(types: DestinationKinds.types)) }
@@ -80,7 +80,7 @@ extension Config {
             if json {
                 for change in changes { Console.print(try Console.json(ReloadReport.Change(change))) }
             } else if changes.isEmpty {
-                Console.print("\(config.file.display) is what the agent runs with, since \(running.loaded_at)")
+                Console.print("\(config.file.display) matches the running configuration, since \(running.loaded_at)")
             } else {
                 Console.print(changes.map(\.text).joined(separator: "\n"))
             }

@@ -12,9 +12,10 @@ struct Fetch: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Download an object of a bucket, or a file from an https address.",
         discussion: """
-            A stopped fetch keeps its bytes in a hidden file beside the new one. The same command continues from there,
-            unless the object has changed. The file gets its name once it is whole: with the length that the server
-            announced, and the checksum of --sha256 or of the server. An existing file is replaced only with --force.
+            A stopped fetch keeps its bytes in a hidden file beside the new one. Repeat the command to continue from
+            there, unless the object has changed. The file gets its name once it is complete: it has the length that the
+            server announced, and the checksum of --sha256 or of the server. An existing file is replaced only with
+            --force.
 
             An address needs no configuration. A key is looked up at a destination of type \(DestinationKinds.readable).
 
@@ -34,17 +35,17 @@ struct Fetch: AsyncParsableCommand {
     @Option(
         name: .shortAndLong,
         help: ArgumentHelp(
-            "Where it goes: a file, or a folder that is there; without it, its own name here.", valueName: "FILE"))
+            "The new file, or an existing folder; without it, the object's name in this folder.", valueName: "FILE"))
     var output: String?
     @Option(help: ArgumentHelp("The SHA-256 that the content must have.", valueName: "HEX")) var sha256: String?
-    @Flag(help: "Replace a file that is there.") var force = false
+    @Flag(help: "Replace an existing file.") var force = false
 
     private var isAddress: Bool { source.contains("://") }
 
     func validate() throws {
-        if isAddress, from != nil { throw ValidationError("--from is for keys; an address says itself where it leads") }
+        if isAddress, from != nil { throw ValidationError("leave out --from: it is for keys, not for addresses") }
         if let sha256, Digest(.sha256, hex: sha256)?.bytes.count != 32 {
-            throw ValidationError("'\(sha256)' is no SHA-256: 64 hexadecimal digits")
+            throw ValidationError("'\(sha256)' is not a SHA-256: write 64 hexadecimal digits")
         }
         if Self.name(of: source) == nil, output == nil {
             throw ValidationError("'\(source)' has no name at its end; name the file with -o FILE")
@@ -84,7 +85,7 @@ struct Fetch: AsyncParsableCommand {
         }
         if readable.count == 1 { return readable[0].1 }
         let names = readable.map(\.0).joined(separator: ", ")
-        guard readable.isEmpty else { throw ValidationError("say which one with --from: \(names)") }
+        guard readable.isEmpty else { throw ValidationError("choose one with --from: \(names)") }
         throw ExitStatus.configuration.saying(
             "no destination in \(config.file.display) has objects that can be fetched")
     }

@@ -36,7 +36,7 @@ struct Logs: AsyncParsableCommand {
                 "\(LogSettings.Level.allCases.map(\.rawValue).joined(separator: ", ")); without it, the current level is shown.",
                 valueName: "LEVEL"))
         var level: String?
-        @Flag(help: "Print one JSON object: the level, and the levels there are.") var json = false
+        @Flag(help: "Print one JSON object: the level, and all levels.") var json = false
 
         func validate() throws {
             if level != nil, json { throw ValidationError("--json prints the level; leave out LEVEL") }
@@ -63,7 +63,7 @@ struct Logs: AsyncParsableCommand {
 
     struct Schema: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Prints the JSON schema of the log's lines.",
+            abstract: "Print the JSON schema of log lines.",
             discussion: "Example: inlet logs schema > inlet-log.schema.json")
 
         func run() async throws { Console.draw(EventTable.schema) }

@@ -44,10 +44,10 @@ struct Notify: AsyncParsableCommand {
 
         private func report(_ outcome: NotificationOutcome) throws {
             switch outcome {
-            case .taken: return Console.print("\(name) has taken a test notice")
+            case .taken: return Console.print("\(name) accepted the test notification")
             case .cancelled: throw ExitStatus.failed.code
             case .unanswered(_, let reason), .refused(let reason, _), .gone(let reason):
-                throw ExitStatus.unavailable.saying("\(name) has not taken the test notice: \(reason)")
+                throw ExitStatus.unavailable.saying("\(name) did not accept the test notification: \(reason)")
             }
         }
     }

@@ -79,10 +79,10 @@ struct Queue: AsyncParsableCommand {
                 """)
 
         @OptionGroup var options: ConfigOption
-        @Argument(help: "The jobs' numbers.") var jobs: [Int64] = []
+        @Argument(help: "Job numbers.") var jobs: [Int64] = []
         @Flag(help: "Every failed and expired file.") var allFailed = false
         @OptionGroup(title: "Which files") var filters: SelectionOptions
-        @Flag(help: "Say what would be done, and do nothing.") var dryRun = false
+        @Flag(help: "Show what would be done, and do nothing.") var dryRun = false
 
         func run() async throws {
             guard allFailed || !jobs.isEmpty || !filters.isEmpty else {
@@ -105,9 +105,9 @@ struct Queue: AsyncParsableCommand {
                 """)
 
         @OptionGroup var options: ConfigOption
-        @Argument(help: "The jobs' numbers.") var jobs: [Int64] = []
+        @Argument(help: "Job numbers.") var jobs: [Int64] = []
         @OptionGroup(title: "Which files") var filters: SelectionOptions
-        @Flag(help: "Say what would be done, and do nothing.") var dryRun = false
+        @Flag(help: "Show what would be done, and do nothing.") var dryRun = false
         @Flag(help: "Do it to more than one file without asking.") var yes = false
 
         func run() async throws {
@@ -126,9 +126,9 @@ struct Queue: AsyncParsableCommand {
                 """)
 
         @OptionGroup var options: ConfigOption
-        @Argument(help: "The jobs' numbers.") var jobs: [Int64] = []
+        @Argument(help: "Job numbers.") var jobs: [Int64] = []
         @OptionGroup(title: "Which files") var filters: SelectionOptions
-        @Flag(help: "Say what would be done, and do nothing.") var dryRun = false
+        @Flag(help: "Show what would be done, and do nothing.") var dryRun = false
         @Flag(help: "Do it to more than one file without asking.") var yes = false
 
         func run() async throws {
@@ -145,12 +145,12 @@ struct Queue: AsyncParsableCommand {
 
         @OptionGroup var options: ConfigOption
         @OptionGroup(title: "Which files") var filters: SelectionOptions
-        @Flag(help: "Say what would be done, and do nothing.") var dryRun = false
+        @Flag(help: "Show what would be done, and do nothing.") var dryRun = false
         @Flag(help: "Do it without asking.") var yes = false
 
         func run() async throws {
             guard yes || dryRun else {
-                throw ValidationError("this cancels every waiting file; say --yes if you mean it")
+                throw ValidationError("this cancels every waiting file; confirm with --yes")
             }
             if filters.isEmpty, filters.limit == nil, !dryRun {
                 return Console.print(try await options.use { try await $0.ask(Endpoints.clear) }.message)

@@ -10,12 +10,12 @@ import SystemPackage
 extension Queue {
     struct Backup: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Backs the journal up into one file, while the agent goes on.",
+            abstract: "Back up the journal to one file, while the agent runs.",
             discussion: """
-                The file is whole, checked, and readable by its owner only; an earlier backup of the same name is replaced.
-                Without FILE it goes to 'backups' in state_dir, under the time. The running agent writes it, as its user;
-                where it may not (landlock:), it writes one in state_dir, which this command copies.
-                'journal_backup:' in the configuration does it by itself.
+                The file is complete, checked, and readable only by its owner. It replaces an earlier backup of the same
+                name. Without FILE it goes to 'backups' in state_dir, named after the time. The running agent writes it,
+                as its user; where the agent may not write (landlock:), it writes to state_dir, and this command copies
+                the file. Set 'journal_backup:' in the configuration for automatic backups.
 
                 Examples:
                   inlet queue backup
@@ -24,7 +24,7 @@ extension Queue {
 
         @OptionGroup var options: ConfigOption
         @Argument(
-            help: ArgumentHelp("Where to; a relative path starts here.", valueName: "FILE"), completion: .file())
+            help: ArgumentHelp("The backup's path.", valueName: "FILE"), completion: .file())
         var file: String?
 
         func run() async throws {
@@ -52,12 +52,12 @@ extension Queue {
 
     struct Restore: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Puts a backup of the journal in its place; only while no agent runs.",
+            abstract: "Restore the journal from a backup, while no agent runs.",
             discussion: """
-                The journal of now is kept beside it. What happened since the backup is not known to it:
-                  files that were waiting then go to the same keys again, so that there are no second objects;
-                  files that came since are new ones if they are still in the watched folders;
-                  files that came since and were deleted or archived are at their destinations, but not in the journal.
+                Keeps the present journal beside the restored one, which knows nothing after the backup. Files that were
+                waiting then are sent again under the same keys: no second objects appear. Later files count as new if
+                they are still in the watched folders. Later files that were deleted or archived are at their
+                destinations, but not in the journal.
 
                 Example: inlet queue restore /var/lib/inlet/backups/journal-20260101030000000.sqlite --yes
                 """)
@@ -67,7 +67,7 @@ extension Queue {
         @Flag(help: "Do it without asking.") var yes = false
 
         func run() async throws {
-            guard yes else { throw ValidationError("this replaces the journal by FILE; say --yes if you mean it") }
+            guard yes else { throw ValidationError("this replaces the journal with FILE; confirm with --yes") }
             let backup = FilePath.absolute(file)
             try await Queue.useStopped(try options.load().settings.stateDirectory) { journal in
                 let done = try Journal.restore(backup, to: journal, now: .now)
@@ -81,11 +81,12 @@ extension Queue {
 
     struct Reset: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Begins an empty journal and keeps the old one; only while no agent runs.",
+            abstract: "Start an empty journal and keep the old one, while no agent runs.",
             discussion: """
-                No file of yours and nothing at a destination is touched. Files that are still in the watched folders are
-                new ones then and are sent again, unless their watch entry says 'existing: skip'; uploads that were under
-                way are left to the destinations' own expiry. To go back, use 'inlet queue restore' with the old one.
+                Touches no file of yours, and nothing at a destination. Files that are still in the watched folders
+                count as new and are sent again, unless their watch entry says 'existing: skip'. Interrupted uploads
+                stay at the destinations until they expire there. To go back, give the old journal to 'inlet queue
+                restore'.
 
                 Example: inlet queue reset --yes
                 """)
@@ -95,11 +96,11 @@ extension Queue {
 
         func run() async throws {
             guard yes else {
-                throw ValidationError("this forgets every file, waiting or done; say --yes if you mean it")
+                throw ValidationError("this forgets every file, waiting or done; confirm with --yes")
             }
             try await Queue.useStopped(try options.load().settings.stateDirectory) { journal in
                 guard let aside = try Journal.reset(journal, now: .now) else {
-                    Console.print("There is no journal yet: the next start begins one.")
+                    Console.print("There is no journal yet; the next start makes one.")
                     return
                 }
                 Console.print(

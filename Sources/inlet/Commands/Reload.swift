@@ -9,9 +9,9 @@ struct ReloadCommand: AsyncParsableCommand {
         commandName: "reload",
         abstract: "Make the running agent read its configuration again.",
         discussion: """
-            A valid configuration takes effect at once; running deliveries continue unchanged. A wrong one changes nothing,
-            and its errors are shown (78). Changes that need a restart are listed. Exits with 75 when no agent runs.
-            SIGHUP does the same; the log has the result.
+            A valid configuration takes effect at once; running deliveries continue unchanged. An invalid one changes
+            nothing: the command shows its errors and exits with 78. Changes that need a restart are listed. Exits with
+            75 when no agent runs. SIGHUP does the same; the log has the result.
 
             Examples:
               inlet reload --config /etc/inlet/inlet.yaml

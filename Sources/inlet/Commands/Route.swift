@@ -54,7 +54,7 @@ struct RouteCommand: AsyncParsableCommand {
     private static func duplicates(of plan: Plan, _ size: Int64, _ config: LoadedConfig) async throws -> [StyledText] {
         guard plan.dedupe != .off, let digest = plan.digests.sha256 else { return [] }
         guard let agent = try await ControlAccess.runningAgent(config) else {
-            return ["  note     whether it is a duplicate shows while the agent runs"]
+            return ["  note     start the agent to see whether it is a duplicate"]
         }
         defer { agent.shutdown() }
         let found = try await agent.ask(
@@ -98,7 +98,7 @@ struct RouteSummary {
                 said.append("  (\(look == .missing ? "not there" : "no regular file"): taken as an empty file)")
             }
         } catch {
-            said.append(StyledText("  (taken as an empty file, because it cannot be looked at: \(error))", .warning))
+            said.append(StyledText("  (taken as an empty file, because it cannot be read: \(error))", .warning))
         }
         let place = RouteSource(path, in: settings.watch)
         // The table notes where a proxy is needed, and the agent reports where it finds none.
@@ -137,7 +137,7 @@ struct RouteSummary {
         let unit: StyledText? = route.unit(of: arrival.path).map { unit in
             let marker = unit.appending(Completion.folderMarker).display
             let when = route.completion == .marker ? "there is a \(marker)" : "the folder is quiet"
-            return "  unit     \(unit.display): all of it is sent when \(when)"
+            return "  unit     \(unit.display): Inlet sends all of it when \(when)"
         }
         let markers = route.companions(of: arrival.path).filter { $0.kind == .marker }
         return [unit].compactMap(\.self) + markers.map { "  waits for its marker \($0.path.display)" }
@@ -157,7 +157,7 @@ struct RouteSummary {
         }
         while true {
             switch table.plan(arrival, facts: facts, at: .now) {
-            case .unmatched: return [StyledText("  no route takes it: it would be ignored", .warning)]
+            case .unmatched: return [StyledText("  no route takes it: Inlet would ignore it", .warning)]
             case .rejected(_, let reason): return [StyledText("  rejected: \(reason)", .bad)]
             case .needs([.captured]) where FileLook.glance(at: path) == .missing: facts.captured = .unknown
             case .needs(let wanted):
@@ -188,7 +188,7 @@ struct RouteSummary {
     }
 
     private static func unreadable(_ wanted: Set<FileProperty>) -> String {
-        if wanted.contains(.mediaType) { return "its route asks what it holds" }
+        if wanted.contains(.mediaType) { return "its route asks for its content type" }
         return wanted.contains { $0.algorithm != nil }
             ? "its route needs a checksum of the file" : "its key needs the date inside of the file"
     }

@@ -67,7 +67,7 @@ struct Run: AsyncParsableCommand {
         let confinement = try Confinement.enter(config)
         ProcessSetup.raiseDescriptorLimit()
         if let missing = StartNeed.missing() {
-            throw ExitStatus.tryLater.saying("the agent cannot begin: \(missing)")
+            throw ExitStatus.tryLater.saying("the agent cannot start: \(missing)")
         }
         return (config, confinement)
     }

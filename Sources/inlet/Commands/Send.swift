@@ -10,12 +10,12 @@ import SystemPackage
 
 struct Send: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Sends single files now, with a progress bar, and leaves them where they are.",
+        abstract: "Send single files now, with a progress bar, and leave them where they are.",
         discussion: """
-            Uses the running agent; without one, the journal of the configuration's state directory, so that repeating a 'send'
-            that was killed goes on where it stopped, and repeating one that was done sends nothing, and says so. What was delivered at another
-            address of its destination (endpoint, bucket, folder) is sent there.
-            What a running agent has taken is sent also when this command is stopped.
+            Uses the running agent; without one, the journal in state_dir. Repeat a killed 'send' to continue where it
+            stopped; repeating a finished one sends nothing, and says so. If a destination's address has changed
+            (endpoint, bucket, folder), files are sent to the new one. A running agent finishes the files that it has
+            taken, even when you stop this command.
 
             Examples:
               inlet send movie.mov
@@ -28,7 +28,7 @@ struct Send: AsyncParsableCommand {
         help: ArgumentHelp("The destination; without it, the routes decide.", valueName: "DEST"),
         completion: .destinations)
     var to: String?
-    @Flag(help: "Sends also what was delivered there before.") var again = false
+    @Flag(help: "Send files again that were delivered before.") var again = false
 
     func run() async throws {
         ProcessMemory.boundHeap()
@@ -60,8 +60,8 @@ struct Send: AsyncParsableCommand {
         var others = NameReader(files, from: folder) { !isTheirs($0) }
         guard let first = others.next(1).first else { return theirs }
         Console.printError(
-            "inlet: the agent keeps to the folders of its configuration (landlock:); this command sends what lies elsewhere "
-                + "itself, \(first.display) first")
+            "inlet: the agent keeps to the folders of its configuration (landlock:); this command itself sends "
+                + "the files elsewhere, \(first.display) first")
         let own = try await sendAlone(config, folder, in: FilePath.userState.appending("send")) { !isTheirs($0) }
         return theirs == .delivered ? own : theirs
     }
@@ -74,7 +74,7 @@ struct Send: AsyncParsableCommand {
         case .unavailable?: throw ExitStatus.unavailable.code
         case .agentGone?: throw ExitStatus.tryLater.code
         case nil:
-            throw ExitStatus.interrupted.saying("stopped before all was sent; repeating the command goes on")
+            throw ExitStatus.interrupted.saying("stopped before all files were sent; repeat the command to continue")
         }
     }
 
@@ -114,7 +114,7 @@ struct Send: AsyncParsableCommand {
         } catch .system(let error) where error.isPermission {
             let own = FilePath.userState.appending("send")
             Console.printError(
-                "inlet: \(error); this command keeps what it knows in \(own.display), apart from what the agent knows")
+                "inlet: \(error); this command keeps its journal in \(own.display), apart from the agent's")
             return own
         } catch {
             // The agent that takes the file reports its problems.

@@ -8,8 +8,9 @@ struct Status: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Show transfers, the queue and problems.",
         discussion: """
-            Asks the running agent, or reads the journal when none runs. --watch refreshes continuously: on a terminal the
-            screen is redrawn ('q' or Ctrl-C quits), elsewhere a block is printed each interval; with --json one object a line.
+            Asks the running agent, or reads the journal when none runs. --watch refreshes continuously. On a terminal
+            it redraws the screen ('q' or Ctrl-C quits); elsewhere it prints a block each interval, with --json one
+            object a line.
 
             Examples:
               inlet status
@@ -26,7 +27,7 @@ struct Status: AsyncParsableCommand {
     @Flag(help: "Keep refreshing until you quit.")
     var watch = false
 
-    @Option(help: ArgumentHelp("With --watch, how often the agent is asked.", valueName: "TIME"))
+    @Option(help: ArgumentHelp("With --watch, the time between two refreshes.", valueName: "TIME"))
     var interval: PositiveTime = PositiveTime(.seconds(1))
 
     func run() async throws {
@@ -95,7 +96,9 @@ extension StatusReport {
         let state = running ? Console.tint("running", .good) : Console.tint("not running", .warning)
         let name = (["inlet"] + [version].compactMap(\.self)).joined(separator: " ")
         var lines = ["\(name) is \(state)\(started_at.map { " since \(Console.time($0))" } ?? "")"]
-        if journal_failing { lines.append(Console.tint("The journal cannot be written: is the disk full?", .bad)) }
+        if journal_failing {
+            lines.append(Console.tint("The journal cannot be written; check whether the disk is full.", .bad))
+        }
         if let dashboard { lines.append(Self.dashboard(dashboard)) }
         if let resuming { lines.append("Since the start: \(resuming.text)") }
         return lines.joined(separator: "\n")

@@ -8,7 +8,7 @@ import Synchronization
 
 struct Storage: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Looks into a destination that can be listed (type \(DestinationKinds.listable)).",
+        abstract: "Show the objects of a destination of type \(DestinationKinds.listable)).",
         discussion: "Example: inlet storage list archive",
         subcommands: [StorageList.self])
 }
@@ -16,10 +16,10 @@ struct Storage: AsyncParsableCommand {
 struct StorageList: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "Prints what a destination holds: length in bytes, time and key, one object a line.",
+        abstract: "List a destination's objects: length in bytes, time and key.",
         discussion: """
-            Exits with 69 when the destination is unavailable, 78 when the configuration has none of that name or one
-            that cannot be listed.
+            Exits with 69 when the destination is unavailable, 78 when the configuration has no such destination, or its
+            type cannot be listed.
 
             Examples:
               inlet storage list archive

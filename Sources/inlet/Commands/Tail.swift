@@ -30,7 +30,7 @@ struct Tail: AsyncParsableCommand {
     @Option(name: .long, help: ArgumentHelp("The same as FILE.", valueName: "FILE"), completion: .file())
     var file: String?
 
-    @Option(name: [.customShort("n"), .long], help: "Lines from before to begin with.")
+    @Option(name: [.customShort("n"), .long], help: "Begin with this many earlier lines.")
     var lines = 20
 
     @Option(

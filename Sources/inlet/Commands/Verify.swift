@@ -14,8 +14,8 @@ struct Verify: AsyncParsableCommand {
             it, and compares the checksum. Changes nothing, here or there.
 
             Exits with 0 when nothing is missing or different, 1 when something is, and 69 when a destination did not
-            answer and nothing else was found. Copies that a destination cannot compare are listed as unknown.
-            For the jobs or the batch that you name, undelivered files are listed too, and the exit code is 1.
+            answer and nothing else was found. Copies that a destination cannot compare are listed as unknown. If you
+            name jobs or a batch, undelivered files are listed too, and the exit code is 1 if there are any.
 
             Examples:
               inlet verify 17 18
@@ -25,8 +25,8 @@ struct Verify: AsyncParsableCommand {
             """)
 
     @OptionGroup var options: ConfigOption
-    @Argument(help: ArgumentHelp("Numbers of jobs.", valueName: "JOB")) var jobs: [Int64] = []
-    @Flag(help: "Everything that was delivered.") var all = false
+    @Argument(help: ArgumentHelp("Job numbers.", valueName: "JOB")) var jobs: [Int64] = []
+    @Flag(help: "All delivered files.") var all = false
     @Option(help: ArgumentHelp("Only files delivered within this time, such as 12h or 7d.", valueName: "AGE"))
     var since: String?
     @Option(
@@ -34,16 +34,16 @@ struct Verify: AsyncParsableCommand {
     var destination: String?
     @Option(help: ArgumentHelp("The files of one batch, as 'inlet queue show' names it.", valueName: "ID"))
     var batch: Int64?
-    @Flag(help: "Read every byte instead of taking the destination's word.") var read = false
+    @Flag(help: "Read every byte instead of trusting the destination's answer.") var read = false
     @Flag(help: "One JSON object a line: job, path, destination, key, verdict, said.") var json = false
 
     func validate() throws {
         if jobs.isEmpty, !all, since == nil, destination == nil, batch == nil {
-            throw ValidationError("say what: numbers of jobs, --all, --since AGE, --destination DEST or --batch ID")
+            throw ValidationError("name job numbers, --all, --since AGE, --destination DEST or --batch ID")
         }
-        if all, !jobs.isEmpty { throw ValidationError("--all is for no jobs in particular; leave one of them out") }
+        if all, !jobs.isEmpty { throw ValidationError("leave out --all or the job numbers") }
         if let since, DurationText.parse(since) == nil {
-            throw ValidationError("'\(since)' is not a time; write it as 12h, 7d or 90m")
+            throw ValidationError("'\(since)' is not a duration; write 12h, 7d or 90m")
         }
     }
 
@@ -179,13 +179,13 @@ private final class Verifier: Sendable {
     }
 
     private func ask(_ report: ProofReport) async -> (VerifyReport.Verdict, String) {
-        guard let proof = report.proof else { return (.unknown, "the journal's proof of it cannot be read") }
+        guard let proof = report.proof else { return (.unknown, "the journal's proof cannot be read") }
         if proof.method == .carried {
-            return (.unknown, "it went with its file and has no place of its own there")
+            return (.unknown, "it was sent with its file and has no object of its own")
         }
-        if let time = proof.details?["deleted"] { return (.unknown, "it was deleted there by a person, \(time)") }
+        if let time = proof.details?["deleted"] { return (.unknown, "somebody deleted it there, \(time)") }
         guard let type = types[report.destination] else {
-            return (.unknown, "no destination is called '\(report.destination)' any more")
+            return (.unknown, "there is no destination '\(report.destination)' any more")
         }
         guard let verifier = verifiers[report.destination] else {
             return (.unknown, "destinations of type \(type) cannot be asked")
@@ -254,7 +254,7 @@ extension ProofRequest {
             guard open.isEmpty, !seen.contains(job.job) else { continue }
             let why =
                 job.deliveries.isEmpty
-                ? Self.said(job.state, job.reason) : "no delivery of it is meant by the other options"
+                ? Self.said(job.state, job.reason) : "the other options select none of its deliveries"
             found.append(VerifyReport(.undelivered, job: job.job, path: job.path, said: why))
         }
         return found

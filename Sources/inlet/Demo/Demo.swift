@@ -10,11 +10,10 @@ struct Demo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run an end-to-end demo on this machine: a drop folder, loopback servers, and sample files.",
         discussion: """
-            Needs no account. Starts servers on loopback that speak the Spiral Storage API, S3, GigHive's protocol,
-            VOPI's and Roboscope's; writes a small configuration and a drop folder, drops samples there and shows each
-            one arriving: a product's video becomes pictures, a 3D model appears in its space. Then it keeps watching:
-            drop files of your own. With --once it ends when all samples have ended, after comparing every stored object
-            with its source, byte for byte.
+            Needs no account. Starts servers on loopback for the Spiral Storage API, S3, GigHive, VOPI and Roboscope.
+            Writes a small configuration, drops samples into a folder, and shows each one arriving: a product's video
+            becomes pictures, a 3D model appears in its space. Then it keeps watching: drop files of your own. With
+            --once it compares every stored object with its source, byte for byte, and ends.
 
             Examples:
               inlet demo
@@ -22,7 +21,7 @@ struct Demo: AsyncParsableCommand {
             """)
 
     @Flag(help: "End when all samples have ended; exit with 1 if anything differs.") var once = false
-    @Option(help: ArgumentHelp("Where everything goes; without it, below XDG_STATE_HOME.", valueName: "DIR"))
+    @Option(help: ArgumentHelp("The folder for everything; without it, below XDG_STATE_HOME.", valueName: "DIR"))
     var dir: String?
 
     func run() async throws {

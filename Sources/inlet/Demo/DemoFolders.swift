@@ -18,7 +18,7 @@ struct DemoFolders: Sendable {
     var archive: FilePath { base.appending("archive") }
     var gigHive: FilePath { base.appending("gighive") }
     var vopi: FilePath { base.appending("vopi") }
-    /// What VOPI made, fetched back.
+    /// VOPI's results, downloaded.
     var pictures: FilePath { base.appending("pictures") }
     private var login: FilePath { base.appending("vopi.token") }
     private var stateDirectory: FilePath { base.appending("state") }
@@ -29,7 +29,7 @@ struct DemoFolders: Sendable {
         "photos", "videos", "gigs", "audio", "documents", "models", "notes", "products", "spaces",
     ]
 
-    /// A dropped file as people know it: its path below the drop folder.
+    /// A dropped file's path below the drop folder, for people.
     func name(of file: FilePath) -> String {
         var relative = file
         _ = relative.removePrefix(drop)
@@ -71,7 +71,7 @@ struct DemoFolders: Sendable {
                         public_url: "\(spiral)/public" }
               older:  { type: r2, api: "\(spiral)", dialect: r2, public_url: "\(spiral)/public" }
               oldest: { type: r2, api: "\(spiral)", dialect: seed }
-              # A store that speaks S3, here a loopback one: keys are signed with, no service stands in between.
+              # An S3 store, here on loopback: Inlet signs requests with its keys, with no service in between.
               archive: { type: s3, endpoint: "http://127.0.0.1:\(s3)", bucket: \(DemoServers.bucket),
                          access_key: \(DemoServers.accessKey), secret_key: \(DemoServers.secretKey) }
               # A GigHive server: small files go in one form, larger ones by tus.

@@ -6,12 +6,12 @@ import InletLinux
 import Synchronization
 import SystemPackage
 
-/// Shows files arriving: a bar for what is moving on a terminal, a plain line for each end everywhere.
+/// Shows files arriving: bars for transfers on a terminal, and a plain line for each end everywhere.
 final class DemoProgress: Sendable {
     private let place: DemoFolders
     private let control: LocalControl
     private let ended = WakeSignal()
-    /// Lines that wait to be printed, those that are printed once only, and when deliveries were first tried.
+    /// Waiting lines, lines that are printed only once, and the times of the first attempts.
     private let state = Mutex(
         (waiting: [String](), shownOnce: Set<String>(), begun: [Int64: ContinuousClock.Instant]()))
 
@@ -31,7 +31,7 @@ final class DemoProgress: Sendable {
         if let line = line(event) {
             state.withLock { $0.waiting.append(line) }
         } else if case .jobWaiting(let ref, _, let saying?, _) = event {
-            // Each look at a job tells; what is new of it is shown.
+            // Compares each look at a job with the one before, and shows the difference.
             let line =
                 "\(Console.tint("…", .faint)) \(place.name(of: ref.path)) → \(ref.destination): "
                 + DisplayText.escape(saying)
@@ -64,12 +64,12 @@ final class DemoProgress: Sendable {
               copied files   \(place.library.display)
               configuration  \(place.base.appending("inlet.yaml").display)
               log            \(place.base.appending("inlet.log").display)
-            Drop files of your own into \(Console.tint(place.drop.display, .strong)); Ctrl-C ends the demo.
+            Drop your own files into \(Console.tint(place.drop.display, .strong)). Press Ctrl-C to end the demo.
 
             """)
     }
 
-    /// The newest job so far: samples of an earlier demo in the same place are no part of this one.
+    /// The newest job so far: samples of an earlier demo in the same place do not belong to this one.
     func lastJob() async throws -> Int64 {
         try await control.jobs(FileFilter(limit: 1)).first?.job ?? 0
     }
@@ -78,7 +78,7 @@ final class DemoProgress: Sendable {
     func play(until samples: [DemoSamples.Sample], after lastJob: Int64) async throws {
         let wanted = Set(samples.map { place.drop.pushing($0.path).display })
         while true {
-            // A cancelled task waits for nothing: without this, the loop would turn for ever.
+            // A cancelled task no longer waits: without this, the loop would spin.
             try Task.checkCancellation()
             try await draw()
             let jobs = try await control.jobs(FileFilter(limit: 1000))
@@ -112,7 +112,7 @@ final class DemoProgress: Sendable {
             return
                 "  \(name.shortened(width).padded(min(width, 28))) \(Console.bar(Int64(transfer.share * 1000), of: 1000)) → \(transfer.destination)"
         }
-        // Back to the first bar, so that the next drawing covers them all.
+        // Back to the first bar, so that the next drawing covers all of them.
         let up = bars.count > 1 ? "\u{1B}[\(bars.count - 1)F" : "\r"
         Console.draw(bars.joined(separator: "\n") + up)
     }
@@ -123,7 +123,7 @@ final class DemoProgress: Sendable {
         }
         switch event {
         case .jobDelivered(let ref, let proof, let last):
-            // The last attempt alone may be a look at a job that ran for long.
+            // The last attempt may only be a look at a long job.
             let begun = state.withLock { $0.begun.removeValue(forKey: ref.delivery) }
             let duration = begun.map { $0.duration(to: .now) } ?? last
             let facts = Console.tint("(\(ByteText.format(proof.size)), \(duration.milliseconds) ms)", .faint)
@@ -134,7 +134,7 @@ final class DemoProgress: Sendable {
             return line("!", .warning, path, "refused: \(DisplayText.escape(reason))")
         case .fileIgnored(let path, let reason): return line("-", .faint, path, "ignored: \(reason)")
         case .jobRetry(let ref, let error, _, _):
-            return line("…", .warning, ref.path, "will be tried again: \(DisplayText.escape(error.reason))")
+            return line("…", .warning, ref.path, "will be retried: \(DisplayText.escape(error.reason))")
         default: return nil
         }
     }

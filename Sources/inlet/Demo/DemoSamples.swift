@@ -3,13 +3,13 @@ import InletCore
 import InletLinux
 import SystemPackage
 
-/// The files that `inlet demo` drops: small real ones of several kinds, one large enough for parallel parts, and some
-/// that must be refused. All are made by code, the same bytes on every machine.
+/// The sample files of `inlet demo`: small real ones of several kinds, one large enough for parallel parts, and some
+/// that routes must reject. Code makes them all, the same bytes on every machine.
 enum DemoSamples {
-    /// A sample's path below the drop folder, and whether the demo's routes must refuse it.
+    /// A sample's path below the drop folder, and whether the demo's routes must reject it.
     typealias Sample = (path: FilePath, isRefused: Bool)
 
-    /// Writes every sample below `folder`, making the folders in between. A watcher sees each file whole.
+    /// Writes every sample below `folder`, and the folders in between. A watcher sees only complete files.
     static func write(into folder: FilePath) throws -> [Sample] {
         try all.map { path, isRefused, content in
             let file = folder.pushing(path)
@@ -29,17 +29,17 @@ enum DemoSamples {
             ("audio/tone.wav", false, { wav(seconds: 36) }),
             // Over 20 MiB: parts go in parallel.
             ("videos/interview.mov", false, mov),
-            // By tus, and in one form.
+            // One by tus, one as a form.
             ("gigs/The Loopbacks/Blue Moon.mp4", false, SampleVideo.mp4),
             ("gigs/The Loopbacks/Soundcheck.wav", false, { wav(seconds: 9) }),
-            // Pictures are made of it.
+            // VOPI makes pictures from it.
             ("products/kettle.mp4", false, SampleVideo.mp4),
-            // What a space shows until its model is loaded, and the model, which is registered there.
+            // A space's preview, shown until its model is loaded, and the model, which is registered there.
             ("spaces/atrium/spaceship.png", false, { png(320, 200, from: sky, to: sea) }),
             ("spaces/atrium/spaceship.glb", false, glb),
             // No bytes at all.
             ("notes/empty.txt", false, { [] }),
-            // Its route refuses the extension, and the size.
+            // Its route rejects the extension, and the size.
             ("documents/setup.exe", true, { Array("MZ".utf8) + [UInt8](repeating: 0, count: 510) }),
             ("photos/huge.tif", true, tif),
         ]
@@ -51,7 +51,7 @@ enum DemoSamples {
 
     /// A gradient as PNG (ISO/IEC 15948): 8-bit RGB, one stored-deflate block per row, real checksums.
     private static func png(_ width: Int, _ height: Int, from top: [Int], to bottom: [Int]) -> [UInt8] {
-        // Filter type 0, then the pixels; a slight slope to the right keeps rows from being all one colour.
+        // Filter type 0, then the pixels; a slight slope to the right keeps rows from being a single colour.
         let rows = (0..<height).map { y in
             (0..<width).reduce(into: [UInt8(0)]) { bytes, x in
                 let share = (y * 4 + x * height / width) * 1000 / (5 * height)
@@ -178,7 +178,7 @@ enum DemoSamples {
     }
 }
 
-/// Numbers as file formats have them; 32 bits each where nothing else is said.
+/// Numbers in the byte order of file formats; 32 bits each unless noted.
 extension [UInt8] {
     static func big(_ values: Int...) -> [UInt8] {
         values.flatMap { Swift.withUnsafeBytes(of: UInt32($0).bigEndian, Array.init) }
@@ -195,7 +195,7 @@ extension [UInt8] {
 
 /// A video that every player plays: H.264 in MP4 (ISO/IEC 14496-10, 14496-14), a mosaic whose colours move.
 ///
-/// Each macroblock is sent as it is (`I_PCM`), so that no compression is needed and a few seconds have a useful size.
+/// Each macroblock is uncompressed (`I_PCM`), so that it needs no encoder and a few seconds have a useful size.
 enum SampleVideo {
     private static let (columns, rows) = (20, 15)
     private static let frames = 80
@@ -214,7 +214,7 @@ enum SampleVideo {
 
     /// One picture: its length, then a slice of type I (IDR), as `avc1` keeps it.
     private static func frame(_ index: Int) -> [UInt8] {
-        // Pictures that follow each other have different idr_pic_id.
+        // Successive pictures have different values of idr_pic_id.
         let head = code(0) + code(7) + code(0) + "0000" + code(index % 2) + "00" + code(0)
         // mb_type 25 is I_PCM.
         let (first, others) = (packed(head + code(25)), packed(code(25)))
@@ -233,14 +233,14 @@ enum SampleVideo {
     /// Back and forth within what video allows; never 0, which would need escapes.
     private static func level(_ value: Int) -> UInt8 { UInt8(40 + abs(value % 352 - 176)) }
 
-    /// Baseline profile, level 4. Then: id, frame numbers of 4 bits, display order as sent, no references, no gaps; the size;
-    /// frames only, no 8x8 inference, no cropping, no VUI; the end.
+    /// Baseline profile, level 4. Then the id, frame numbers of 4 bits, display order as sent, no references, no gaps.
+    /// Then the size, frames only, no 8x8 inference, no cropping, no VUI, and the end.
     private static var sequenceParameters: [UInt8] {
         [0x67, 66, 0, 40]
             + packed(code(0) + code(0) + code(2) + code(0) + "0" + code(columns - 1) + code(rows - 1) + "1000" + "1")
     }
 
-    /// All as it is usual, which is 0 everywhere.
+    /// All values are the usual ones, which are 0.
     private static var pictureParameters: [UInt8] {
         let zeros = code(0) + code(0) + code(0)
         return [0x68] + packed(code(0) + code(0) + "00" + zeros + "000" + zeros + "000" + "1")

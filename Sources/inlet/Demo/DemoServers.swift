@@ -3,9 +3,9 @@ import InletCore
 import InletSandbox
 import SystemPackage
 
-/// The loopback servers of the demo, and what has arrived there.
+/// The loopback servers of the demo, and the files that have arrived there.
 struct DemoServers: Sendable {
-    // The servers are on loopback and take only these; they protect nothing.
+    // The servers listen on loopback and accept only these credentials; they protect nothing.
     static let apiKey = "demo-key"
     static let accessKey = "demo"
     static let secretKey = "demo-secret"
@@ -18,18 +18,19 @@ struct DemoServers: Sendable {
     let vopi: VOPISandbox
     let roboscope: RoboscopeSandbox
 
-    /// VOPI as the demo has it: each step takes long enough to be seen.
+    /// VOPI's jobs in the demo: each step is slow enough to be seen.
     static let visible = VOPIRules(pace: .clock(step: .milliseconds(400)), progress: .full)
     private static let credits = 1_000_000
 
     /// - Parameters:
-    ///   - vopi: How VOPI's behaves; it takes `apiKey` where it goes by keys.
-    ///   - trouble: How likely a request meets a fault, 0...1, and what decides which do, with their order.
+    ///   - vopi: How VOPI's jobs behave; it accepts `apiKey` where it uses keys.
+    ///   - trouble: The share of requests with a fault, 0...1, and the seed that decides which, together with their
+    /// order.
     /// - Throws: When a folder of a server cannot be made, read or written.
     init(_ place: DemoFolders, vopi rules: VOPIRules = visible, trouble: (share: Double, seed: UInt64) = (0, 1)) throws
     {
         spiral = try SpiralSandbox(directory: place.store, apiKey: Secret(Self.apiKey), faults: Self.faults(trouble, 1))
-        // Stores of one's own sign for this region, and so does the agent where nothing else is said.
+        // The usual region of stores without regions, and the agent's default.
         s3 = try S3Sandbox(
             directory: place.archive,
             account: .init(
@@ -45,7 +46,7 @@ struct DemoServers: Sendable {
         roboscope = RoboscopeSandbox(faults: Self.faults(trouble, 5))
     }
 
-    /// What a person gets who logs in to VOPI: the seed of the agent's own tokens.
+    /// The refresh token of a VOPI login: the seed of the agent's own tokens.
     func signIn() -> Secret { vopi.signIn().refreshToken }
 
     /// Serves while `body` runs, or fails before it.
@@ -61,14 +62,14 @@ struct DemoServers: Sendable {
         }
     }
 
-    /// The file that holds the object of the Spiral store that a public address names.
+    /// The file with the object of the Spiral store at a public address.
     func stored(atURL url: String) -> FilePath? {
         guard let marker = url.firstRange(of: "/public/") else { return nil }
         let key = url[marker.upperBound...].removingPercentEncoding
         return spiral.objects().first { $0.key == key }?.path
     }
 
-    /// The pictures that VOPI made of the video with this content, newest job first.
+    /// The pictures that VOPI made from the video with this content, newest job first.
     func pictures(of video: Digest) -> (job: String, files: [FilePath])? {
         for job in vopi.jobs().reversed() {
             let pictures = vopi.pictures(of: job.id).filter { $0.source == video }
@@ -80,11 +81,11 @@ struct DemoServers: Sendable {
     /// The space of this key.
     func space(_ key: String) -> RoboscopeRecord? { roboscope.spaces().last { $0.key == key } }
 
-    /// The file that holds what a delivery to `destination` stored; nil where there is none.
+    /// The file that holds a delivery's object at `destination`; nil where there is none.
     ///
     /// - Parameters:
     ///   - key: The delivery's.
-    ///   - label: What the file is called at GigHive, which goes by no keys.
+    ///   - label: The file's label at GigHive, which has no keys.
     func stored(at destination: String, key: String, label: String) -> FilePath? {
         switch destination {
         case "stage": gigHive.assets().last { $0.entries.contains { $0.label == label } }?.path
@@ -93,10 +94,10 @@ struct DemoServers: Sendable {
         }
     }
 
-    /// What goes wrong at a server, now and then: an error after the body, a connection that ends in the midst of it, an answer
-    /// that is lost after the work was done, and one that comes late.
+    /// Occasional faults of a server: an error after the body, a connection that breaks, a late answer, and an answer
+    /// that is lost after the work was done.
     ///
-    /// - Parameter number: of the server, so that not all of them have the same bad luck.
+    /// - Parameter number: the server's number, so that servers do not fail in step.
     private static func faults<Operation: SandboxOperation>(
         _ trouble: (share: Double, seed: UInt64), _ number: UInt64
     ) -> FaultPlan<Operation> {

@@ -7,18 +7,18 @@ import InletPipelines
 import InletSandbox
 import SystemPackage
 
-/// Holds every stored object against its source, byte for byte, with reads of its own; also what the demo's servers made of
-/// files: pictures of a product's video, and spaces that show models.
+/// Compares every stored object with its source, byte for byte, with reads of its own. It also checks the servers'
+/// results: pictures of a product's video, and spaces that show models.
 struct DemoVerifier {
     let place: DemoFolders
     let servers: DemoServers
     private let pool = BlockingPool(name: "compare", threads: 1)
-    /// The pictures and models that the demo's servers made: the file, the product, and its place.
+    /// The servers' pictures and models: the file, the product, and its place.
     private var made: [[StyledText]] = []
 
     init(_ place: DemoFolders, _ servers: DemoServers) { (self.place, self.servers) = (place, servers) }
 
-    /// Prints what was found. - Returns: whether everything is as it should be.
+    /// Prints the findings. - Returns: whether there are no faults.
     mutating func run(_ samples: [DemoSamples.Sample], _ control: LocalControl) async throws -> Bool {
         let jobs = try await control.jobs(FileFilter(limit: 1000))
         var differences: [String] = []
@@ -55,7 +55,7 @@ struct DemoVerifier {
         return differences.isEmpty
     }
 
-    /// What is wrong; nil if nothing.
+    /// The fault; nil if there is none.
     private mutating func compare(_ source: FilePath, _ delivery: JobReport.Delivery) async throws -> String? {
         guard delivery.state == DeliveryState.delivered.rawValue, let key = delivery.key else {
             return "\(delivery.state): \(delivery.reason ?? "")"
@@ -73,13 +73,13 @@ struct DemoVerifier {
         return Self.areEqual(source, stored) ? nil : "the object \(key) differs from its source"
     }
 
-    /// Holds every picture that VOPI made of a video against what was fetched.
+    /// Compares every picture that VOPI made from a video with the downloaded one.
     private mutating func comparePictures(of video: FilePath) async throws -> String? {
         let sha256 = try await SourceDigests.sha256(of: SourceFile(opening: video), on: pool)
-        guard let (job, pictures) = servers.pictures(of: sha256) else { return "VOPI has made no picture of it" }
+        guard let (job, pictures) = servers.pictures(of: sha256) else { return "VOPI made no picture of it" }
         let folder = place.pictures.appending(job)
         let names = FileManager.default.enumerator(atPath: folder.string)?.compactMap { $0 as? String } ?? []
-        // What is missed in the comparison is said to be missing.
+        // The comparison reports a missing file.
         let fetched = names.sorted().map { folder.pushing(FilePath($0)) }.filter {
             FileLook.glance(at: $0)?.identity != nil
         }
@@ -97,7 +97,7 @@ struct DemoVerifier {
         return nil
     }
 
-    /// Holds the model that a space refers to against the file, and its preview against the picture beside that.
+    /// Compares a space's model with the file, and its preview with the picture beside that.
     private mutating func compareSpace(_ model: FilePath) -> String? {
         let key = model.removingLastComponent().lastComponent?.string ?? ""
         guard let space = servers.space(key) else { return "there is no space '\(key)'" }

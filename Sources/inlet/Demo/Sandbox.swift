@@ -6,13 +6,13 @@ import InletSandbox
 import SystemPackage
 import UnixSignals
 
-/// For scripts that measure the agent: the demo's servers without an agent. Not in the list of commands.
+/// The demo's servers without an agent, for scripts that measure one. Not in the list of commands.
 struct Sandbox: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Runs the demo's loopback servers by themselves, until SIGTERM.",
+        abstract: "Run only the demo's loopback servers, until SIGTERM.",
         discussion: """
-            Prints where they listen and what they take as one line of JSON; 'control' answers GET / with what has
-            arrived. They keep what they receive below DIR, and listen on 127.0.0.1 only.
+            Prints their addresses and credentials as one line of JSON; its 'control' address answers GET / with the
+            files that have arrived. The servers keep received files below DIR, and listen on 127.0.0.1 only.
 
             Examples:
               inlet sandbox --dir /tmp/inlet-sandbox
@@ -20,21 +20,21 @@ struct Sandbox: AsyncParsableCommand {
             """,
         shouldDisplay: false)
 
-    @Option(help: ArgumentHelp("Where they keep what they receive.", valueName: "DIR")) var dir: String
+    @Option(help: ArgumentHelp("The folder for received files.", valueName: "DIR")) var dir: String
     @Option(help: ArgumentHelp("Also write the line to FILE, once all of them listen.", valueName: "FILE"))
     var readyFile: String?
-    @Option(help: ArgumentHelp("The share of requests that go wrong, 0 to 1.", valueName: "SHARE")) var trouble = 0.0
-    @Option(help: ArgumentHelp("Decides which do.", valueName: "N")) var seed: UInt64 = 1
+    @Option(help: ArgumentHelp("The share of requests that fail, from 0 to 1.", valueName: "SHARE")) var trouble = 0.0
+    @Option(help: ArgumentHelp("The seed that decides which requests fail.", valueName: "N")) var seed: UInt64 = 1
 
     func validate() throws {
-        guard (0...1).contains(trouble) else { throw ValidationError("--trouble is a share from 0 to 1") }
+        guard (0...1).contains(trouble) else { throw ValidationError("--trouble must be from 0 to 1") }
     }
 
     func run() async throws {
         ProcessSetup.ignoreSignals()
         ProcessSetup.raiseDescriptorLimit()
         let place = DemoFolders(FilePath.absolute(dir))
-        // By key: whoever is killed between a refresh token and its successor would have to log in again.
+        // Uses a key: a process that is killed between a refresh token and its successor would have to log in again.
         let rules = VOPIRules(generation: .apiKey, pace: .clock(step: .milliseconds(20)))
         let servers = try DemoServers(
             place, vopi: rules, trouble: (share: trouble, seed: seed))
@@ -45,7 +45,7 @@ struct Sandbox: AsyncParsableCommand {
             group.addTask {
                 try await servers.serve {
                     try await announce(servers, control: try await control.port())
-                    // What is stored is on the disk: nobody waits for connections that are still open.
+                    // Objects are on the disk, so that open connections need not end first.
                     for await _ in signals { ProcessSetup.exitNow(0) }
                 }
             }
@@ -54,7 +54,7 @@ struct Sandbox: AsyncParsableCommand {
         }
     }
 
-    /// Says where the servers listen, once all of them do, and what they take.
+    /// Prints the servers' addresses and credentials once all of them listen.
     private func announce(_ servers: DemoServers, control: Int) async throws {
         func url(_ port: Int) -> JSONValue { .string("http://127.0.0.1:\(port)") }
         let folder = FilePath.absolute(dir)
@@ -75,7 +75,7 @@ struct Sandbox: AsyncParsableCommand {
 }
 
 extension DemoServers {
-    /// What the servers have received so far, for programs that judge it.
+    /// The files that the servers have received so far, for programs that judge them.
     func report() -> JSONValue {
         .object([
             "spiral": Self.store(spiral, spiral.objects(), spiral.openUploads()),
@@ -84,7 +84,7 @@ extension DemoServers {
         ])
     }
 
-    /// How often each operation was asked, the bytes of the requests' bodies, and the requests that met a fault.
+    /// The number of calls of each operation, the bytes of their bodies, and the requests with a fault.
     private static func server(_ sandbox: some LoopbackSandbox) -> JSONValue {
         .object([
             "requests": .object(sandbox.counts().filter { $0.value > 0 }.mapValues { JSONValue($0) }),
@@ -93,14 +93,14 @@ extension DemoServers {
         ])
     }
 
-    /// A file that was received.
+    /// A received file.
     private static func file(_ size: Int64, _ sha256: Digest, _ others: JSONObject) -> JSONValue {
         .object(others.merging(["size": .number("\(size)"), "sha256": .string(sha256.hex)]) { $1 })
     }
 
     private static func texts(_ texts: some Sequence<String>) -> JSONValue { .array(texts.map { .string($0) }) }
 
-    /// A store that goes by keys. What has more than one version was sent again.
+    /// A store with keys. An object with several versions was sent again.
     private static func store(
         _ sandbox: some LoopbackSandbox, _ objects: [StoredObject], _ openUploads: [String]
     ) -> JSONValue {
@@ -133,7 +133,7 @@ extension DemoServers {
         ])
     }
 
-    /// A job's sources are the videos that its pictures were made of.
+    /// A job's sources are the videos of its pictures.
     private var vopiReport: JSONValue {
         let stored = vopi.videos()
         let keys = Dictionary(stored.map { ($0.publicURL, $0.key) }, uniquingKeysWith: { $1 })

@@ -9,10 +9,10 @@ import SystemPackage
 
 struct Init: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Writes a first configuration: asks a few questions, or takes the answers as options.",
+        abstract: "Write a first configuration from a few questions, or from options.",
         discussion: """
-            Without a terminal, or with --yes, nothing is asked, and what is missing is an error (64). No secret is written
-            into the configuration: it names environment variables or files. A secret that is typed goes to a file of its own
+            Without a terminal, or with --yes, it asks nothing, and a missing answer is an error (64). The configuration
+            holds no secrets: it names environment variables or files. A secret that you type goes to a file of its own
             beside it, which only you can read.
 
             Examples:
@@ -20,14 +20,14 @@ struct Init: AsyncParsableCommand {
             \(examples)
             """)
 
-    /// The last kind first: it needs no account.
+    /// The last kind comes first: it needs no account.
     private static let examples = DestinationKinds.all.reversed()
         .compactMap { kind in kind.setup.example.map { "  inlet init \($0)" } }.joined(separator: "\n")
 
     @OptionGroup var options: ConfigOption
     @OptionGroup(title: "Answers") var flags: InitFlags
     @Flag(help: "Replace a configuration that is there.") var force = false
-    @Flag(help: "Ask nothing: take the defaults, and make folders that are missing.") var yes = false
+    @Flag(help: "Ask nothing: take the defaults, and create missing folders.") var yes = false
 
     func run() async throws {
         let file = options.newFile()
@@ -45,7 +45,7 @@ struct Init: AsyncParsableCommand {
             throw ExitCode.validationFailure
         }
         do {
-            // First: a folder that cannot be made leaves no configuration in the way of the next try.
+            // First, so that a folder that cannot be made leaves no configuration in the way of the next try.
             for folder in try rules.folders(answers) { try makeFolder(folder, files, dialog) }
             try files.write(answers.text, secrets: answers.typed)
         } catch let error as SystemError {
@@ -90,18 +90,18 @@ struct Init: AsyncParsableCommand {
         Console.print("Made \(folder.display); the group of \(files.folder.display) can write to it.")
     }
 
-    /// Whether root configures an agent that runs as another user: one whom the folder hands its group on to, as a package
-    /// makes /etc/inlet.
+    /// Whether root configures an agent that runs as another user: the folder hands on a group, as /etc/inlet of a
+    /// package does.
     private static func isForService(_ files: InitFiles) -> Bool { ProcessSetup.userID == 0 && files.handsGroupOn }
 
-    /// What to do with it: a check at once, where a person wants one and nothing is missing for it.
+    /// The next step: a check at once, where a person wants one and no variable is missing for it.
     private func next(_ files: InitFiles, unset: [String], _ dialog: InitDialog) async throws {
         let file = files.configuration
         let named = options.isUsual(file) ? "" : " --config \(Self.shellWord(file.display))"
         if !unset.isEmpty {
             Console.print("Set in the environment of the agent before it runs: \(unset.joined(separator: ", "))")
         }
-        // What root can do tells nothing of what the service can.
+        // A check as root proves nothing about the service's user.
         if Self.isForService(files) {
             return Console.print("Next:\n  sudo -u inlet inlet check\(named)\n  systemctl start inlet")
         }
@@ -126,7 +126,7 @@ struct Init: AsyncParsableCommand {
         InitDialog.Prompt(
             ask: { question, isHidden in
                 let line = ProcessSetup.typedLine(isHidden: isHidden) { Console.draw(question) }
-                // The end of a line that is not shown is not shown either.
+                // A hidden answer's line ending is hidden too.
                 if isHidden || line == nil { Console.draw("\n") }
                 return line
             },
@@ -157,10 +157,10 @@ struct InitFlags: ParsableArguments {
             "The environment variable that holds a secret, such as api_key=STORE_KEY.", valueName: "KEY=VARIABLE"))
     var env: [String] = []
     @Option(help: ArgumentHelp("The file that holds a secret.", valueName: "KEY=FILE")) var secretFile: [String] = []
-    @Option(help: ArgumentHelp("What becomes of a delivered file: keep, archive or delete.", valueName: "WHAT"))
+    @Option(help: ArgumentHelp("What to do with a delivered file: keep, archive or delete.", valueName: "WHAT"))
     var onSuccess: String?
 
-    /// `s3: the bucket.`, of the kinds that ask for the key.
+    /// `s3: the bucket.`, for the kinds that have the key.
     private static func help(_ key: String, _ value: String) -> ArgumentHelp {
         let asked = DestinationKinds.all.flatMap { kind in
             let questions = kind.setup.questions + (kind.type.givesURLs ? [DestinationSetup.publicURL] : [])
@@ -211,15 +211,15 @@ struct InitFlags: ParsableArguments {
     }
 }
 
-/// Puts what `inlet init` made on the disk: whole, private, and over nothing that was not meant.
+/// Writes the files of `inlet init`: complete, private, and over no other file.
 struct InitFiles {
     let configuration: FilePath
-    /// Whether what is there may be replaced.
+    /// Whether an existing configuration may be replaced.
     let replaces: Bool
 
     var folder: FilePath { configuration.removingLastComponent() }
 
-    /// The configuration, after the files of the secrets that were typed. When it throws, none of these is left in the way of
+    /// Writes the configuration after the files of typed secrets. If it throws, it leaves none of these in the way of
     /// the next try, unless it may replace them.
     func write(_ text: String, secrets: [(file: String, secret: Secret)]) throws(SystemError) {
         try DurableFile.makeDirectories(folder, mode: 0o755)
@@ -237,7 +237,7 @@ struct InitFiles {
         }
     }
 
-    /// In a folder that hands its group on, as a package makes /etc/inlet, the agent's group reads what is in it.
+    /// In a folder that hands on its group, as /etc/inlet of a package does, the agent's group can read the files.
     private var mode: UInt32 { handsGroupOn ? 0o640 : 0o600 }
 
     var handsGroupOn: Bool {
@@ -245,7 +245,7 @@ struct InitFiles {
             let descriptor = try FileDescriptor.open(folder, .readOnly, options: [.directory, .closeOnExec])
             return try descriptor.closeAfter { try descriptor.stat().permissions.contains(.setGroupID) }
         } catch {
-            // A folder that cannot be opened hands nothing on; writing there says why.
+            // A folder that cannot be opened hands on no group; writing there reports why.
             return false
         }
     }
@@ -254,7 +254,7 @@ struct InitFiles {
         if replaces {
             try DurableFile.write(bytes, to: path, mode: mode)
         } else {
-            // Fails for a name that is taken, also when it was taken just now.
+            // Fails for an existing name, even a very new one.
             try DurableFile.create(bytes, at: path, mode: mode)
         }
     }

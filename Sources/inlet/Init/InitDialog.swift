@@ -5,29 +5,30 @@ import InletCore
 import InletPipelines
 import SystemPackage
 
-/// What the command line gave of the answers.
+/// Answers that came as options.
 struct InitGiven: Sendable {
     var watch: String?
     var type: String?
-    /// The type of the destination that stores the files of one that only registers them.
+    /// The type of the storage destination, for a destination that only registers files.
     var storage: String?
     /// By the destinations' keys.
     var values: [String: InitInput.Value] = [:]
     var onSuccess: Route.OnSuccess?
 }
 
-/// Completes the answers: what the command line did not give, a person is asked for. Each answer is checked at once, by
-/// itself, and asked for again where the configuration's reader would not take it.
+/// Completes the answers: asks a person for those that no option gives. Checks each answer at once, and asks again
+/// where the configuration's reader would reject it.
 struct InitDialog {
-    /// Who can be asked.
+    /// A person at a terminal.
     struct Prompt {
-        /// Shows a question, and waits for the line that answers it; nil when no more comes. The flag: it is not shown.
+        /// Shows a question, and waits for the line that answers it; nil at the end of the input. The flag hides the
+        /// answer.
         let ask: (String, Bool) -> String?
         let say: (String) -> Void
     }
 
     let rules: InitRules
-    /// nil: what is missing is an error.
+    /// nil: a missing answer is an error.
     let person: Prompt?
 
     func answers(_ given: InitGiven) throws(Refusal) -> InitInput {
@@ -63,12 +64,12 @@ struct InitDialog {
         }
         answers.onSuccess = try onSuccess(given.onSuccess)
         if rules.defaults.stateDirectory == "/var/lib/inlet" { answers.stateDirectory = "/var/lib/inlet" }
-        // Together they may be wrong though each is right, as with a library inside of the watched folder.
+        // Valid answers may conflict, such as a library inside the watched folder.
         if let objection = rules.objection(to: answers) { throw Refusal(objection) }
         return answers
     }
 
-    /// Yes is what an empty answer means; no is what there is without a person.
+    /// An empty answer means yes; without a person the answer is no.
     func confirms(_ question: String) -> Bool {
         guard let person, let answer = person.ask("\(question) [Y/n] ", false) else { return false }
         return ["", "y", "yes"].contains(answer.lowercased().filter { $0 != " " })
@@ -79,7 +80,7 @@ struct InitDialog {
     private static let types =
         DestinationKinds.types.map { "  \($0.name.padded(10)) \($0.summary)" }.joined(separator: "\n")
 
-    /// How the command line gives a key of some type.
+    /// The option for a key of some type.
     private static func flag(of key: String) -> String {
         let questions = DestinationKinds.all.flatMap { $0.setup.questions } + [DestinationSetup.publicURL]
         return questions.first { $0.key == key }?.flag ?? "--env \(key)=VARIABLE"
@@ -101,7 +102,7 @@ struct InitDialog {
         guard given == nil, let person else { return given ?? .keep }
         let names = Route.OnSuccess.allCases.map(\.rawValue).joined(separator: " | ")
         while true {
-            let words = "What becomes of a file once it is delivered? \(names) [keep] "
+            let words = "What should Inlet do with a delivered file? \(names) [keep] "
             guard let answer = person.ask(words, false) else { throw Self.ended }
             if answer.isEmpty { return .keep }
             if let choice = Route.OnSuccess(rawValue: answer) { return choice }
@@ -109,7 +110,7 @@ struct InitDialog {
         }
     }
 
-    /// - Parameter around: complete answers with this destination among them.
+    /// - Parameter around: complete answers that contain this destination.
     private func target(
         _ kind: any DestinationKind, isStorage: Bool, _ left: inout [String: InitInput.Value],
         _ around: (InitInput.Target) -> InitInput
@@ -119,7 +120,7 @@ struct InitDialog {
         if isStorage { filled.values[publicURL.key] = .text(publicURL.example) }
         var target = InitInput.Target(kind)
         var questions = target.setup.questions
-        // Nobody is asked for it where nothing needs it.
+        // Asked only where something needs it.
         if isStorage || kind.type.givesURLs && left[publicURL.key] != nil { questions.append(publicURL) }
         for question in questions {
             let given = left.removeValue(forKey: question.key)
@@ -128,7 +129,7 @@ struct InitDialog {
             let needed = if case .always = question.need { true } else { question.alternative != nil && other == nil }
             let value = try value(of: question, isRequired: needed, given) { value in
                 var tried = filled
-                // The one, or the other.
+                // Only one of the two applies.
                 for rival in questions where rival.alternative == question.key { tried.values[rival.key] = nil }
                 if other == nil, let key = question.alternative { tried.values[key] = nil }
                 tried.values[question.key] = value
@@ -150,7 +151,7 @@ struct InitDialog {
         switch given {
         case .text(let known)?: text = known
         case nil: break
-        default: throw Refusal("'\(question.key)' is no secret; give it with \(question.flag)")
+        default: throw Refusal("'\(question.key)' is not a secret; give it with \(question.flag)")
         }
         let isPath = if case .path = question.kind { true } else { false }
         let said = try self.text(question.words, flag: question.flag, text, isRequired: isRequired) { text in
@@ -161,7 +162,7 @@ struct InitDialog {
 }
 
 extension DestinationSetup.Input {
-    /// How it is given on the command line.
+    /// The option that gives it.
     fileprivate var flag: String {
         switch kind {
         case .secret: "--env \(key)=VARIABLE"
@@ -170,11 +171,11 @@ extension DestinationSetup.Input {
     }
 }
 
-/// One line asked for, and asked for again.
+/// Asks for one line, again until it is valid.
 extension InitDialog {
-    static let ended = Refusal("the answers ended before all was said; nothing was written")
+    static let ended = Refusal("the answers ended too early; nothing was written")
 
-    /// What the command line gave, or a person says; never empty.
+    /// The answer from an option or a person; never empty.
     func line(_ words: String, _ flag: String, _ given: String?) throws(Refusal) -> String {
         if let given { return given }
         guard let person else { throw Refusal("\(flag) is missing; on a terminal, 'inlet init' asks for it") }
@@ -186,15 +187,15 @@ extension InitDialog {
         }
     }
 
-    /// Throws what is wrong with a given answer; of a person's it is said.
+    /// Throws the objection to an option's value; shows a person the objection to an answer.
     func refuse(_ reason: String, _ flag: String, isGiven: Bool) throws(Refusal) {
         guard !isGiven, let person else { throw Refusal("\(flag): \(reason)") }
         person.say("  \(reason)")
     }
 
-    /// An answer that the reader takes; nil for an empty one where that is allowed.
+    /// An answer that the configuration's reader accepts; nil for an empty one where that is allowed.
     ///
-    /// - Parameter around: complete answers with this one among them.
+    /// - Parameter around: complete answers that contain this one.
     func text(
         _ words: String, flag: String, _ given: String?, isRequired: Bool = true, _ around: (String) -> InitInput
     ) throws(Refusal) -> String? {
@@ -213,7 +214,7 @@ extension InitDialog {
         }
     }
 
-    /// Where a secret is found, or the secret itself.
+    /// The place of a secret, or the secret itself.
     func secret(
         _ question: DestinationSetup.Input, _ variable: String, isRequired: Bool, _ given: InitInput.Value?,
         _ around: (InitInput.Value) -> InitInput
@@ -245,7 +246,7 @@ extension InitDialog {
         }
     }
 
-    /// As the configuration is to have it, which may be in another folder; what begins with `~` stays so.
+    /// The path for the configuration, which may be in another folder. A path that begins with `~` stays unchanged.
     func absolute(_ path: String) -> String {
         if path.isEmpty || path == "~" || path.hasPrefix("~/") { return path }
         return rules.defaults.workingDirectory.pushing(FilePath(path)).lexicallyNormalized().string

@@ -3,7 +3,7 @@ import InletCore
 import InletPipelines
 import SystemPackage
 
-/// What a person said to `inlet init`, and the configuration that comes of it.
+/// The answers to `inlet init`, and the configuration made from them.
 struct InitInput: Sendable {
     /// A destination's key.
     enum Value: Sendable, Equatable {
@@ -19,7 +19,7 @@ struct InitInput: Sendable {
     struct Target: Sendable {
         let kind: any DestinationKind
         let setup: DestinationSetup
-        /// By key; what is missing is left to the defaults.
+        /// By key; missing values get the defaults.
         var values: [String: Value] = [:]
 
         init(_ kind: any DestinationKind) { (self.kind, setup) = (kind, kind.setup) }
@@ -28,15 +28,15 @@ struct InitInput: Sendable {
     /// The watched folder: absolute, or below `~`.
     var watch: String
     var target: Target
-    /// Where the files of a destination are stored that only registers them.
+    /// The storage for the files of a destination that only registers them.
     var storage: Target?
     var onSuccess = Route.OnSuccess.keep
-    /// Written where the default depends on who starts the agent.
+    /// Written where the default depends on the agent's user.
     var stateDirectory: String?
 
     private var targets: [Target] { [storage, target].compactMap(\.self) }
 
-    /// Secrets that were typed, with the names of their files.
+    /// Typed secrets, with the names of their files.
     var typed: [(file: String, secret: Secret)] {
         targets.flatMap { target in
             target.values.sorted { $0.key < $1.key }.compactMap { key, value in
@@ -45,7 +45,7 @@ struct InitInput: Sendable {
         }
     }
 
-    /// All that a person wrote.
+    /// All answers.
     var words: [String] {
         [watch]
             + targets.flatMap { target in
@@ -69,7 +69,7 @@ struct InitInput: Sendable {
         }
     }
 
-    /// The configuration, with hints at what else there is.
+    /// The configuration, with hints at other settings.
     var text: String {
         let blocks = [head, destinations, watched, routes, Self.more]
         return blocks.map { $0.joined(separator: "\n") + "\n" }.joined(separator: "\n")
@@ -147,19 +147,19 @@ struct InitInput: Sendable {
     }
 
     private static let more = [
-        "# notify:                          # who is told",
+        "# notify:                          # receivers",
         "#   - { name: me, webhook: \"https://hooks.example.com/inlet\", on: [failed, rejected, destination_down] }",
     ]
 }
 
-/// Judges answers by the rules of the configuration's own reader, and of the destinations.
+/// Judges answers by the rules of the configuration's reader and of the destinations.
 struct InitRules: Sendable {
-    /// Where the configuration is to be written.
+    /// The path of the new configuration.
     let file: FilePath
     let environment: [String: String]
     let defaults: ConfigDefaults
 
-    /// What is wrong, in the reader's words; nil when it loads and its destinations can be made.
+    /// The reader's first objection; nil when the configuration loads and its destinations can be made.
     func objection(to answers: InitInput) -> String? {
         if answers.words.contains(where: { $0.unicodeScalars.contains("\u{FFFD}") }) {
             return "it is not valid UTF-8, which a configuration is"
@@ -185,7 +185,8 @@ struct InitRules: Sendable {
         return nil
     }
 
-    /// The configuration as it will be read, with values for variables that are not set: they may be for the agent only.
+    /// The configuration as the agent will read it. Unset variables get values here, because they may be set for the
+    /// agent only.
     func load(_ answers: InitInput) throws(ConfigErrors) -> LoadedConfig {
         var (answers, environment) = (answers, environment)
         for name in answers.variables where environment[name]?.isEmpty ?? true { environment[name] = "unset" }
@@ -196,7 +197,7 @@ struct InitRules: Sendable {
             defaults: defaults)
     }
 
-    /// The folders that must be there: what is watched, unless that is a pattern, and one that files go to.
+    /// The folders that must exist: the watched one, unless it is a pattern, and a folder destination.
     func folders(_ answers: InitInput) throws(ConfigErrors) -> [FilePath] {
         let settings = try load(answers).settings
         let library = settings.destinations.compactMap { destination in
@@ -205,7 +206,7 @@ struct InitRules: Sendable {
         return settings.watch.filter { $0.pattern == nil }.map(\.path) + library.map { FilePath($0) }
     }
 
-    /// Answers that are right, for what is not known yet: what is wrong with them then is the one that was put among them.
+    /// Valid answers in the place of unknown ones: any objection is then about the answer to judge.
     static func example(_ kind: any DestinationKind) -> InitInput {
         var answers = InitInput(watch: "/srv/drop", target: filled(kind))
         if kind.type.namesStorage {
@@ -217,7 +218,7 @@ struct InitRules: Sendable {
         return answers
     }
 
-    /// A destination with all that it needs.
+    /// A destination with all required values.
     static func filled(_ kind: any DestinationKind) -> InitInput.Target {
         var target = InitInput.Target(kind)
         let unlessOthers = target.setup.questions.compactMap { question in
@@ -237,7 +238,7 @@ struct InitRules: Sendable {
         return target
     }
 
-    /// Those that hold the files of others.
+    /// Destinations that store files for others.
     static let storages = DestinationKinds.all.filter { $0.type.givesURLs }
 
     private static func isVariable(_ name: String) -> Bool {
@@ -250,7 +251,7 @@ struct InitRules: Sendable {
 }
 
 extension InitInput.Target {
-    /// Has secrets that no file holds yet read from the environment.
+    /// Replaces typed secrets without a file by environment variables.
     fileprivate mutating func hideTyped(in environment: inout [String: String]) {
         for (key, value) in values {
             guard case .typed(let secret) = value else { continue }

@@ -26,10 +26,10 @@ struct AgentSession: Sendable {
     ///
     /// - Parameters:
     ///   - sendRoots: as `Agent` has them.
-    ///   - notificationClients: those who are told what happens.
+    ///   - notificationClients: the receivers of notifications.
     ///   - dashboard: where the page and the API listen; nil = nowhere.
-    ///   - source: where another configuration comes from.
-    ///   - start: waits for the journal's disk; nil: an error is one.
+    ///   - source: reads another configuration for a reload.
+    ///   - start: waits for the journal's disk; nil: its errors are final.
     init(
         _ settings: Settings, destinations: [Destination], factory: PipelineFactory, log: EventLog,
         state: borrowing StateDirectory, label: String, confinement: ConfinementReport? = nil,
@@ -37,7 +37,7 @@ struct AgentSession: Sendable {
         notificationClients: NotificationClients = NotificationClients(), dashboard: DashboardSettings? = nil,
         source: (any ReloadSource)? = nil, start: StartWait? = nil
     ) async throws {
-        // Before and after each large step: together they would touch the whole program.
+        // Released around each large step: together they would touch the whole program.
         ProcessMemory.releaseColdPages()
         Failpoint.opening.reached()
         feed = ActivityFeed(log)
@@ -74,11 +74,11 @@ struct AgentSession: Sendable {
         }
     }
 
-    /// A command that reads the journal of an agent that does not run has the lock for a moment.
+    /// A command that reads the journal without an agent holds the lock for a moment.
     private static let patience = Duration.seconds(5)
 
-    /// Takes the state directory. Waits for whoever has the lock without being an agent, and, as long as need be, for a disk
-    /// that has no room for it.
+    /// Takes the state directory. Waits for a command that holds the lock, and as long as needed for a disk without
+    /// room.
     ///
     /// - Throws: `StateDirectory.Fault`.
     static func takeState(_ path: FilePath, _ start: StartWait?) async throws -> StateDirectory {
@@ -95,7 +95,7 @@ struct AgentSession: Sendable {
         return try StateDirectory(path)
     }
 
-    /// The same for a command: says why not and exits.
+    /// The same for a command: prints why not and exits.
     static func takeState(_ path: FilePath) async throws -> StateDirectory {
         do {
             return try await takeState(path, nil)
@@ -104,7 +104,7 @@ struct AgentSession: Sendable {
         }
     }
 
-    /// Says why a command cannot have the state directory.
+    /// Prints why a command cannot have the state directory.
     static func refusal(_ fault: StateDirectory.Fault) -> ExitCode { exitCode(fault).saying("\(fault)") }
 
     static func exitCode(_ fault: StateDirectory.Fault) -> ExitStatus {
@@ -114,8 +114,8 @@ struct AgentSession: Sendable {
         }
     }
 
-    /// Runs until a signal; then stops in order. A second signal ends the process at once (130). With a configuration file
-    /// SIGHUP has that read again.
+    /// Runs until a signal; then stops in order. A second signal ends the process at once (130). With a configuration
+    /// file, SIGHUP reloads it.
     func run() async throws { try await serve(until: nil) }
 
     /// Runs until a signal or until `body` returns. - Returns: what that returned; nil where a signal came first.
@@ -163,20 +163,20 @@ struct AgentSession: Sendable {
     }
 }
 
-/// What the start needs of the state directory is asked for again while its disk has no room, or another program has the
-/// journal locked: as the agent does when it runs, and said in the same lines. SIGTERM and Ctrl-C end that.
+/// The start retries the state directory while its disk has no room or another program has locked the journal. It logs
+/// the same lines as a running agent. SIGTERM and Ctrl-C end the wait.
 final class StartWait: Sendable {
     private let health: JournalHealth
     private let manager = SystemdSocket()
-    /// What ends the waiting; nil until there is some.
+    /// Ends the waiting; nil until there is some.
     private let state = Mutex((refusals: 0, leaving: ExitSignals?.none))
 
-    /// How long the service manager gives the start from each try on.
+    /// The time that the service manager gives the start after each try.
     private static let grace = Duration.seconds(60)
 
     init(_ log: EventLog) { health = JournalHealth(log: log) }
 
-    /// Waits a while after an error that passes, longer and longer.
+    /// Waits after an error that may pass, longer each time.
     ///
     /// - Returns: false for another error.
     func waits(after error: any Error, in directory: FilePath) async throws -> Bool {
@@ -193,14 +193,14 @@ final class StartWait: Sendable {
         return true
     }
 
-    /// Everything is there.
+    /// The state directory and the journal are usable.
     func ends() {
         guard state.withLock({ $0.leaving.take() }) != nil else { return }
         health.works()
         manager?.send("STATUS=")
     }
 
-    /// nil for what does not pass by itself.
+    /// nil for an error that does not pass without help.
     static func passing(_ error: any Error, _ directory: FilePath) -> JournalError? {
         switch error {
         case let error as JournalError: error.isPassing ? error : nil

@@ -7,7 +7,7 @@ import InletLinux
 import InletPipelines
 import SystemPackage
 
-/// `--config FILE`, and where the configuration is looked for without it.
+/// `--config FILE`, and the places where the configuration is searched without it.
 struct ConfigOption: ParsableArguments {
     @Option(
         name: [.short, .long],
@@ -20,9 +20,10 @@ struct ConfigOption: ParsableArguments {
 
     private static var environment: [String: String] { ProcessInfo.processInfo.environment }
 
-    /// The configuration, complete and checked. Prints what is wrong and exits with 78 otherwise.
+    /// The configuration, complete and checked. Prints errors and exits with 78 otherwise.
     ///
-    /// - Parameter warns: whether what is right but unwise is printed; `check` lists it, others would say it at every call.
+    /// - Parameter warns: whether warnings are printed; `check` lists them, and other commands would repeat them at
+    ///   every call.
     func load(warns: Bool = false) throws -> LoadedConfig {
         guard let path = path() else {
             Console.printError(
@@ -43,7 +44,7 @@ struct ConfigOption: ParsableArguments {
         }
     }
 
-    /// The configuration as it is now, silently; throws when it cannot be used.
+    /// The present configuration, silently; throws when it cannot be used.
     func reload() throws(ConfigErrors) -> LoadedConfig {
         guard let path = path() else {
             throw ConfigErrors(list: [
@@ -60,7 +61,7 @@ struct ConfigOption: ParsableArguments {
             path, types: DestinationKinds.types, environment: environment, defaults: defaults(environment))
     }
 
-    /// Where a new one is written: the named file, or the first place in which it will be found; for root /etc/inlet.
+    /// The path for a new configuration: the named file, or the first place of the search; for root /etc/inlet.
     func newFile() -> FilePath {
         let named = config ?? Self.environment["INLET_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
         let usual = ProcessSetup.userID == 0 ? nil : Self.places.first
@@ -68,13 +69,13 @@ struct ConfigOption: ParsableArguments {
             .lexicallyNormalized()
     }
 
-    /// Whether `file` is what commands take that are given none.
+    /// Whether commands without `--config` use `file`.
     func isUsual(_ file: FilePath) -> Bool {
         if let named = Self.environment["INLET_CONFIG"], !named.isEmpty { return FilePath(named) == file }
         return Self.places.first(where: Self.isThere) == file
     }
 
-    /// The socket of the agent of this configuration, which may be wrong or gone by now.
+    /// The socket of this configuration's agent, even if the file is invalid or gone by now.
     func socket() -> FilePath {
         let defaults = Self.defaults(Self.environment)
         let state = path().map {
@@ -84,7 +85,7 @@ struct ConfigOption: ParsableArguments {
         return StateDirectory.controlSocket(in: state ?? defaults.stateDirectory)
     }
 
-    /// Whether there is a configuration where it is looked for.
+    /// Whether the search finds a configuration.
     var isFound: Bool { path() != nil }
 
     private func path() -> FilePath? {
@@ -93,7 +94,7 @@ struct ConfigOption: ParsableArguments {
         return Self.places.first(where: Self.isThere)
     }
 
-    /// A symlink may lead to one, as dotfiles and secret stores have it.
+    /// Dotfiles and secret stores use symlinks.
     private static func isThere(_ file: FilePath) -> Bool {
         // Of a folder that is closed to this user another place is the right one.
         switch FileLook.glance(at: file) {
@@ -119,7 +120,7 @@ struct ConfigOption: ParsableArguments {
     }
 }
 
-// What shells offer where a name of the configuration is wanted: that of `--config` before it on the line, or the usual one.
+// Shell completion for names of the configuration: that of an earlier `--config` on the line, or the usual one.
 extension CompletionKind {
     static let destinations = configured { $0.destinations.map(\.name) }
     static let routes = configured { $0.routes.map(\.name) }
@@ -130,13 +131,13 @@ extension CompletionKind {
         .custom { words, _, _ in
             var options = ConfigOption()
             options.config = config(words)
-            // While somebody types there is nobody to tell what is wrong with it.
+            // Completion ignores errors: the line is still being typed.
             guard let loaded = try? options.reload() else { return [] }
             return names(loaded.settings).filter(isPlain)
         }
     }
 
-    /// Whether a shell takes the name as it is: bash's script expands what it is offered, and a configuration may come from
+    /// Whether a shell takes the name literally: bash's script expands completions, and a configuration may come from
     /// anybody.
     private static func isPlain(_ name: String) -> Bool {
         name.unicodeScalars.allSatisfy { scalar in
@@ -145,7 +146,7 @@ extension CompletionKind {
         }
     }
 
-    /// The value of `--config` among the words of a command line.
+    /// The value of `--config` on a command line.
     private static func config(_ words: [String]) -> String? {
         for (index, word) in words.enumerated() {
             for name in ["--config", "-c"] {
@@ -158,7 +159,7 @@ extension CompletionKind {
 }
 
 extension FilePath {
-    /// Where the command was called.
+    /// The command's working directory.
     static var workingDirectory: FilePath { FilePath(FileManager.default.currentDirectoryPath) }
 
     /// A path of the command line; a relative one begins in the working directory.
@@ -166,7 +167,7 @@ extension FilePath {
         workingDirectory.pushing(FilePath(path)).lexicallyNormalized()
     }
 
-    /// What commands keep for this user, below `XDG_STATE_HOME`.
+    /// The folder for commands' own state of this user, below `XDG_STATE_HOME`.
     static var userState: FilePath {
         let base =
             ProcessSetup.environment("XDG_STATE_HOME").flatMap { $0.isEmpty ? nil : FilePath($0) }

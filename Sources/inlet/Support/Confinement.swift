@@ -5,16 +5,17 @@ import InletCore
 import InletLinux
 import SystemPackage
 
-/// What an agent gives up at its start, and what it asks of its process host instead.
+/// The access that an agent gives up at its start, and its process host for the rest.
 struct Confinement: Sendable {
     let report: ConfinementReport
-    /// Empty where nothing was given up.
+    /// Empty without confinement.
     private let rules: [AccessRule]
     private let commands: [CommandPattern]
 
-    /// Gives it up, for good. Only before the first thread has started: others would keep it.
+    /// Gives up access, for good. Must run before the first other thread starts, which would keep its access.
     ///
-    /// - Throws: `ExitStatus.configuration`, with the reason printed, where the configuration requires what cannot be done.
+    /// - Throws: `ExitStatus.configuration`, with the reason printed, where the configuration requires an unavailable
+    ///   confinement.
     static func enter(_ config: LoadedConfig) throws -> Confinement {
         guard config.settings.landlock != .off else { return free("landlock: off") }
         let made: (host: ProcessHost, confinement: Confinement)
@@ -22,21 +23,21 @@ struct Confinement: Sendable {
             made = try confine(config)
         } catch {
             if config.settings.landlock == .required {
-                throw ExitStatus.configuration.saying("landlock: required, and it cannot be had: \(error)")
+                throw ExitStatus.configuration.saying("landlock: required, but unavailable: \(error)")
             }
             return free("\(error)")
         }
         do throws(SystemError) {
             try made.host.begin()
         } catch {
-            // There is no way back: what has been given up is gone, and nothing is left that could start a program.
-            throw ExitStatus.failed.saying("the agent could not begin: \(error)")
+            // There is no way back: the access is gone, and nothing can start a program any more.
+            throw ExitStatus.failed.saying("the agent could not start: \(error)")
         }
         return made.confinement
     }
 
     private static func free(_ reason: String) -> Confinement {
-        // Programs are not given what only the agent needs.
+        // Programs do not inherit the agent's capabilities.
         ProcessSetup.keepCapabilities()
         return Confinement(report: ConfinementReport(reason: reason), rules: [], commands: [])
     }
@@ -44,16 +45,16 @@ struct Confinement: Sendable {
     private static func confine(_ config: LoadedConfig) throws(Refusal) -> (ProcessHost, Confinement) {
         let version = try version()
         let threads = ProcessSetup.threads
-        if threads != 1 { throw Refusal(threads == 0 ? "/proc is not to be seen" : "threads were started before") }
+        if threads != 1 { throw Refusal(threads == 0 ? "/proc is not visible" : "threads were started before") }
         do {
-            // A rule is for what is there: these are the agent's own.
+            // Rules apply to existing folders: these are the agent's own.
             try DurableFile.makeDirectories(config.settings.stateDirectory, mode: 0o750, asFolderOwner: true)
             RootOwnership.prepare(config.settings.watch)
             let plan = try plan(config)
             let rules = try plan.rules(on: .current())
-            // A peer that has gone is an error, and no end.
+            // Writing to a closed connection is then an error instead of the process's end.
             ProcessSetup.ignoreSignals()
-            // It looks at other processes with what the agent was given, and gives none of that to programs.
+            // The host uses the agent's capabilities to examine other processes, and passes none on to programs.
             let host = try ProcessHost([HostCommand.name], commands: plan.commands)
             ProcessSetup.keepCapabilities()
             let manager = ProcessSetup.environment("NOTIFY_SOCKET")
@@ -65,9 +66,9 @@ struct Confinement: Sendable {
         }
     }
 
-    private static let noCallFilter = "this kernel has no seccomp filters, or what it runs in allows none"
+    private static let noCallFilter = "this kernel or container allows no seccomp filters"
 
-    /// - Returns: why not, which keeps no agent from its work: a kernel without filters is nobody's fault.
+    /// - Returns: the reason for a failure, which the agent tolerates: a kernel without filters is nobody's fault.
     private static func denyCalls() -> String? {
         do throws(SystemError) {
             try CallFilter.apply()
@@ -77,7 +78,7 @@ struct Confinement: Sendable {
         }
     }
 
-    /// What an agent of this configuration would give up if it were started now.
+    /// The access that an agent of this configuration would give up if it started now.
     static func preview(_ config: LoadedConfig) -> ConfinementReport {
         do {
             return ConfinementReport(
@@ -88,16 +89,16 @@ struct Confinement: Sendable {
         }
     }
 
-    /// What an agent is steered by and could change itself, because it lies in a folder that it writes to.
+    /// Files that steer an agent and that it could change itself, because they lie in a folder that it writes to.
     static func exposed(_ config: LoadedConfig, _ report: ConfinementReport) -> [FilePath] {
-        // Programs are those of the routes that are there, whatever was watched before.
+        // Only the present routes' programs count, whatever was watched before.
         let plan = AccessPlan(config, home: ProcessSetup.homeDirectory) { ProcessSetup.environment($0) }
         let words = plan.commands.flatMap { command in
-            // An argument may be a program's own text: that of a shell, for example.
+            // An argument may be a program, as a shell's is.
             command.words.dropFirst().filter { $0.hasPrefix("/") }.map { FilePath($0) }
                 + command.words.prefix(1).compactMap { ProgramFinder.find($0) }
         }
-        // Of a symlink where it lies and where it leads.
+        // A symlink counts at its own place and at its target.
         return ([config.file] + config.credentialFiles + words).filter { path in
             report.mayWrite(in: path) || report.mayWrite(in: path.removingLastComponent())
         }
@@ -120,7 +121,7 @@ struct Confinement: Sendable {
         ) { ProcessSetup.environment($0) }
     }
 
-    /// Why another configuration cannot take the place of this one while the agent runs; nil when it can.
+    /// The reason that a running agent cannot take over another configuration; nil when it can.
     func refusal(of config: LoadedConfig) -> String? {
         if rules.isEmpty { return nil }
         let plan: AccessPlan
@@ -137,7 +138,7 @@ struct Confinement: Sendable {
     }
 }
 
-/// The process that `inlet run` starts for itself; no command for people.
+/// The process that `inlet run` starts for itself; not a command for people.
 struct HostCommand: ParsableCommand {
     static let name = "process-host"
 

@@ -6,23 +6,23 @@ import InletLinux
 import Synchronization
 import SystemPackage
 
-/// What people read on their terminal. Whoever prints names of files, and what servers say, escapes them first
-/// (`FilePath.display`, `DisplayText`); what would change the terminal all the same is masked at this door.
+/// Output for people on their terminal. Callers escape file names and servers' texts first (`FilePath.display`,
+/// `DisplayText`); this masks any other control character.
 enum Console {
     static let isTerminal = ProcessSetup.isTerminal(1)
     private static let isDumb = ProcessSetup.environment("TERM") == "dumb"
     static let hasColour = isTerminal && ProcessSetup.allowsColour
-    /// Whether a picture can be drawn over and over; colours do not matter.
+    /// Whether the terminal can redraw; colours do not matter.
     static let isCanvas = isTerminal && !isDumb
 
     static func print(_ text: String) { _ = offer(text) }
 
-    /// Prints. - Returns: false when nobody reads any more.
+    /// Prints. - Returns: false when the reader is gone.
     static func offer(_ text: String) -> Bool { StandardStream.output.write(line(text)).error == nil }
 
     private static let logsErrors = Atomic<Bool>(false)
 
-    /// Makes errors lines of the log: where standard error holds its JSON lines, nothing else may be there.
+    /// Turns errors into log lines: standard error holds nothing else while the JSON log goes there.
     static func logErrors(_ areLogged: Bool) { logsErrors.store(areLogged, ordering: .relaxed) }
 
     static func printError(_ text: String) {
@@ -31,7 +31,7 @@ enum Console {
         write(AgentEvent.agentFailed(reason: reason.replacing("\n", with: " ")).json(at: .now))
     }
 
-    /// Prints what is wrong with a configuration.
+    /// Prints the errors of a configuration.
     static func printErrors(_ errors: ConfigErrors, in file: FilePath) {
         guard logsErrors.load(ordering: .relaxed) else { return write(line("\(errors)")) }
         write(AgentEvent.configRefused(file: file, errors: errors.list.map(\.description)).json(at: .now))
@@ -44,18 +44,18 @@ enum Console {
         Array((DisplayText.masked(text, keepsColours: hasColour) + "\n").utf8)
     }
 
-    /// Writes as it is, for a bar that is drawn again: it holds our own controls, and only escaped texts.
+    /// Writes text unmasked, for a redrawn bar: it contains Inlet's own control characters, and escaped texts only.
     static func draw(_ text: String) { _ = StandardStream.output.write(Array(text.utf8)) }
 
-    /// A word in colour; lines that are cut by their width are `StyledText`.
+    /// A coloured word; lines that are cut to a width are `StyledText`.
     static func tint(_ text: String, _ tint: TextStyle) -> String { hasColour ? tint.paint(text) : text }
 
-    /// For programs, and safe to be shown all the same.
+    /// JSON for programs, and safe to show on a terminal.
     static func json(_ value: some Encodable, isPretty: Bool = false) throws -> String {
         String(decoding: JSONString.masked(try JSON.encode(value, isPretty: isPretty)), as: UTF8.self)
     }
 
-    /// The table that every command prints: lined up for a terminal, with one tab between columns for a program.
+    /// The table of every command: aligned on a terminal, with one tab between columns for a program.
     static func table(_ columns: [Table.Column], _ rows: [[StyledText]], hasHeader: Bool = true, indent: Int = 0)
         -> String
     {
@@ -80,6 +80,6 @@ enum Console {
 extension String {
     func padded(_ width: Int) -> String { DisplayWidth.pad(self, width) }
 
-    /// At most `width` columns, the middle left out.
+    /// At most `width` columns, cut in the middle.
     func shortened(_ width: Int) -> String { DisplayWidth.shorten(self, width) }
 }

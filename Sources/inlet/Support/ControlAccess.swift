@@ -8,9 +8,9 @@ import InletLinux
 import InletPipelines
 import SystemPackage
 
-/// Reaches an agent: over its socket while it runs, on its journal while it does not.
+/// Reaches an agent over its socket while it runs, and its journal while it does not.
 enum ControlAccess {
-    /// An agent that starts has the lock before it listens, one that stops has it for a moment longer.
+    /// A starting agent takes the lock before it listens, and a stopping one holds it for a moment longer.
     private static let patience = Duration.seconds(5)
 
     /// Calls `body` with the API. Without a running agent the journal is opened under its lock, so that an agent cannot
@@ -28,7 +28,7 @@ enum ControlAccess {
         }
     }
 
-    /// The agent that runs on this configuration's state directory; nil when none does. The caller shuts it down.
+    /// The running agent of this configuration's state directory; nil when none runs. The caller shuts it down.
     static func runningAgent(_ config: LoadedConfig) async throws -> ControlClient? {
         try await runningAgent(at: config.controlSocket)
     }
@@ -52,9 +52,10 @@ enum ControlAccess {
         }
     }
 
-    /// Calls `body` with the agent that listens at `socket`. Says why and exits with 75 when none does, or it does not answer.
+    /// Calls `body` with the agent that listens at `socket`. Prints why and exits with 75 when none does, or it does
+    /// not answer.
     ///
-    /// - Parameter absence: what is said where no agent runs.
+    /// - Parameter absence: the message where no agent runs.
     static func useRunning<Value>(
         at socket: FilePath, absence: () throws -> String, _ body: (ControlClient) async throws -> Value
     ) async throws -> Value {
@@ -67,13 +68,13 @@ enum ControlAccess {
         }
     }
 
-    /// What the agent of a state directory says of itself; nil when none answers within 5 s.
+    /// The status of a state directory's agent; nil when none answers within 5 s.
     static func status(at stateDirectory: FilePath) async -> StatusReport? {
         let socket = StateDirectory.controlSocket(in: stateDirectory)
         guard let look = FileLook.glance(at: socket), look != .missing else { return nil }
         let client = ControlClient(socket: socket)
         defer { client.shutdown() }
-        // Who needs to know why there is no answer asks by `runningAgent`.
+        // `runningAgent` tells why there is no answer.
         return try? await client.status(within: .seconds(5))
     }
 
@@ -88,7 +89,7 @@ enum ControlAccess {
             guard try FileLook.look(at: socket) != .missing else { return nil }
             return try await body(client)
         } catch let failure as ControlClient.Failure where failure.isAbsence {
-            // A socket without a listener is what a killed agent leaves behind.
+            // A killed agent leaves behind a socket without a listener.
             return nil
         } catch let failure as ControlClient.Failure {
             Console.printError("inlet: \(failure)")
@@ -96,7 +97,7 @@ enum ControlAccess {
         }
     }
 
-    /// nil while another process holds the lock and may be waited for; otherwise says why not and exits.
+    /// nil while another process holds the lock and waiting helps; otherwise prints why not and exits.
     private static func freeState(_ config: LoadedConfig, mayWait: Bool) throws -> StateDirectory? {
         do throws(StateDirectory.Fault) {
             return try StateDirectory(config.settings.stateDirectory)
@@ -122,7 +123,8 @@ enum ControlAccess {
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
         let agent = AgentControl(journal: journal, configured: config.configuredDestinations) { name in
-            // Work that needs a destination which cannot be made waits for an agent, as for one that is not configured.
+            // Work for a destination that cannot be made waits for an agent, as for a destination that is not
+            // configured.
             config.destination(name, factory)
         }
         let control = LocalControl(agent)

@@ -48,7 +48,7 @@ enum ExitStatus: Int32, CaseIterable {
         return code
     }
 
-    /// The end of a command that asked a server for one thing: the server could not answer anybody, or refused this request.
+    /// The exit code of a command that asked a server: the server failed, or refused this request.
     static func of(_ error: DeliveryError) -> ExitStatus {
         switch (error.verdict, error.code) {
         // Retrying does not help: this machine's disk or the request itself is the reason.

@@ -25,7 +25,7 @@ extension JobReport {
         labels.sorted { $0.key < $1.key }.map { DisplayText.escape("\($0.key)=\($0.value)") }.joined(separator: " ")
     }
 
-    /// As the names of files are shown: what a server said, or an earlier version wrote, is no better.
+    /// Escaped like file names: a server or an earlier version may have written it.
     private static func plain(_ text: String) -> String { DisplayText.escape(text) }
 
     var story: String {
@@ -67,7 +67,7 @@ extension JobReport {
 }
 
 extension CommandReport {
-    /// Prints what came of an order; exits with 1 where it was not carried out.
+    /// Prints the result of an order; exits with 1 if it failed.
     func show() throws {
         guard done else { throw ExitStatus.failed.saying(message) }
         Console.print(message)

@@ -12,7 +12,7 @@ extension LoadedConfig {
         try orExit { () throws(ConfigErrors) in try tryDestinations(factory) }
     }
 
-    /// The same, saying nothing.
+    /// The same, silently.
     func tryDestinations(_ factory: PipelineFactory) throws(ConfigErrors) -> [Destination] {
         var destinations: [Destination] = []
         var faults: [ConfigError] = []
@@ -27,12 +27,12 @@ extension LoadedConfig {
         return destinations
     }
 
-    /// The receivers of notifications, ready to be used. Prints what cannot be used, with its place, and exits with 78.
+    /// The receivers of notifications, ready to use. Prints what cannot be used, with its place, and exits with 78.
     func makeNotificationClients(_ factory: PipelineFactory) throws -> NotificationClients {
         try orExit { () throws(ConfigErrors) in try tryNotificationClients(factory) }
     }
 
-    /// The same, saying nothing.
+    /// The same, silently.
     func tryNotificationClients(_ factory: PipelineFactory) throws(ConfigErrors) -> NotificationClients {
         var notificationClients = NotificationClients()
         var faults: [ConfigError] = []
@@ -54,7 +54,7 @@ extension LoadedConfig {
         return notificationClients
     }
 
-    /// What `make` makes of the settings, or the place of what it refuses, and exit 78.
+    /// The result of `make`. Where it refuses the settings, prints the place and exits with 78.
     func checking<Made>(
         _ settings: DestinationSettings, _ make: () throws(SettingFault) -> Made
     ) throws -> Made {
@@ -82,14 +82,14 @@ extension LoadedConfig {
         error(at: positions[fault.key] ?? position, "'\(fault.key)' \(fault.message)")
     }
 
-    /// Says that it has no destination of this name.
+    /// The error for a missing destination.
     func noDestination(_ name: String, _ hint: String = "") -> ExitCode {
         ExitStatus.configuration.saying("no destination '\(DisplayText.escape(name))' in \(file.display)\(hint)")
     }
 
     var configuredDestinations: [(name: String, type: String)] { settings.destinations.map { ($0.name, $0.type) } }
 
-    /// Of the agent of this configuration.
+    /// The path of this configuration's socket.
     var controlSocket: FilePath { StateDirectory.controlSocket(in: settings.stateDirectory) }
 }
 
@@ -103,30 +103,28 @@ extension PipelineFactory {
     }
 }
 
-// What is tried by commands whose failure is somebody else's to tell.
+// A best-effort attempt: another part of the program reports the failure.
 
 extension FileLook {
-    /// What is at `path`; nil where it cannot be looked at, which whoever opens it next finds out and says.
+    /// The file at `path`; nil where it cannot be examined: the code that opens it next reports why.
     static func glance(at path: FilePath) -> FileLook? {
-        // As said above.
         try? look(at: path)
     }
 }
 
 extension LoadedConfig {
-    /// The destination of this name; nil where there is none, or it cannot be made: 'inlet check' says why.
+    /// The destination of this name; nil where there is none, or it cannot be made: `inlet check` reports why.
     func destination(_ name: String, _ factory: PipelineFactory) -> Destination? {
-        // As said above.
         settings.destinations.first { $0.name == name }.flatMap { try? factory.make($0) }
     }
 }
 
 extension ThrowingTaskGroup where ChildTaskResult == Void, Failure == any Error {
-    /// Waits for the first task to end, and then for the others, which are cancelled. Throws what the first one threw.
+    /// Waits for the first task to end, cancels the others, and waits for them. Throws the first one's error.
     mutating func endWithFirst() async throws {
         try await next()
         cancelAll()
-        // The first end has been told; the others were told to end.
+        // The first end counts; the others were cancelled.
         while (try? await next()) != nil {}
     }
 }

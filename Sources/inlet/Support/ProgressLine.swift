@@ -2,7 +2,7 @@ import InletCore
 import InletDashboard
 import InletLinux
 
-/// One line of a terminal that is drawn again; nothing until the end elsewhere.
+/// One line of a terminal that is redrawn; elsewhere nothing until the end.
 final class ProgressLine {
     private var isDrawn = false
 
@@ -23,7 +23,7 @@ final class ProgressLine {
         isDrawn = true
     }
 
-    /// Of the terminal.
+    /// The terminal's width.
     static var columns: Int { ProcessSetup.terminalWidth ?? 80 }
 
     func end(_ text: String) {
@@ -38,14 +38,14 @@ final class ProgressLine {
 }
 
 extension StatusReport.Transfer {
-    /// What is being done, in words: its step, or how many bytes have left.
+    /// The present step in words, or the bytes sent so far.
     var doing: String { step ?? "\(ByteText.format(sent)) of \(ByteText.format(size))" }
 }
 
-/// How often work is looked at that somebody watches.
+/// The interval between looks at work that somebody watches.
 private let watchInterval = Duration.milliseconds(150)
 
-/// Runs `work`, and calls `show` again and again until it ends.
+/// Runs `work`, and calls `show` repeatedly until it ends.
 func watched<Value: Sendable>(
     _ work: @escaping @Sendable () async throws -> Value, show: () -> Void
 ) async throws -> Value {

@@ -8,7 +8,7 @@ import InletPipelines
 import SystemPackage
 
 extension Run {
-    /// `inlet run --dry-run`: prints what would be done, file by file as they are found, and counts it.
+    /// `inlet run --dry-run`: prints and counts the plan for each file, as files are found.
     func rehearse(_ config: LoadedConfig) async throws {
         ProcessSetup.ignoreSignals()
         let factory = PipelineFactory.standard(config)
@@ -31,7 +31,7 @@ extension Run {
                     if let text { Console.print(text) }
                 }
             }
-            // Programs count for themselves.
+            // Programs count lines themselves.
             if !json { Console.print(tally.text(ignored: dryRun.ignored)) }
         } catch let error as JournalError {
             throw ExitStatus.configuration.saying("\(error)")
@@ -42,7 +42,7 @@ extension Run {
 
 // One file.
 extension DryRun.Finding {
-    /// For people; nil for what is only counted.
+    /// The text for people; nil for a file that is only counted.
     fileprivate var text: String? {
         let path = path.display
         switch verdict {
@@ -72,13 +72,13 @@ extension DryRun.Finding {
         return (lines + plan.notes.map { "  note: \(DisplayText.escape($0))" }).joined(separator: "\n")
     }
 
-    /// Why it is not another route's.
+    /// Why no other route takes it.
     private var notOthers: String {
         let reasons = passed.map { "not \($0.route): \(DisplayText.escape($0.mismatch ?? ""))" }
         return reasons.isEmpty ? "" : " (\(reasons.joined(separator: "; ")))"
     }
 
-    /// For programs: every file, whatever its verdict.
+    /// For programs: every file, with any verdict.
     fileprivate var report: DryRunReport {
         var report = DryRunReport(path: path.display, size: size, verdict: RehearsalSummary.name(verdict))
         report.unit = unit?.display
@@ -105,12 +105,12 @@ extension DeliverySteps {
     }
 }
 
-/// What a dry run found, all together. As many entries as there are routes.
+/// The counts of a dry run, with an entry for each route.
 private struct RehearsalSummary {
     private var routes: [(name: String, files: Int, bytes: Int64)] = []
     private var others: [String: Int] = [:]
 
-    /// What is said of the files that would not be sent, by their verdicts.
+    /// The words for files that would not be sent, by their verdicts.
     private static let words: KeyValuePairs = [
         "along": "with another file", "awaited": "waiting for a marker", "rejected": "rejected",
         "unreadable": "that cannot be read", "known": "known already, and not sent again",

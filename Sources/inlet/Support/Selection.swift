@@ -3,7 +3,7 @@ import InletAgent
 import InletCore
 import InletDashboard
 
-/// Which files of the queue a command is about.
+/// Selects files of the queue for a command.
 struct SelectionOptions: ParsableArguments {
     @Option(
         help: "Only these states: pending, failed, delivered…", completion: .list(FileState.allCases.map(\.rawValue)))
@@ -22,7 +22,7 @@ struct SelectionOptions: ParsableArguments {
     @Option(help: "Only files of this batch.") var batch: Int64?
     @Option(help: "At most this many.") var limit: Int?
 
-    /// Whether anything but the number of files is asked for.
+    /// Whether the selection has any filter besides the number of files.
     var isEmpty: Bool {
         state.isEmpty && label.isEmpty && [destination, route, path, code, older].allSatisfy { $0 == nil }
             && batch == nil
@@ -47,13 +47,13 @@ struct SelectionOptions: ParsableArguments {
         for pair in label {
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             guard parts.count == 2, !parts[0].isEmpty else {
-                throw ValidationError("'\(pair)' is no label; write NAME=VALUE")
+                throw ValidationError("'\(pair)' is not a label; write NAME=VALUE")
             }
             selection.labels = (selection.labels ?? [:]).merging([parts[0]: parts[1]]) { $1 }
         }
         if let older {
             guard let age = DurationText.parse(older) else {
-                throw ValidationError("'\(older)' is no age; write 90m, 24h or 30d")
+                throw ValidationError("'\(older)' is not an age; write 90m, 24h or 30d")
             }
             selection.older_ms = age.milliseconds
         }
@@ -62,11 +62,11 @@ struct SelectionOptions: ParsableArguments {
 }
 
 extension SelectionOptions {
-    /// Runs `queue retry|cancel|forget|clear`: on numbers one by one, on a selection where the agent is.
+    /// Runs `queue retry|cancel|forget|clear`: on job numbers one by one, on a selection inside the agent.
     ///
     /// - Parameters:
-    ///   - states: those that the command is about, when none are named.
-    ///   - isConfirmed: whether a person has said that more than one file is meant; nil where that harms nothing.
+    ///   - states: the command's states, when none are named.
+    ///   - isConfirmed: whether a person has confirmed an order for several files; nil where it is harmless.
     func run(
         _ action: JobAction, _ jobs: [Int64], in states: [FileState], isDryRun: Bool, isConfirmed: Bool?,
         _ options: ConfigOption
@@ -83,7 +83,7 @@ extension SelectionOptions {
                 guard plan.matched <= 1 else {
                     throw ValidationError(
                         "\(plan.matched.counted("file")), \(ByteText.format(plan.bytes)), would be \(action.done);"
-                            + " say --yes if you mean it, or --dry-run to see them")
+                            + " confirm with --yes, or list them with --dry-run")
                 }
             }
             try Self.tell(
@@ -91,7 +91,7 @@ extension SelectionOptions {
         }
     }
 
-    /// Exits with 1 when one of them could not be done.
+    /// Exits with 1 if one of them failed.
     private static func act(_ action: JobAction, on jobs: [Int64], _ control: any ControlAPI) async throws {
         var isDone = true
         for job in jobs {

@@ -11,31 +11,30 @@ struct Sending: Sendable {
         case failed
         /// A destination is down or refuses our credentials; the files stay queued.
         case unavailable
-        /// The agent has stopped, and has not come back.
+        /// The agent has stopped, and has not started again.
         case agentGone
     }
 
     let control: any ControlAPI
     let to: String?
-    /// Whether what was delivered before is sent once more.
+    /// Whether files that were delivered before are sent again.
     let again: Bool
-    /// No agent stays that sends what could not be sent.
+    /// No agent remains to send the rest later.
     var isAlone = false
-    /// Of this command, where the agent is another process.
+    /// This command's own process, where the agent is another one.
     let warmUp = MemoryTrimmer()
 
-    /// How soon is asked again: the first files end soon, and after that nobody reads faster.
+    /// The pause between questions: the first files end soon, and after that nobody reads faster.
     private static let pauses = (first: Duration.milliseconds(10), last: Duration.milliseconds(100))
-    /// Names that are handed in before it is asked what has ended: enough for the agent to look at some while others are
-    /// written.
+    /// Names to hand in before each question: enough for the agent to examine some while it writes others.
     private static let group = 512
-    /// How long an agent may take to be started again, and how often that is tried.
+    /// How long an agent may take to restart, and the pause between tries.
     private static let absence = (longest: Duration.seconds(30), pause: Duration.milliseconds(200))
 
-    /// Queues `files`, one that is named twice once, and tells of them in their order. Those that have ended are told of
-    /// while others are handed in, so that telling keeps up with sending.
+    /// Queues `files`, each once, and reports their ends in order. Reports early ones while it hands in others, so that
+    /// the reports keep up with the agent.
     ///
-    /// - Parameter takes: which of them are meant.
+    /// - Parameter takes: selects the files to send.
     func send(
         _ files: [NamedFiles], from folder: FilePath, where takes: @escaping (FilePath) -> Bool = { _ in true }
     ) async throws -> Outcome {
@@ -67,26 +66,26 @@ struct Sending: Sendable {
             let hasStopped = (error as? ControlClient.Failure)?.isAbsence ?? false
             Console.printError("inlet: \(hasStopped ? "the agent has stopped, and was not started again" : "\(error)")")
             if progress.sum.files > 0 {
-                Console.printError("The agent continues with the files that it has taken when it runs again.")
+                Console.printError("When the agent runs again, it continues with the files that it has taken.")
             }
             return .agentGone
         }
         return progress.outcome
     }
 
-    /// All that has ended, without waiting for what has not.
+    /// All files that have ended, without waiting for the others.
     private func tellEnded(_ progress: inout SendProgress, _ line: ProgressLine) async throws {
         while !progress.isOver, try await ask(&progress, line).next == nil {}
     }
 
-    /// Asks one question about the first that are left, until none is.
+    /// Asks about the first files that are left, until none is.
     private func follow(_ progress: inout SendProgress, _ line: ProgressLine) async throws {
         var pause = Self.pauses.first
         var drawing = SendLine()
         let start = ContinuousClock.now
         while !progress.isOver {
             let report = try await ask(&progress, line)
-            // All that was asked about has ended.
+            // All files of the question have ended.
             guard let next = report.next else { continue }
             if pause == Self.pauses.last {
                 let time = Double(start.duration(to: .now).milliseconds) / 1000
@@ -109,7 +108,7 @@ struct Sending: Sendable {
         return report
     }
 
-    /// - Returns: what came of each, and the bytes of those that were taken where somebody sees how many are left.
+    /// - Returns: each file's result, and the bytes of the accepted files where somebody watches the rest.
     private func handIn(_ paths: [FilePath]) async throws -> (answers: [CommandReport], bytes: Int64) {
         let (control, to, again) = (control, to, again)
         var seen: Set<FilePath> = []
@@ -120,7 +119,7 @@ struct Sending: Sendable {
         return (answers, taken.reduce(0) { $0 + (FileLook.glance(at: $1.0)?.identity?.size ?? 0) })
     }
 
-    /// What the agent answers, also when it is started again meanwhile: it knows what it has taken, and takes nothing twice.
+    /// The agent's answer, also after a restart: it remembers the files that it has taken, and takes none twice.
     private func patiently<Answer: Sendable>(
         _ question: @Sendable () async throws -> Answer
     ) async throws -> Answer {
@@ -129,7 +128,7 @@ struct Sending: Sendable {
             do {
                 return try await question()
             } catch {
-                // From the first silence on: the answer to a long question may have been on its way for minutes.
+                // Counted from the first silence: the answer to a long question may take minutes.
                 let limit = end ?? .now.advanced(by: Self.absence.longest)
                 guard Self.isSilent(error), .now < limit else { throw error }
                 end = limit
@@ -143,7 +142,7 @@ struct Sending: Sendable {
     }
 
     private func tell(_ ends: [FollowReport.End], _ line: ProgressLine) {
-        let advice = isAlone ? "Repeat the command when that has changed" : "It is sent when that has changed"
+        let advice = isAlone ? "Repeat the command when that is fixed" : "Inlet sends it when that is fixed"
         let lines = ends.compactMap { end in
             end.report.map { report in
                 end.waits_for.map { "\(report.path): waiting, \(DisplayText.escape($0)). \(advice)" }
@@ -152,7 +151,8 @@ struct Sending: Sendable {
         }
         if !lines.isEmpty { line.end(lines.joined(separator: "\n")) }
         for end in ends where end.report == nil {
-            Console.printError("inlet: job \(end.job) is no longer in the journal: somebody had it forgotten")
+            Console.printError(
+                "inlet: job \(end.job) is no longer in the journal: somebody removed it with 'inlet queue forget'")
         }
     }
 
@@ -178,23 +178,23 @@ struct Sending: Sendable {
     }
 }
 
-/// The jobs of one `send`, in their order, and what came of them.
+/// The jobs of one `send`, in order, and their ends.
 private struct SendProgress {
     private var jobs: [Int64] = []
     private var known: Set<Int64> = []
-    /// Of `jobs`; bytes as far as somebody wants to know.
+    /// The sums of `jobs`; bytes only where somebody watches.
     private(set) var sum = SendLine.Sum()
     private(set) var outcome = Sending.Outcome.delivered
 
-    /// Whether all that was handed in has ended.
+    /// Whether every file that was handed in has ended.
     var isOver: Bool { sum.ended >= sum.files }
 
-    /// The first `most` that have not ended.
+    /// The first `most` files that have not ended.
     func next(_ most: Int) -> [Int64] { Array(jobs[sum.ended...].prefix(most)) }
 
-    /// Files that were handed in. - Returns: why some are not taken.
+    /// Adds files that were handed in. - Returns: why some are refused.
     ///
-    /// - Parameter bytes: of those that were taken.
+    /// - Parameter bytes: of the accepted files.
     mutating func add(_ answers: [CommandReport], bytes: Int64) -> [String] {
         sum.bytes += bytes
         var refusals: [String] = []
@@ -210,16 +210,16 @@ private struct SendProgress {
         return refusals
     }
 
-    /// The next of them have ended.
+    /// Counts the ends of the next files.
     ///
-    /// - Parameter bytes: of them all.
+    /// - Parameter bytes: of all these files.
     mutating func end(_ outcomes: [Sending.Outcome], bytes: Int64) {
         sum.ended += outcomes.count
         sum.endedBytes += bytes
         if let last = outcomes.last(where: { $0 != .delivered }) { outcome = last }
     }
 
-    /// Nothing can be learned of those that are left.
+    /// The rest counts as failed: nothing can be learned about it.
     mutating func giveUp() {
         sum.ended = sum.files
         outcome = .failed

@@ -4,18 +4,18 @@ import InletCore
 import InletDashboard
 import InletPipelines
 
-/// One JSON object that a server answered with: printed as it is for programs, and read field by field for people.
+/// One JSON object from a server: printed unchanged for programs, and field by field for people.
 struct ServerResponse: Sendable {
     let fields: JSONObject
 
-    /// What is no object is read as one without fields.
+    /// Another value counts as an object without fields.
     init(_ value: JSONValue) { fields = value.object ?? [:] }
 
-    /// The object on one line, its fields sorted, nothing left out.
+    /// The complete object on one line, its fields sorted.
     var line: String { JSONValue.object(fields).text }
 
-    /// The field as people read it; empty where it is unset, which servers also write as null, `{}` and `[]`. What would
-    /// change the terminal is escaped. Of names with `|` between them the first that is set counts.
+    /// The field for people, with control characters escaped; empty where it is unset, which servers also write as
+    /// null, `{}` and `[]`. Of several names with `|` between them, the first that is set counts.
     subscript(_ names: String) -> String {
         for name in names.split(separator: "|") {
             let text = fields[String(name)].map { Self.shown($0) } ?? ""
@@ -24,7 +24,7 @@ struct ServerResponse: Sendable {
         return ""
     }
 
-    /// Every field that is set, a line each, `first` before the others.
+    /// Every field that is set, one a line, with `first` before the others.
     func story(first: [String]) -> String {
         let rest = fields.keys.filter { !first.contains($0) }.sorted()
         let rows = (first + rest).compactMap { name -> [StyledText]? in
@@ -45,7 +45,7 @@ struct ServerResponse: Sendable {
 
 /// A list of answers, for people or for programs.
 struct ResponseTable: Sendable {
-    /// A field below each heading, or several with `|` between them.
+    /// The fields below the headings, each one name or several with `|` between them.
     private let columns: [(column: Table.Column, field: String)]
     /// The sentence for an empty list.
     private let none: String
@@ -69,7 +69,7 @@ struct ResponseTable: Sendable {
     }
 }
 
-// What the command line says in text and a server wants as JSON.
+// Text of the command line as the JSON that a server expects.
 extension JSONValue {
     /// - Throws: `ValidationError` naming the option.
     static func read(object text: String, _ option: String) throws -> JSONValue {
@@ -77,7 +77,7 @@ extension JSONValue {
             let value = try JSONValue(parsing: text.utf8)
             if value.object != nil { return value }
         } catch {
-            throw ValidationError("\(option) is no JSON: \(error)")
+            throw ValidationError("\(option) is not JSON: \(error)")
         }
         throw ValidationError("\(option) must be a JSON object, such as '{\"floor\": 2}'")
     }
@@ -86,12 +86,12 @@ extension JSONValue {
     static func read(point text: String, _ option: String) throws -> JSONValue {
         let numbers = text.split(separator: ",", omittingEmptySubsequences: false).map { Double($0) ?? .nan }
         guard numbers.count == 3, numbers.allSatisfy(\.isFinite) else {
-            throw ValidationError("\(option) is no point; write x,y,z in metres, such as 0,1.5,-2")
+            throw ValidationError("\(option) is not a point; write x,y,z in metres, such as 0,1.5,-2")
         }
         return .array(numbers.map { .number("\($0)") })
     }
 
-    /// A moment, told the server in UTC and whole seconds.
+    /// A moment for the server, in UTC and whole seconds.
     static func read(time text: String, _ option: String) throws -> JSONValue {
         guard let time = WallTime(rfc3339: text) else {
             throw ValidationError("\(option) is no time; write it as 2026-11-21T17:00:00Z")
@@ -102,7 +102,7 @@ extension JSONValue {
     /// `#RRGGBB`
     static func read(color text: String) throws -> JSONValue {
         guard text.wholeMatch(of: /#[0-9A-Fa-f]{6}/) != nil else {
-            throw ValidationError("--color is no colour; write #RRGGBB, such as '#FF8800'")
+            throw ValidationError("--color must be #RRGGBB, such as '#FF8800'")
         }
         return .string(text)
     }
@@ -125,7 +125,7 @@ struct ServerOption: ParsableArguments {
         help: ArgumentHelp("The destination; needed where several are of this type.", valueName: "DEST"))
     var destination: String?
 
-    /// Calls `body` with what reaches the server of the one destination of `type`, and says what went wrong there.
+    /// Calls `body` with the API of the one destination of `type`, and prints what failed.
     func use(
         _ type: String, _ body: (LoadedConfig, DestinationSettings, PipelineFactory) async throws -> Void
     ) async throws {
@@ -140,7 +140,7 @@ struct ServerOption: ParsableArguments {
         }
     }
 
-    /// The one destination of `type`, or the one of that name. Says what is wrong and exits otherwise.
+    /// The one destination of `type`, or the named one. Otherwise prints the error and exits.
     private func find(_ type: String, in config: LoadedConfig) throws -> DestinationSettings {
         let all = config.settings.destinations
         let some = all.filter { $0.type == type }
@@ -156,6 +156,6 @@ struct ServerOption: ParsableArguments {
         if some.isEmpty {
             throw ExitStatus.configuration.saying("no destination of type \(type) in \(config.file.display)")
         }
-        throw ValidationError("say which one with --destination: \(some.map(\.name).joined(separator: ", "))")
+        throw ValidationError("choose one with --destination: \(some.map(\.name).joined(separator: ", "))")
     }
 }

@@ -5,15 +5,15 @@ import InletDashboard
 import InletLinux
 import UnixSignals
 
-/// Looks at an agent again and again, also when it stops and is started anew.
+/// Asks an agent for its status again and again, also across its restarts.
 ///
-/// Only its socket is asked: the journal of an agent that does not run is opened under a lock, and one that is about to start
-/// would wait for it.
+/// Asks only the socket: without an agent the journal would be opened under a lock, and a starting agent would wait for
+/// it.
 struct StatusWatch: Sendable {
     private let client: ControlClient
     private let interval: Duration
 
-    /// An agent that listens and has said nothing for so long is shown as one that does not answer.
+    /// After this silence, a listening agent is shown as one that does not answer.
     private static let patience = Duration.seconds(5)
     private static let start = ContinuousClock.now
 
@@ -24,7 +24,7 @@ struct StatusWatch: Sendable {
 
     func end() { client.shutdown() }
 
-    /// Prints what `text` makes of each look, until nobody reads any more.
+    /// Prints the `text` of each look until the reader is gone.
     func follow(_ first: StatusReport, _ text: (WatchedStatus) throws -> String) async throws {
         var status = WatchedStatus(first, at: Self.seconds)
         while Console.offer(try text(status)) {
@@ -47,7 +47,7 @@ struct StatusWatch: Sendable {
     func draw(_ first: StatusReport) async throws {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup, .sigwinch, .sigcont)
         let (events, source) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(16))
-        // A terminal that takes nothing for a while lets events pile up, and the oldest go: the wish to leave must not.
+        // If the terminal blocks, events pile up and the oldest are dropped; the wish to quit must not be.
         let leaving = StopFlag()
         let keys = try TerminalKeys { source.yield(Self.event($0, leaving)) }
         Self.beginScreen()
@@ -72,7 +72,7 @@ struct StatusWatch: Sendable {
                     keys.suspend()
                     Self.beginScreen()
                 case .signal(.sigwinch): break
-                // After any stop, also one that nobody was asked about.
+                // After any stop, also SIGSTOP, which sends no event before.
                 case .signal(.sigcont):
                     keys.resume()
                     Self.beginScreen()
@@ -91,14 +91,14 @@ struct StatusWatch: Sendable {
 
     // MARK: - Looks
 
-    /// What an agent said when it was looked at; without a report whether it has stopped, or is silent.
+    /// An agent's status; without one, whether the agent has stopped or is silent.
     private typealias Look = (report: StatusReport?, hasStopped: Bool)
 
     private func look() async -> Look {
         do {
             return (try await client.status(within: Self.patience), false)
         } catch {
-            // The screen says that what it shows is old.
+            // The screen says that its numbers are old.
             return (nil, (error as? ControlClient.Failure)?.isAbsence ?? false)
         }
     }
@@ -119,15 +119,15 @@ struct StatusWatch: Sendable {
 
     // MARK: - The other screen
 
-    // Drawn over and over in one write each: nothing flickers, and what was on the first screen is there again at the end
-    // (xterm's private modes 1049, 25 and 7).
+    // One write for each drawing prevents flicker. The first screen's content returns at the end (xterm's private modes
+    // 1049, 25 and 7).
     private static func beginScreen() { Console.draw("\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[2J") }
     private static func endScreen() { Console.draw("\u{1B}[?7h\u{1B}[?25h\u{1B}[?1049l") }
 
     private static func show(_ status: WatchedStatus) {
         let (columns, rows) = (ProcessSetup.terminalWidth ?? 80, ProcessSetup.terminalHeight ?? 24)
         let lines = StatusView(status, columns: columns, rows: rows).lines(clock: WallTime.now.clock())
-        // Behind a full line the cursor stands on its last character, which would be erased.
+        // After a full line the cursor stands on its last character, and the sequence would erase that.
         let text = lines.map { line in
             line.text(hasColour: Console.hasColour) + (line.width < columns ? "\u{1B}[K" : "")
         }.joined(separator: "\r\n")

@@ -98,7 +98,7 @@ def judge(scene: Scene) -> Findings:
     # Status calls nothing well while something is open.
     sentence = scene.status["health"]["sentence"]
     counts = {name: count for name, count in scene.status["files"].items() if count and name in OPEN}
-    if sentence.startswith("All is well") and (counts or left or found.counts["gone"]):
+    if sentence.startswith("All is well.") and (counts or left or found.counts["gone"]):
         found.note("well", sentence, f"{len(left)} undelivered, {found.counts['gone']} wrongly gone, {counts}")
     return found
 

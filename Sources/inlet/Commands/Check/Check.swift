@@ -20,7 +20,7 @@ struct Check: AsyncParsableCommand {
             """)
 
     @OptionGroup var options: ConfigOption
-    @Flag(help: "Also deliver a small test object to every destination, and remove it where that is possible.")
+    @Flag(help: "Also deliver a small test object to every destination, and delete it where that is possible.")
     var upload = false
     @Flag(help: "Print one JSON object.") var json = false
 
@@ -132,7 +132,7 @@ struct Findings {
     private func count(_ grade: Severity) -> Int { all.count { $0.grade == grade } }
     private var errors: Int { count(.unavailable) + count(.wrong) }
 
-    /// `2 warnings, 1 error: see to watch /srv/drop, destination store`
+    /// `2 warnings, 1 error: see watch /srv/drop, destination store`
     private var sum: String {
         let warnings = count(.warning)
         if warnings + errors == 0 { return Console.tint("All \(all.count) checks are fine.", .good) }
@@ -142,7 +142,7 @@ struct Findings {
         for finding in worst where !names.contains(finding.check) { names.append(finding.check) }
         let more = names.count > Self.mostNames ? ", and \(names.count - Self.mostNames) more" : ""
         let text =
-            "\(counts.joined(separator: ", ")): see to \(names.prefix(Self.mostNames).joined(separator: ", "))\(more)"
+            "\(counts.joined(separator: ", ")): see \(names.prefix(Self.mostNames).joined(separator: ", "))\(more)"
         return Console.tint(text, errors > 0 ? .bad : .warning)
     }
 

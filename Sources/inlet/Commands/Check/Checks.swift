@@ -28,13 +28,16 @@ extension Findings {
 
     private mutating func checkLimit(_ table: Timetable, _ what: String, _ who: String) {
         for entry in table.hidden {
-            add(.warning, what, "the entry of its schedule from \(entry.span.text) never holds: others come before it")
+            add(
+                .warning, what,
+                "the schedule's entry from \(entry.span.text) never applies: earlier entries cover its time")
         }
         guard table.isLimited else { return }
         for line in table.lines { add(.fine, what, "\(who): \(line)") }
         if table.isClosed {
             add(
-                .warning, what, "bandwidth is 0 at all times: nothing is ever sent", remedy: "write 'off' for no limit")
+                .warning, what, "bandwidth is 0 at all times: Inlet never sends anything",
+                remedy: "write 'off' for no limit")
         }
     }
 
@@ -47,13 +50,13 @@ extension Findings {
             if !Self.isLasting(route.key) {
                 add(
                     .warning, name,
-                    "the key '\(route.key.text)' is another one each time, so that no destination has a file under it: all "
-                        + "are sent")
+                    "the key '\(route.key.text)' changes each time: no destination has it yet, and Inlet sends all files"
+                )
             }
             if !route.to.contains(where: asked.contains) {
                 add(
                     .warning, name,
-                    "none of its destinations can be asked what others have sent: all its files are taken to be there")
+                    "none of its destinations can report earlier uploads: Inlet takes all its files as delivered")
             }
         }
     }
@@ -85,7 +88,7 @@ extension Findings {
         let isNotable = uses.contains { if case .direct = $0.use.choice { config.settings.proxy != nil } else { true } }
         // Without any proxy, one word is enough.
         guard isNotable else {
-            if !uses.isEmpty { add(.fine, "proxy", "none is set; every destination is reached directly") }
+            if !uses.isEmpty { add(.fine, "proxy", "no proxy is set; Inlet reaches every destination directly") }
             return
         }
         for (name, use) in uses {
@@ -126,18 +129,17 @@ extension Findings {
     /// The remedy for a destination that cannot be reached or used; nil where the reason is enough.
     private static func remedy(for error: DeliveryError, at destination: String) -> String? {
         if case .credentials = error.verdict {
-            return
-                "put right credentials where the configuration reads those of '\(destination)'; a running agent tries them "
-                + "by itself"
+            return "update the credentials of '\(destination)'; a running agent retries automatically"
         }
         switch error.code {
         case .connectFailed, .timedOut, .stalled, .connectionLost:
-            return "is the server up, the address of '\(destination)' right, and no firewall or proxy between?"
+            return "check the server, the address of '\(destination)', and any firewall or proxy in between"
         case .nameNotFound:
-            return "is the address of '\(destination)' spelt right, and does this machine have a name server?"
-        case .tlsFailed: return "is this machine's clock right? A server's own certificate needs 'pin:'"
+            return "check the address of '\(destination)', and this machine's name server"
+        case .tlsFailed: return "check this machine's clock; for a self-signed certificate, set 'pin:'"
         case .clockSkewed: return "set this machine's clock (timedatectl set-ntp true)"
-        case .serverError, .badAnswer: return "is the address of '\(destination)' that of the service, and is it well?"
+        case .serverError, .badAnswer:
+            return "check that the address of '\(destination)' is right and the service works"
         default: return nil
         }
     }
@@ -149,9 +151,8 @@ extension Findings {
         else { return }
         add(
             .warning, "destination \(destination.name)",
-            "'\(name)' has no public_url: what is registered would refer to addresses that cannot be read without a login, "
-                + "or to none",
-            remedy: "give '\(name)' the address under which its files can be read: public_url")
+            "'\(name)' has no public_url: registered objects would have no address, or one that needs a login",
+            remedy: "give '\(name)' a public_url: the address under which its files can be read")
     }
 
     /// Findings of the kinds about their settings and routes.
@@ -171,7 +172,7 @@ extension Findings {
             switch receiver.receiver {
             case .webhook:
                 let host = notificationClients.webhooks[receiver.name]?.host ?? ""
-                add(.fine, what, "\(host) is told by POST; not tried, 'inlet notify test \(receiver.name)' does that")
+                add(.fine, what, "\(host) is notified by POST; test it with 'inlet notify test \(receiver.name)'")
             case .exec(let words):
                 let program = FilePath(words.first ?? "")
                 if ChildProcess.isExecutable(program) {
@@ -179,8 +180,8 @@ extension Findings {
                 } else {
                     add(
                         .wrong, what,
-                        "\(program.display) is not there, or user \(ProcessSetup.userID) may not run it",
-                        remedy: "put it there, and: chmod +x \(program.display)")
+                        "\(program.display) does not exist, or user \(ProcessSetup.userID) may not run it",
+                        remedy: "put the program there, then run: chmod +x \(program.display)")
                 }
             }
         }
@@ -215,7 +216,7 @@ extension Findings {
         let running = await ControlAccess.status(at: config.settings.stateDirectory)?.confinement
         if let running { add(.fine, name, "the running agent is \(Self.text(running))") }
         if config.settings.landlock == .off {
-            return add(.fine, name, "off: an agent may use whatever its user may")
+            return add(.fine, name, "off: an agent has all rights of its user")
         }
         let preview = Confinement.preview(config)
         if preview.landlock != nil {
@@ -223,7 +224,7 @@ extension Findings {
             for path in Confinement.exposed(config, preview) {
                 add(
                     .warning, name,
-                    "\(path.display) lies where the agent may write: who took the agent over could change it",
+                    "\(path.display) lies where the agent may write: an attacker who controls the agent could change it",
                     remedy: "keep it in a folder of its own")
             }
             return
@@ -240,7 +241,7 @@ extension Findings {
         guard let version = report.landlock else { return "not confined: \(report.reason ?? "")" }
         return "confined (version \(version)): reads below \(report.readable.count) places, writes below "
             + "\(report.writable.count), starts only the programs of the configuration, "
-            + (report.denied_calls.map { "has given up \($0) system calls" }
+            + (report.denied_calls.map { "gave up \($0) system calls" }
                 ?? "has all system calls (\(report.calls_reason ?? "an agent of a version before this one"))")
     }
 
@@ -248,7 +249,7 @@ extension Findings {
     mutating func checkMediaTypes(_ routes: [Route]) {
         guard let route = Self.asksForMediaTypes(routes) else { return }
         let trouble = Self.mediaTypeTrouble(route)
-        add(trouble == nil ? .fine : .wrong, "media types", trouble ?? "libmagic tells what files hold")
+        add(trouble == nil ? .fine : .wrong, "media types", trouble ?? "libmagic finds the content type of files")
     }
 
     /// Why routes cannot get content types; nil where they can, or none needs them. Loads libmagic where one does.
@@ -279,7 +280,7 @@ extension Findings {
                     add(.fine, name, "made by \(path.display)")
                 } else {
                     add(
-                        .warning, name, "there is no program '\(word)'; files go without it",
+                        .warning, name, "Inlet finds no program '\(word)'; files are sent without it",
                         remedy: "install it, or name it with its path")
                 }
             }

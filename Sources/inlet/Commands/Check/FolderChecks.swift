@@ -11,7 +11,7 @@ extension Findings {
     mutating func checkState(_ path: FilePath) {
         do {
             let state = try StateDirectory(path)
-            add(.fine, "state_dir", "\(state.path.display) is ours to use")
+            add(.fine, "state_dir", "\(state.path.display) is ready to use")
         } catch {
             if case .held = error {
                 add(.fine, "state_dir", "\(path.display) is in use by a running agent")
@@ -31,12 +31,12 @@ extension Findings {
             try DurableFile.remove(test)
         } catch {
             DurableFile.discard(test)
-            return add(.wrong, what, error, because: "What it gives back is written there (results)")
+            return add(.wrong, what, error, because: "Inlet writes its results there")
         }
         if let watch = watched.first(where: { $0.root(of: path) != nil }) {
             add(
                 .warning, what,
-                "its results are below the watched folder \(watch.path.display): they are taken as new files where a route "
+                "its results would go below the watched folder \(watch.path.display): they are taken as new files where a route "
                     + "matches them",
                 remedy: "choose another folder for 'results'")
         } else {
@@ -54,7 +54,7 @@ extension Findings {
             let folders = RootCheck.folders(of: pattern)
             add(
                 .fine, name,
-                "a pattern: its folders are watched as they come, and \(word), so that agents do not know of each other "
+                "a pattern: its folders are watched as they appear, and \(word), so that agents do not know of each other "
                     + "there; now: \(folders.isEmpty ? "none" : folders.map(\.display).joined(separator: ", "))")
             for folder in folders { checkMode(watch.at(folder)) }
             return
@@ -64,11 +64,11 @@ extension Findings {
                 return add(
                     .warning, name, RootCheck.reason(watch.path),
                     remedy: RootCheck.isBlocked(watch.path)
-                        ? nil : "make it or mount its disk, if it should be there")
+                        ? nil : "create it or mount its disk")
             }
             if RootCheck.pseudo(watch.path) != nil {
                 return add(
-                    .wrong, name, RootCheck.reason(watch.path), remedy: "name another folder in 'path'")
+                    .wrong, name, RootCheck.reason(watch.path), remedy: "set 'path' to another folder")
             }
             var listing = try DirectoryStream(watch.path)
             _ = try listing.next()
@@ -93,7 +93,7 @@ extension Findings {
         if let holder = try hold.stranger() {
             add(
                 .warning, name, "another agent watches it: \(holder)",
-                remedy: "let one of them watch it; if both are meant to, say 'shared: true' in both")
+                remedy: "let one of them watch it; to let both, set 'shared: true' in both")
         }
         do throws(SystemError) {
             let own = try FileLook.look(at: watch.path.pushing(WatchLock.folder))
@@ -101,7 +101,7 @@ extension Findings {
         } catch {
             add(
                 .fine, name,
-                "it cannot be written, so that another agent that watches it too would not be noticed (\(error))")
+                "Inlet cannot write to it, and would not notice another agent that watches it too (\(error))")
         }
     }
 
@@ -118,7 +118,7 @@ extension Findings {
             for file in [test, moved] { DurableFile.discard(file) }
             add(
                 .wrong, name, error,
-                because: "Files here are to be archived, deleted or quarantined, so user "
+                because: "To archive, delete or quarantine files here, user "
                     + "\(ProcessSetup.userID) must be able to write to the folder")
         }
     }
@@ -131,7 +131,7 @@ extension Findings {
                 // A mount below it becomes known when it is listed.
                 guard place.isEmpty else { continue }
                 if let reason = RootCheck.fanotifyRefusal(watch) {
-                    add(.warning, name, "mode: fanotify cannot be used, inotify is: \(reason)")
+                    add(.warning, name, "mode: fanotify is unavailable, so Inlet uses inotify: \(reason)")
                 } else {
                     add(.fine, name, "fanotify: one mark for its file system")
                 }

@@ -13,7 +13,8 @@ extension Destination {
     /// Why no test object is sent; nil where one is.
     private var noTestUpload: String? {
         if let storage = storage?.destination {
-            return "nothing is registered to try it, as that would stay; '\(storage)', which stores its files, is tried"
+            return
+                "nothing was registered as a test, because that would stay; '\(storage)', which stores its files, is tried"
         }
         return untried
     }
@@ -43,7 +44,7 @@ extension Destination {
         let notes = TestNotes()
         guard let proof = try await deliver(source, order, notes, by: pipeline) else {
             let left = await abandoning(order, notes, at: pipeline)
-            return [(.warning, "took the test object, and works on it\(left)")]
+            return [(.warning, "took the test object, and is processing it\(left)")]
         }
         let stored = (Findings.Severity.fine, "stored a test object, \(Self.verified(proof))")
         guard let storage = pipeline as? any ObjectListing else { return [stored, await remove(proof)] }
@@ -66,13 +67,13 @@ extension Destination {
         do throws(DeliveryError) {
             guard let proof = try await deliver(source, order, notes, by: storage.composing) else {
                 let left = await abandoning(order, notes, at: storage.composing)
-                return [(.warning, "took a test object in parts, and works on it\(left)")]
+                return [(.warning, "took a test object in parts, and is processing it\(left)")]
             }
             try await storage.remove(proof.key)
-            return [(.fine, "composed one of parts, \(Self.verified(proof))")]
+            return [(.fine, "composed one from parts, \(Self.verified(proof))")]
         } catch {
             let left = await abandoning(order, notes, at: storage.composing)
-            return [(.warning, "files over multipart_threshold go in parts, which failed: \(error)\(left)")]
+            return [(.warning, "sending in parts failed, which files over multipart_threshold need: \(error)\(left)")]
         }
     }
 
@@ -82,17 +83,17 @@ extension Destination {
             guard let refused = try await storage.refusesSecond(key) else { return [] }
             switch refused {
             case (true, true):
-                return [(.fine, "the store honours If-None-Match, which if_exists fail and version need")]
+                return [(.fine, "the store honours If-None-Match, which 'if_exists: fail' and 'version' need")]
             case (true, false):
                 return [
                     (
                         .warning,
-                        "the store honours If-None-Match of one request, and ignores it where it composes parts: if_exists "
-                            + "fail and version look for the key right before, and overwrite only what comes in that moment"
+                        "the store honours If-None-Match, except when it composes parts: there 'if_exists: fail' and "
+                            + "'version' can overwrite an object that appears in the last moment"
                     )
                 ]
             case (false, _):
-                return [(.warning, "the store ignores If-None-Match: if_exists fail and version would overwrite")]
+                return [(.warning, "the store ignores If-None-Match: 'if_exists: fail' and 'version' would overwrite")]
             }
         } catch {
             return [(.warning, "whether the store honours If-None-Match could not be tried: \(error)")]
@@ -124,7 +125,7 @@ extension Destination {
             try await pipeline.abandon(order, checkpoint: notes.all)
             return ""
         } catch {
-            return "; what was sent of it is left there: \(error)"
+            return "; the parts that were sent stay there: \(error)"
         }
     }
 

@@ -4,16 +4,17 @@ import InletDashboard
 struct GigHive: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "gighive",
-        abstract: "Undoes uploads to GigHive servers.",
+        abstract: "Undo uploads to GigHive servers.",
         discussion: "Example: inlet gighive delete 17",
         subcommands: [Delete.self])
 
     struct Delete: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Deletes at the server what a job has uploaded, with the token that came with it.",
+            abstract: "Delete a job's upload from the server.",
             discussion: """
-                The token is in the journal, and goes with its first use. The server gives none for files that it had
-                already. The job stays delivered: 'inlet queue forget' lets the same file be sent again.
+                Uses the delete token that came with the upload; it is in the journal, and works once. The server gives
+                none for files that it had already. The job stays delivered. To send the same file again, run 'inlet
+                queue forget' first.
 
                 Example: inlet gighive delete 17
                 """)

@@ -7,11 +7,11 @@ import InletPipelines
 struct Roboscope: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "roboscope",
-        abstract: "Looks into a Roboscope server and changes what is there: spaces, work sessions, markers.",
+        abstract: "Show and change a Roboscope server's spaces, work sessions and markers.",
         discussion: """
-            The server is that of the destination of type roboscope. --json prints objects as the server sent them, one a
-            line. A change of a session or marker names the version that was read; when somebody else was faster it is
-            read and made again, three times at most.
+            The server is that of the destination of type roboscope. --json prints objects as the server sent them, one
+            a line. A change of a session or marker applies to the version that was read. If somebody else changed it
+            meanwhile, the command reads it again and repeats the change, three times at most.
 
             Exits with 1 when the server refuses or has no such object, 69 when it is unavailable or refuses the token,
             78 when the configuration has no such destination.
@@ -92,7 +92,9 @@ extension Roboscope {
         @Flag(help: "Print the JSON object.") var json = false
 
         func validate() throws {
-            if try changes.object().isEmpty { throw ValidationError("say what to change, such as \(Objects.change)") }
+            if try changes.object().isEmpty {
+                throw ValidationError("name a field to change, such as \(Objects.change)")
+            }
         }
 
         func run() async throws {
@@ -113,7 +115,7 @@ extension Roboscope {
         func validate() throws {
             if yes { return }
             throw ValidationError(
-                "this deletes \(Objects.noun) \(DisplayText.escape(name)) at the server; say --yes if you mean it")
+                "this deletes \(Objects.noun) \(DisplayText.escape(name)) at the server; confirm with --yes")
         }
 
         func run() async throws {
@@ -129,15 +131,15 @@ extension Roboscope {
 extension Roboscope {
     struct Events: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists the server's trail of what was done.",
+            abstract: "Show the server's audit trail.",
             discussion: "Example: inlet roboscope events --json",
             subcommands: [List.self], defaultSubcommand: List.self)
 
         struct List: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
-                abstract: "Lists events, as the server orders them.",
+                abstract: "List events, in the server's order.",
                 discussion: """
-                    A server without a trail answers that it has none; then this exits with 1.
+                    Exits with 1 when the server keeps no audit trail.
 
                     Example: inlet roboscope events list --limit 20
                     """)
@@ -164,7 +166,7 @@ extension Roboscope {
 extension Roboscope {
     struct Spaces: AsyncParsableCommand, RoboscopeObjects {
         static let configuration = CommandConfiguration(
-            abstract: "Lists, shows, makes, changes and deletes spaces.",
+            abstract: "List, show, create, change and delete spaces.",
             discussion: """
                 Examples:
                   inlet roboscope spaces
@@ -184,18 +186,18 @@ extension Roboscope {
         static let (noun, name, change) = ("space", "The space's id or key.", "--name NAME")
         static let get = CommandConfiguration(
             commandName: "get",
-            abstract: "Shows one space.", discussion: "Example: inlet roboscope spaces get atrium --json")
+            abstract: "Show one space.", discussion: "Example: inlet roboscope spaces get atrium --json")
         static let update = CommandConfiguration(
             commandName: "update",
-            abstract: "Changes what is given of a space, and nothing else.",
+            abstract: "Change the given fields of a space.",
             discussion: """
-                --meta is merged into what is there.
+                --meta is merged into the existing fields.
 
                 Example: inlet roboscope spaces update atrium --name "Main atrium" --meta '{"floor": 2}'
                 """)
         static let delete = CommandConfiguration(
             commandName: "delete",
-            abstract: "Deletes a space at the server; stored files stay.",
+            abstract: "Delete a space from the server; stored files stay.",
             discussion: "Example: inlet roboscope spaces delete atrium --yes")
 
         static func object(_ name: String, _ admin: RoboscopeAPI, isForPeople: Bool) async throws -> JSONValue {
@@ -204,7 +206,7 @@ extension Roboscope {
 
         struct List: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
-                abstract: "Lists spaces.", discussion: "Example: inlet roboscope spaces list --key atrium --json")
+                abstract: "List spaces.", discussion: "Example: inlet roboscope spaces list --key atrium --json")
 
             @OptionGroup var server: ServerOption
             @Option(help: "Only the space with this key.") var key: String?
@@ -225,12 +227,12 @@ extension Roboscope {
 
         struct Create: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
-                abstract: "Makes a space.",
+                abstract: "Create a space.",
                 discussion: "Example: inlet roboscope spaces create --key atrium --name \"The atrium\"")
 
             @OptionGroup var server: ServerOption
-            @Option(help: "Its key; one that another space has is refused here.") var key: String
-            @Option(help: "What people call it; the key, if left out.") var name: String?
+            @Option(help: "The space's key; it must not belong to another space.") var key: String
+            @Option(help: "The space's name; without it, the key.") var name: String?
             @OptionGroup var fields: SpaceFields
             @Flag(help: "Print the JSON object.") var json = false
 
@@ -255,8 +257,8 @@ extension Roboscope {
 
     /// The fields of a space that can be changed.
     struct SpaceChanges: RoboscopeFields {
-        @Option(help: "Its new key.") var key: String?
-        @Option(help: "What people call it.") var name: String?
+        @Option(help: "The space's new key.") var key: String?
+        @Option(help: "The space's name.") var name: String?
         @OptionGroup var fields: SpaceFields
 
         func object() throws -> JSONObject {
@@ -270,10 +272,10 @@ extension Roboscope {
     /// The fields of a space besides its key and name.
     struct SpaceFields: ParsableArguments {
         @Option(help: "A description.") var description: String?
-        @Option(help: "Address of its model as glTF.") var modelGlbURL: String?
-        @Option(help: "Address of its model as USD.") var modelUsdcURL: String?
-        @Option(help: "Address of its picture.") var previewURL: String?
-        @Option(help: "Address of its scan.") var scanURL: String?
+        @Option(help: "The address of its glTF model.") var modelGlbURL: String?
+        @Option(help: "The address of its USD model.") var modelUsdcURL: String?
+        @Option(help: "The address of its picture.") var previewURL: String?
+        @Option(help: "The address of its scan.") var scanURL: String?
         @Option(help: ArgumentHelp("More about it.", valueName: "JSON")) var meta: String?
 
         func object() throws -> JSONObject {
@@ -290,13 +292,12 @@ extension Roboscope {
 }
 
 extension Roboscope: ServerCommand {
-    static let outputs = [
-        CommandOutput(server: "roboscope events list", isLines: true),
-        CommandOutput(server: "roboscope markers get"),
-        CommandOutput(server: "roboscope markers list", isLines: true),
-        CommandOutput(server: "roboscope sessions get"),
-        CommandOutput(server: "roboscope sessions list", isLines: true),
-        CommandOutput(server: "roboscope spaces get"),
-        CommandOutput(server: "roboscope spaces list", isLines: true),
-    ]
+    static let outputs =
+        [
+            CommandOutput(server: "roboscope events list", isLines: true)
+        ]
+        + ["markers", "sessions", "spaces"].flatMap { objects in
+            [CommandOutput(server: "roboscope \(objects) list", isLines: true)]
+                + ["create", "get", "update"].map { CommandOutput(server: "roboscope \(objects) \($0)") }
+        }
 }

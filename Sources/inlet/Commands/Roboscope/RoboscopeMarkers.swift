@@ -6,13 +6,12 @@ import InletPipelines
 extension Roboscope {
     struct Markers: AsyncParsableCommand, RoboscopeObjects {
         static let configuration = CommandConfiguration(
-            abstract: "Lists, shows, makes, changes and deletes markers.",
+            abstract: "List, show, create, change and delete markers.",
             discussion: """
-                A marker is four corners, each x,y,z in metres. Lists of markers are imported by the agent: drop a
-                markers.json into a space's folder.
+                A marker is four corners, each x,y,z in metres. To import a list of markers, drop a markers.json into a
+                space's folder; the agent does the rest.
 
-                Examples:
-                  inlet roboscope markers list --session 6F1C…
+                Example:
                   inlet roboscope markers create --session 6F1C… --label Crack --p1 0,0,0 --p2 1,0,0 --p3 1,1,0 --p4 0,1,0
                 """,
             subcommands: [List.self, Get<Self>.self, Create.self, Update<Self>.self, Delete<Self>.self],
@@ -25,19 +24,19 @@ extension Roboscope {
         static let (noun, name, change) = ("marker", "The marker's id.", "--label TEXT")
         static let get = CommandConfiguration(
             commandName: "get",
-            abstract: "Shows one marker, with the details that the server has computed.",
+            abstract: "Show one marker, with the details that the server has computed.",
             discussion: "Example: inlet roboscope markers get 6F1C… --json")
         static let update = CommandConfiguration(
             commandName: "update",
-            abstract: "Changes what is given of a marker, and nothing else.",
+            abstract: "Change the given fields of a marker.",
             discussion: """
-                --meta and --props are merged into what is there.
+                --meta and --props are merged into the existing fields.
 
                 Example: inlet roboscope markers update 6F1C… --label "Crack, widened" --props '{"severity": "high"}'
                 """)
         static let delete = CommandConfiguration(
             commandName: "delete",
-            abstract: "Deletes a marker at the server.",
+            abstract: "Delete a marker from the server.",
             discussion: "Example: inlet roboscope markers delete 6F1C… --yes")
 
         static func object(_ name: String, _ admin: RoboscopeAPI, isForPeople: Bool) async throws -> JSONValue {
@@ -50,10 +49,10 @@ extension Roboscope {
 
         struct List: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
-                abstract: "Lists markers.", discussion: "Example: inlet roboscope markers list --session 6F1C… --json")
+                abstract: "List markers.", discussion: "Example: inlet roboscope markers list --session 6F1C… --json")
 
             @OptionGroup var server: ServerOption
-            @Option(help: "Only those of the session with this id.") var session: String?
+            @Option(help: "Only markers of this session, by its id.") var session: String?
             @Flag(help: "Print one JSON object a line.") var json = false
 
             func run() async throws {
@@ -71,13 +70,13 @@ extension Roboscope {
 
         struct Create: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
-                abstract: "Makes a marker.",
+                abstract: "Create a marker.",
                 discussion: """
                     Example: inlet roboscope markers create --session 6F1C… --p1 0,0,0 --p2 1,0,0 --p3 1,1,0 --p4 0,1,0
                     """)
 
             @OptionGroup var server: ServerOption
-            @Option(help: "Id of its session.") var session: String
+            @Option(help: "The id of its session.") var session: String
             @OptionGroup var fields: MarkerFields
             @Flag(help: "Print the JSON object.") var json = false
 

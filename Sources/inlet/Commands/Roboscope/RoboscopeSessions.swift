@@ -6,7 +6,7 @@ import InletPipelines
 extension Roboscope {
     struct Sessions: AsyncParsableCommand, RoboscopeObjects {
         static let configuration = CommandConfiguration(
-            abstract: "Lists, shows, makes, changes and deletes work sessions.",
+            abstract: "List, show, create, change and delete work sessions.",
             discussion: """
                 Examples:
                   inlet roboscope sessions list --space atrium --status active
@@ -25,19 +25,19 @@ extension Roboscope {
         static let (noun, name, change) = ("session", "The session's id.", "--status done")
         static let get = CommandConfiguration(
             commandName: "get",
-            abstract: "Shows one work session, who is in it, and whether it is locked.",
+            abstract: "Show one work session, its members, and whether it is locked.",
             discussion: "Example: inlet roboscope sessions get 6F1C… --json")
         static let update = CommandConfiguration(
             commandName: "update",
-            abstract: "Changes what is given of a work session, and nothing else.",
+            abstract: "Change the given fields of a work session.",
             discussion: """
-                --meta is merged into what is there.
+                --meta is merged into the existing fields.
 
                 Example: inlet roboscope sessions update 6F1C… --status done --completed-at 2026-11-21T17:00:00Z
                 """)
         static let delete = CommandConfiguration(
             commandName: "delete",
-            abstract: "Deletes a work session at the server.",
+            abstract: "Delete a work session from the server.",
             discussion: "Example: inlet roboscope sessions delete 6F1C… --yes")
 
         static func object(_ name: String, _ admin: RoboscopeAPI, isForPeople: Bool) async throws -> JSONValue {
@@ -54,13 +54,14 @@ extension Roboscope {
 
         struct List: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
-                abstract: "Lists work sessions.",
+                abstract: "List work sessions.",
                 discussion: "Example: inlet roboscope sessions list --space atrium --type repair")
 
             @OptionGroup var server: ServerOption
-            @Option(help: "Only those of the space with this id or key.") var space: String?
-            @Option(help: ArgumentHelp("Only those that are \(statuses).", valueName: "STATUS")) var status: String?
-            @Option(help: ArgumentHelp("Only those of type \(types).", valueName: "TYPE")) var type: String?
+            @Option(help: "Only sessions of this space, by its id or key.") var space: String?
+            @Option(help: ArgumentHelp("Only sessions with this status: \(statuses).", valueName: "STATUS")) var status:
+                String?
+            @Option(help: ArgumentHelp("Only sessions of this type: \(types).", valueName: "TYPE")) var type: String?
             @Flag(help: "Print one JSON object a line.") var json = false
 
             func validate() throws { _ = try Roboscope.word(status, type) }
@@ -84,11 +85,11 @@ extension Roboscope {
 
         struct Create: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
-                abstract: "Makes a work session.",
+                abstract: "Create a work session.",
                 discussion: "Example: inlet roboscope sessions create --space atrium --type inspection --status active")
 
             @OptionGroup var server: ServerOption
-            @Option(help: "Id or key of its space.") var space: String
+            @Option(help: "The id or key of its space.") var space: String
             @OptionGroup var fields: SessionFields
             @Flag(help: "Print the JSON object.") var json = false
 

@@ -9,11 +9,11 @@ import SystemPackage
 struct VOPI: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "vopi",
-        abstract: "Looks into a VOPI server: its jobs, and the pictures that they made.",
+        abstract: "Show and manage a VOPI server's jobs, and the pictures that they made.",
         discussion: """
-            The server is that of the destination of type vopi. A running agent is asked for its access token, so that only
-            one of the two renews it; without an agent the tokens in state_dir are used, and renewed. --json prints objects
-            as the server sent them.
+            The server is that of the destination of type vopi. The command uses the running agent's access token, so
+            that only the agent renews it. Without an agent it uses and renews the tokens in state_dir. --json prints
+            objects as the server sent them.
 
             Exits with 1 when the server refuses or has no such job, 69 when it is unavailable or refuses the login, 78
             when the configuration has no such destination.
@@ -67,7 +67,7 @@ extension VOPI {
         static let configuration = CommandConfiguration(
             abstract: "List jobs, newest first.",
             discussion: """
-                Newer servers say 'pending' of a job from its beginning to its end.
+                On newer servers a job is 'pending' until it ends.
 
                 Examples:
                   inlet vopi jobs --status failed
@@ -81,8 +81,8 @@ extension VOPI {
         @Flag(help: "Print one JSON object a line.") var json = false
 
         func validate() throws {
-            if !(1...100).contains(limit) { throw ValidationError("--limit is a number from 1 to 100") }
-            if offset < 0 { throw ValidationError("--offset is a number from 0") }
+            if !(1...100).contains(limit) { throw ValidationError("--limit must be a number from 1 to 100") }
+            if offset < 0 { throw ValidationError("--offset must be 0 or more") }
         }
 
         func run() async throws {
@@ -101,7 +101,7 @@ extension VOPI {
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Shows one job, or what is known of its product.",
+            abstract: "Show one job, or its product data.",
             discussion: """
                 Examples:
                   inlet vopi show 3f0c2b9e-…
@@ -111,7 +111,7 @@ extension VOPI {
         @OptionGroup var server: ServerOption
         @Argument(help: "The job's id; 'inlet vopi jobs' lists them, 'inlet queue show' has that of a file.")
         var job: String
-        @Flag(help: "The product's data as JSON instead: what was said of it, and the shops' formats.") var product =
+        @Flag(help: "Print the product's data as JSON instead: its description, and the shops' formats.") var product =
             false
         @Flag(help: "Print the JSON object.") var json = false
 
@@ -139,7 +139,7 @@ extension VOPI {
         static let configuration = CommandConfiguration(
             abstract: "Cancel a job that has not ended.",
             discussion: """
-                One that runs already may end 'completed' all the same, and is paid for. To cancel a file's delivery
+                A running job may still end as 'completed', and then costs its price. To cancel a file's delivery
                 together with its job, use 'inlet queue cancel'.
 
                 Example: inlet vopi cancel 3f0c2b9e-…
@@ -158,7 +158,7 @@ extension VOPI {
 
     struct Delete: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Delete a job and its files at the server, or one of its pictures.",
+            abstract: "Delete a job and its files from the server, or one of its pictures.",
             discussion: """
                 Downloaded files stay on this machine.
 
@@ -175,7 +175,7 @@ extension VOPI {
 
         func validate() throws {
             _ = try picture()
-            guard yes else { throw ValidationError("this deletes at the server; say --yes if you mean it") }
+            guard yes else { throw ValidationError("this deletes at the server; confirm with --yes") }
         }
 
         func run() async throws {
@@ -206,9 +206,9 @@ extension VOPI {
 extension VOPI {
     struct Images: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists the pictures that a job made, by variant of the product and version.",
+            abstract: "List the pictures that a job made, by product variant and version.",
             discussion: """
-                The files are in a private bucket: 'inlet vopi download' fetches them.
+                The files are in a private bucket; 'inlet vopi download' downloads them.
 
                 Example: inlet vopi images 3f0c2b9e-…
                 """)
@@ -238,7 +238,7 @@ extension VOPI {
     struct Frames: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract:
-                "Lists the frames of the video that a job chose: time, angle, variant, obstructions, backgrounds.",
+                "List the frames that a job chose from its video: time, angle, variant, obstructions, backgrounds.",
             discussion: """
                 Examples:
                   inlet vopi frames 3f0c2b9e-…
@@ -247,7 +247,7 @@ extension VOPI {
 
         @OptionGroup var server: ServerOption
         @Argument(help: "The job's id.") var job: String
-        @Flag(help: "All frames that were looked at, not the chosen ones only.") var all = false
+        @Flag(help: "All frames that the job examined, not only the chosen ones.") var all = false
         @Flag(help: "Print one JSON object a line.") var json = false
 
         func run() async throws {
@@ -273,11 +273,11 @@ extension VOPI {
 
     struct Download: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Fetches what a job made: its pictures, chosen frames and product.json.",
+            abstract: "Download a job's results: its pictures, chosen frames and product.json.",
             discussion: """
-                They go into a folder with the job's id. What is there whole is not fetched again; what was broken off is
-                gone on with. Where the server does not give all that the job speaks of, product.json says what is
-                missing, and the command exits with 1; give it again later.
+                They go into a folder named after the job's id. Complete files are not downloaded again, and interrupted
+                ones continue. If the server returns only some of the job's files, product.json lists the missing ones,
+                and the command exits with 1; repeat it later.
 
                 Examples:
                   inlet vopi download 3f0c2b9e-…
@@ -289,12 +289,12 @@ extension VOPI {
         @Option(
             name: .shortAndLong,
             help: ArgumentHelp(
-                "The folder that gets the job's; without it, the destination's 'results'.", valueName: "DIR"))
+                "The folder for the job's folder; without it, the destination's 'results'.", valueName: "DIR"))
         var output: String?
 
         func validate() throws {
             guard job.wholeMatch(of: /[A-Za-z0-9][A-Za-z0-9_-]{0,99}/) != nil else {
-                throw ValidationError("'\(DisplayText.escape(job))' is no job's id; 'inlet vopi jobs' lists them")
+                throw ValidationError("'\(DisplayText.escape(job))' is not a job's id; 'inlet vopi jobs' lists them")
             }
         }
 
@@ -325,7 +325,7 @@ extension VOPI {
             Console.print("\(fetched.files.count) files, \(ByteText.format(fetched.bytes))")
             guard fetched.absent == 0 else {
                 let why = fetched.reason.map { ": " + $0 } ?? ""
-                Console.printError("inlet: the server does not give \(fetched.absent) of the files of the job\(why)")
+                Console.printError("inlet: the server did not return \(fetched.absent) of the files of the job\(why)")
                 for name in fetched.missing { Console.printError("  \(DisplayText.escape(name))") }
                 throw ExitStatus.failed.code
             }
