@@ -123,8 +123,12 @@ def spoken(body, hashes):
 
 def swift_texts(path, text):
     begin, last, words = None, 0, []
-    # Literals that `+` joins are one text.
+    # Literals that `+` joins are one text; a configuration in a literal is one by its comments.
     for start, end, said in literals(text):
+        if re.search(r"^\s*# ", said, re.MULTILINE) and re.search(r"^\s*\w+:", said, re.MULTILINE):
+            line = text.count("\n", 0, start) + 1
+            yield from (Text(path, line + one.line, "message", one.words) for one in hash_comments(path, said))
+            continue
         if begin is not None and not re.fullmatch(r"\s*\+?\s*", text[last:start]):
             yield Text(path, text.count("\n", 0, begin) + 1, "message", "".join(words))
             begin = None

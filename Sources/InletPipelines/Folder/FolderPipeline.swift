@@ -21,8 +21,9 @@ package struct FolderPipeline: Pipeline {
     }
 
     /// Delivers under the order's key. Where the folder shows another file under it, whose name is spelled differently,
-    /// it delivers under `key_2`, `key_3`…, as the proof says. exFAT, FAT, NTFS and SMB do not distinguish `IMG.JPG`
-    /// from `img.jpg`, nor HFS+ normal forms. Every attempt tries the same names.
+    /// it delivers under `key_2`, `key_3`… instead. The proof names the key. exFAT, FAT, NTFS and SMB do not
+    /// distinguish `IMG.JPG` from `img.jpg`, and HFS+ does not distinguish normal forms. Every attempt tries the same
+    /// names.
     package func deliver(
         _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws(DeliveryError) -> DeliveryOutcome {

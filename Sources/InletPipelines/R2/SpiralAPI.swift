@@ -101,7 +101,7 @@ struct SpiralAPI: Sendable {
     }
 
     /// Whether the API answers and accepts our key, by a request that leaves nothing. It asks for the URL of an object
-    /// (dialect v1), or to drop an upload, neither of which exists. false for an answer that may come from another
+    /// (dialect v1), or to drop an upload; neither exists. Returns false for an answer that may come from another
     /// program, or concern something else.
     func answers() async throws(DeliveryError) -> Bool {
         let (name, what) = (".inlet-check", "asking \(settings.api.redacted) whether it answers")

@@ -228,7 +228,7 @@ package final class VOPIAPI: Sendable {
         guard credits > 0 else {
             throw DeliveryError(
                 .outage(after: VOPIVerdict.creditsPause), .outOfCredits,
-                "the account at \(settings.url.redacted) has no credits left; buy some, and deliveries go on by themselves"
+                "the account at \(settings.url.redacted) has no credits left; buy some; deliveries then continue automatically"
             )
         }
         return "\(taken); \(JSONValue(credits).text) credits left"

@@ -85,8 +85,7 @@ struct VOPIChain: Sendable, Equatable {
     /// The request has certainly made nothing.
     mutating func refused() { (record.creating, record.asked) = (nil, record.asked - 1) }
 
-    /// What a look for the job found, in any order. The oldest is adopted; those that nobody needs are noted in the same
-    /// breath, and cancelled after it, so that a crash in between forgets none and changes nothing.
+    /// The results of a look for the job, in any order.
     mutating func found(_ jobs: [VOPIJob], now: WallTime) {
         guard var creating = record.creating else { return }
         let ours = jobs.filter { $0.videoURL == record.upload?.publicURL && !record.dead.contains($0.id) }
@@ -185,13 +184,13 @@ struct VOPIChain: Sendable, Equatable {
         if record.trouble.missing < 3 {
             return .wait(saying: "the server does not know the job; asking again", percent: nil)
         }
-        // Whoever deleted it has deleted the upload with it.
+        // Deleting it has also deleted the upload.
         record.beginAnew()
         return end("the job was deleted at the server; 'inlet queue retry' sends the video again")
     }
 
-    /// The job that the server gave for this upload is of another one, perhaps another file's: nothing of it is ours. What was
-    /// made for us is looked for by its URL, and made anew where it is not there; once, since each may be paid for.
+    /// A job made for us is looked up by its URL, and created again where it is missing: only once, since each may be
+    /// paid for.
     private mutating func another(_ job: VOPIJob, _ now: WallTime) -> Verdict {
         let asked = record.job?.since ?? now.milliseconds
         record.bury()
@@ -206,8 +205,8 @@ struct VOPIChain: Sendable, Equatable {
 
     // MARK: - Answers that say nothing about the job
 
-    /// Notes an answer that says nothing about the job. Counts as `looked` does: of the time since the last such answer as
-    /// much as `limits.away`, so that days in which we were off, or the server down, give up no job.
+    /// Counts as `looked` does. Only as much of the time since the last such answer counts as `limits.away`, so that
+    /// days in which we or the server were down give up no job.
     /// - Returns: whether that has gone on for as long as a job may take.
     mutating func heardNothing(now: WallTime) -> Bool {
         var since = record.trouble.silentSince ?? now.milliseconds
@@ -237,7 +236,7 @@ struct VOPIChain: Sendable, Equatable {
         record.job?.since = min(now.milliseconds, since + limits.soft.milliseconds)
     }
 
-    /// It was told to cancel.
+    /// Its cancellation was requested.
     mutating func cancelled(at now: WallTime) { record.trouble.cancelledAt = now.milliseconds }
 
     /// A person's retry has all chances anew.

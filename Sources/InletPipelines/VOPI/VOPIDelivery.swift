@@ -13,7 +13,7 @@ struct VOPIDelivery: Sendable {
     let source: SourceFile?
     let order: DeliveryOrder
     let attempt: Attempt
-    /// The job that is to be made of the upload.
+    /// The job to create from the upload.
     let wanted: VOPINewJob
     let limits: VOPIChain.Limits
     let now: @Sendable () -> WallTime
@@ -33,7 +33,7 @@ struct VOPIDelivery: Sendable {
             if attempt.isStopping() { throw .stopping }
             switch chain.next(size: size, now: now()) {
             case .presign:
-                // A life that is too short is no reason to ask for another at once.
+                // A short-lived token does not justify another request at once.
                 let upload = try await presign(&chain)
                 try await put(upload, &chain, &expired)
             case .put(let upload): try await put(upload, &chain, &expired)
@@ -127,7 +127,7 @@ struct VOPIDelivery: Sendable {
     static func unpaid(_ reason: String) -> DeliveryError {
         DeliveryError(
             .outage(after: VOPIVerdict.creditsPause), .outOfCredits,
-            "\(reason); buy credits, deliveries go on by themselves")
+            "\(reason); buy credits; deliveries then continue automatically")
     }
 
     // MARK: - From bytes at the store to a job, and exactly one: there is no idempotency key but the upload's public URL.
@@ -147,8 +147,8 @@ struct VOPIDelivery: Sendable {
         do throws(DeliveryError) {
             let created = try await api.createJob(job)
             guard created.videoURL == nil || created.videoURL == upload.publicURL else {
-                // Whatever came of the request, its answer is about another upload's job, which is not to be fetched,
-                // cancelled or waited for under this file's name.
+                // In any case its answer is about another upload's job, which must not be fetched,
+                // cancelled or awaited under this file's name.
                 throw DeliveryError(
                     .retry(after: nil), .badAnswer,
                     "the server answered the request for a job with job \(DisplayText.escape(created.id)), which is "
@@ -192,8 +192,7 @@ struct VOPIDelivery: Sendable {
         return nil
     }
 
-    /// Cancels jobs that nobody needs: each would be charged. What passes is tried again at the next look; one that runs
-    /// already cannot be stopped.
+    /// A passing error is retried at the next look; a running one cannot be stopped.
     func drop(_ chain: inout VOPIChain) async throws(DeliveryError) {
         for id in chain.record.surplus {
             do throws(DeliveryError) {
@@ -209,7 +208,7 @@ struct VOPIDelivery: Sendable {
 }
 
 extension VOPIDelivery {
-    /// What the same request again cannot get over.
+    /// Errors that repeating the request cannot cure.
     private static let isFinal: Set<ErrorCode> = [.urlExpired, .redirected, .notFound]
 
     /// Sends the video to its presigned URL, whole, in one request.
@@ -225,7 +224,7 @@ extension VOPIDelivery {
         while true {
             do throws(DeliveryError) {
                 let sent = try await request(source, url, upload.contentType)
-                // What was sent may be a mixture of two contents.
+                // The sent bytes may be a mixture of two contents.
                 try source.requireUnchanged(since: order)
                 return sent
             } catch {

@@ -18,12 +18,13 @@ final class VOPIDiskQuota: Sendable {
     private static let largest: Int64 = 4 << 30
     /// Of all files of a job, which has dozens of a few megabytes.
     private static let most: Int64 = 64 << 30
-    /// What stays free, as each file begins; of a small disk a twentieth.
+    /// The space to keep free as each file begins; on a small disk a twentieth.
     private static let free: Int64 = 1 << 30
 
     private let folder: FilePath
     private let taken: Mutex<Int64>
-    /// What the fetches that run may write, by file system: of all jobs and destinations, which may share one.
+    /// The bytes that running fetches may still write, by file system: for all jobs and destinations, which may share
+    /// one.
     private static let promised = Mutex<[UInt64: Int64]>([:])
 
     /// - Parameter taken: bytes of the files that are there.
@@ -47,7 +48,7 @@ final class VOPIDiskQuota: Sendable {
         }
     }
 
-    /// What a file's failure means that was held to `limit`.
+    /// The meaning of a file's failure under `limit`.
     func judged(_ error: DeliveryError, _ limit: Limit) -> DeliveryError {
         error.code == .answerTooLarge && limit.isOfDisk ? full : error
     }
@@ -83,8 +84,8 @@ final class VOPIDiskQuota: Sendable {
             "the files of this job have more than \(ByteText.format(Self.most)) together; no more are fetched")
     }
 
-    /// Each gets three quarters of what those before it have left, so that there is something for the next; and a sixteenth of
-    /// what stays free whatever they have, for a picture beside the largest.
+    /// Each gets three quarters of what those before it have left, so that some remains for the next. In any case each
+    /// gets a sixteenth of the space that stays free, for a picture beside the largest.
     static func limit(taken: Int64, available: Int64, total: Int64, promised: Int64) -> Limit {
         let kept = min(free, total / 20)
         let (own, disk) = (min(largest, most - taken), available - kept)

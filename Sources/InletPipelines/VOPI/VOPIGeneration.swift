@@ -5,10 +5,11 @@ internal import InletTransfer
 internal import Synchronization
 internal import SystemPackage
 
-/// What differs between the generations: how a job is cancelled, and whether it can be deleted.
+/// The difference between the generations: how a job is cancelled, and whether it can be deleted.
 extension VOPIAPI {
-    /// What the server is: asked once, then remembered on disk.
-    /// - Throws: when the server does not answer, refuses us, or cannot be told; nothing is deleted or cancelled then.
+    /// The server's generation: asked once, then remembered on disk.
+    /// - Throws: when the server does not answer, refuses us, or is of an unknown generation; nothing is deleted or
+    ///   cancelled then.
     package func generation() async throws(DeliveryError) -> VOPIGeneration {
         if let known = await serverInfo.generation() { return known }
         return try await askGeneration()
@@ -59,13 +60,13 @@ extension VOPIAPI {
     }
 }
 
-/// What a server was found to be, in `tokens/NAME.generation`. An answer for another address does not count.
+/// A server's generation as found, in `tokens/NAME.generation`.
 final class VOPIServerInfoStore: Sendable {
-    /// What is known; `isForgotten`: the file does not count any more.
+    /// The known generation; `isForgotten`: the file no longer counts.
     private typealias Known = (generation: VOPIGeneration?, askedAt: ContinuousClock.Instant?, isForgotten: Bool)
 
-    /// For how long an answer that this process got itself is as good as a new one: a DELETE that was to cancel destroys
-    /// the job where the server was renewed in between.
+    /// How long an answer that this process got itself is as good as a new one. A DELETE meant to cancel destroys the
+    /// job where the server was upgraded in between.
     private static let trusted = Duration.seconds(60)
 
     private let folder: FilePath
@@ -91,7 +92,7 @@ final class VOPIServerInfoStore: Sendable {
         let (known, isForgotten) = state.withLock { ($0.generation, $0.isForgotten) }
         if known != nil || isForgotten { return known }
         let path = path
-        // What cannot be read was not asked: it is asked again.
+        // An unreadable file counts as missing: the server is asked again.
         let page = JSON.object(await pool.run { try? DurableFile.read(path, limit: 4096) })
         guard page?["server"]?.string == server,
             let generation = page?["generation"]?.string.flatMap({ VOPIGeneration(rawValue: $0) })
@@ -120,7 +121,7 @@ final class VOPIServerInfoStore: Sendable {
     /// Has the server asked again.
     func forget() async {
         let path = path
-        // What stays is not read by this process any more, and replaced by its next answer.
+        // This process no longer reads a leftover, and replaces it with its next answer.
         await bestEffort(try await pool.run { () throws(SystemError) in try DurableFile.remove(path) })
         state.withLock { $0 = (nil, nil, true) }
     }

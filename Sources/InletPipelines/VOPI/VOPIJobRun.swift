@@ -46,8 +46,9 @@ extension VOPIDelivery {
         return .waiting(until: until, saying: saying)
     }
 
-    /// An answer that is no word on the job may be one for good, such as that of another server under the same name: after
-    /// the time that a job may take, a person has to look. The job is left as it is; it may be done, and is paid for.
+    /// An answer that says nothing about the job may be permanent, such as that of another server under the same name.
+    /// After the longest time that a job may take, a person has to look. The job is not touched; it may be done, and is
+    /// paid for.
     func strange(
         _ error: DeliveryError, since: Int64, _ chain: inout VOPIChain
     ) async throws(DeliveryError) -> DeliveryOutcome {
@@ -66,13 +67,12 @@ extension VOPIDelivery {
         let limit = DurationText.format(limits.hard)
         throw DeliveryError(
             .giveUp, error.code,
-            "\(error.reason); no other answer for \(limit); 'inlet queue retry' goes on with the same job",
+            "\(error.reason); no other answer for \(limit); 'inlet queue retry' continues the same job",
             heard: error.heard)
     }
 
-    /// The job is safe at the server: what passes is waited out, and does not use up the file's attempts. Where there is
-    /// one, so is every answer that is no word on it, such as a proxy's page, a redirect or a call that is not there: a
-    /// delivery that failed would have its job cancelled.
+    /// Where there is one, so is every answer that says nothing about it, such as a proxy's page, a redirect or a
+    /// missing call. A delivery that failed would have its job cancelled.
     func passing(
         _ error: DeliveryError, since: Int64, _ chain: VOPIChain
     ) throws(DeliveryError) -> DeliveryOutcome {
@@ -93,7 +93,7 @@ extension VOPIDelivery {
         return .waiting(until: max(until, asked), saying: error.reason)
     }
 
-    /// A server that finishes other jobs has this one in its queue; one that does not is told to forget it.
+    /// A server that finishes other jobs has this one in its queue; any other gets an order to forget it.
     private func unstick(_ job: VOPIRecord.Job, _ chain: inout VOPIChain) async throws(DeliveryError) {
         guard try await isReady() else {
             throw DeliveryError(.outage(after: nil), .serverError, "\(api.settings.url.redacted) says it is not ready")

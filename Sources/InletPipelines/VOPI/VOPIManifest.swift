@@ -3,7 +3,7 @@ internal import InletLinux
 internal import InletTransfer
 internal import SystemPackage
 
-/// What a job has to give, each with the file that it becomes: settled when the server is first asked, so that a later
+/// A job's results, each with the file that it becomes. They are fixed when the server is first asked, so that a later
 /// process gives the same pictures the same names.
 package struct VOPIManifest: Sendable, Equatable, Codable {
     struct Entry: Sendable, Equatable, Codable {
@@ -16,7 +16,7 @@ package struct VOPIManifest: Sendable, Equatable, Codable {
         var variant: String?
         var version: String?
 
-        /// What tells it from every other one: one object can be a picture twice.
+        /// Distinguishes it from every other one: one object can be a picture twice.
         var identity: [String] { [object, frame ?? "", variant ?? "", version ?? ""] }
     }
 
@@ -198,8 +198,8 @@ package struct VOPIProduct: Sendable {
     }
 }
 
-/// The format of a job's file, by its name and by its first bytes: something else than the store, such as a proxy, may answer
-/// with status 200 and a page.
+/// The format of a job's file, by its name and by its first bytes. Something other than the store, such as a proxy, may
+/// answer with status 200 and a page.
 enum MediaFormat: String, Sendable {
     case png, jpeg, gif, webp, bmp, tiff, avif, svg, mp4
 

@@ -1,7 +1,7 @@
 package import InletCore
 package import InletTransfer
 
-/// What a job's status says. The newer server stores `pending` for a job that waits and for one that runs.
+/// A job's status as reported.
 package enum VOPIStatus: Sendable, Hashable {
     case pending
     /// A step of a job that runs, as an older server names it; also every word that is not known.
@@ -50,7 +50,7 @@ package struct VOPIProgress: Sendable, Equatable {
     }
 }
 
-/// What a job made. Its URLs are of a private bucket: they name things, and only `VOPIDownloads` can be fetched.
+/// The results of a job.
 package struct VOPIResult: Sendable, Equatable {
     package var finalFrames: [String]
     /// Variant, then version, then URL.
@@ -118,7 +118,7 @@ extension VOPIJob {
     /// One page of the caller's jobs, newest first, and how many jobs all pages have. Pages shift while jobs are added.
     package typealias Page = (jobs: [VOPIJob], total: Int?)
 
-    /// nil where there is no list: an answer that says nothing must not read as "no such job".
+    /// nil without a list: an answer that says nothing must not read as "no such job".
     static func page(_ value: VOPIValue) -> Page? {
         guard value["jobs"].isList else { return nil }
         return (value["jobs"].list.compactMap { VOPIJob($0) }, value["total"].integer)
@@ -171,7 +171,7 @@ package struct VOPIDownloads: Sendable {
 
 /// Of a frame of a video that the server looked at.
 extension VOPIValue {
-    /// What stands in its way, in words: `hand, glare: a hand at the left; removable`. nil where the server says nothing.
+    /// Obstacles in the picture, in words: `hand, glare: a hand at the left; removable`.
     package var obstructionText: String? {
         guard let obstructions = self["obstructions"].unlessEmpty else { return nil }
         guard obstructions["has_obstruction"].boolean != false else { return "none" }
@@ -181,8 +181,7 @@ extension VOPIValue {
         return (words.isEmpty ? "yes" : words.joined(separator: ": ")) + (isRemovable ? "; removable" : "")
     }
 
-    /// What may stand behind it, for each kind of picture: `solid: white (#FFFFFF); real: a kitchen; creative: on a cloud`.
-    /// nil where the server recommends nothing.
+    /// Possible backgrounds, for each kind of picture: `solid: white (#FFFFFF); real: a kitchen; creative: on a cloud`.
     package var backgroundText: String? {
         guard let recommended = self["backgroundRecommendations"].unlessEmpty else { return nil }
         let (name, color) = (recommended["solid_color_name"].text, recommended["solid_color"].text)

@@ -18,7 +18,7 @@ extension VOPIPipeline {
         if contentType(name) == nil {
             return DeliveryError(
                 .giveUp, .badRequest,
-                "\(shown) is no video that the server takes: mp4, m4v, mov or webm; nothing was sent")
+                "\(shown) is not a video that the server accepts: mp4, m4v, mov or webm; nothing was sent")
         }
         if size == 0 { return DeliveryError(.giveUp, .badRequest, "\(shown) is empty; nothing was sent") }
         if size > largest {
@@ -31,7 +31,7 @@ extension VOPIPipeline {
     }
 }
 
-/// How a video is to be processed; what is nil is left to the server.
+/// How to process a video; nil leaves the choice to the server.
 package struct VOPIJobConfig: Sendable, Hashable {
     package var fps: Double?
     package var batchSize: Int?
@@ -62,7 +62,8 @@ package struct VOPIJobConfig: Sendable, Hashable {
         if let (_, reason) = objection() { throw SettingFault(key: "job", message: reason) }
     }
 
-    /// What the server would refuse, or take and never finish: the key's name in a configuration, and why.
+    /// A setting that the server would refuse, or accept and never finish: the key's name in a configuration, and the
+    /// reason.
     package func objection() -> (key: String, reason: String)? {
         if let fps, !(1...30).contains(fps) { return ("fps", "fps must be from 1 to 30") }
         if let batchSize, !(1...100).contains(batchSize) { return ("batch_size", "batch_size must be from 1 to 100") }
@@ -141,8 +142,8 @@ package struct VOPINewJob: Sendable, Hashable {
 }
 
 extension VOPINewJob {
-    /// What a route's `with:` asks of a job, on top of the destination's own settings; checked before a byte leaves, and so
-    /// before there is a URL.
+    /// The settings that a route's `with:` gives a job, on top of the destination's own. They are checked before a byte
+    /// is sent, and so before there is a URL.
     ///
     /// Empty fields leave the destination's; names that VOPI does not know belong to other destinations.
     init(_ fields: [String: String], settings: VOPISettings) throws(SettingFault) {

@@ -22,7 +22,7 @@ package struct VOPIPipeline: Pipeline {
         _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws(DeliveryError) -> DeliveryOutcome {
         if attempt.isStopping() { throw .stopping }
-        // What was sent whole needs no source any more, whatever has become of it.
+        // A complete upload needs no source any more, whatever happened to it.
         if VOPIRecord(attempt.checkpoint.entries).sent == nil {
             try source.requireUnchanged(since: order)
             if let objection = Self.objection(FileName(source.path), size: order.source.size) {
@@ -47,7 +47,7 @@ package struct VOPIPipeline: Pipeline {
         // Its notes stay in the journal, as those of results that could not be fetched.
         if record.trouble.leftAt != nil {
             let job = record.job.map { "job \($0.id)" } ?? "the job that was asked for"
-            throw DeliveryError(.retry(after: nil), .conflict, "\(job) is left as it is: a retry goes on with it")
+            throw DeliveryError(.retry(after: nil), .conflict, "\(job) stays: a retry continues it")
         }
         if let job = record.job {
             guard job.isFetching else { return try await cancel(job.id) }

@@ -7,7 +7,7 @@ struct VOPIRecord: Sendable, Equatable {
     struct Upload: Sendable, Equatable, Codable {
         /// A credential; empty once the bytes are there, and where it is not known any more.
         var url: String
-        /// What the job is made with, and found again by.
+        /// The values by which the job is created, and found again.
         var publicURL: String
         /// When the URL ends, by our clock.
         var expires: Int64
@@ -48,7 +48,7 @@ struct VOPIRecord: Sendable, Equatable {
         var seen: Int64?
     }
 
-    /// What has gone wrong with the job, as far as it is worth remembering.
+    /// The job's faults, as far as they are worth remembering.
     struct FailureState: Sendable, Equatable, Codable {
         /// The `updatedAt`s at which it was seen failed.
         var failures: [Int64] = []
@@ -73,7 +73,7 @@ struct VOPIRecord: Sendable, Equatable {
     var trouble = FailureState()
     /// Jobs of the same upload that nobody needs, still to be cancelled.
     var surplus: [String] = []
-    /// What there is to fetch, once the server was asked.
+    /// The files to fetch, once the server was asked.
     var results: VOPIManifest?
     /// Jobs that came to nothing: never to be adopted.
     var dead: [String] = []

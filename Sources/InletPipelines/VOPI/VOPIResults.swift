@@ -9,7 +9,7 @@ package struct VOPIResults: Sendable {
         package var folder: FilePath
         /// Below it, in their order.
         package var files: [String]
-        /// What the job speaks of and did not give.
+        /// Results that the job lists but did not provide.
         package var missing: [String]
         /// How many files of the job are not there: those in `missing`, or more, where the server does not name them.
         package var absent: Int

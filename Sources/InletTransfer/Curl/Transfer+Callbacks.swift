@@ -73,8 +73,8 @@ extension Transfer {
 extension Transfer {
     /// Writes the next bytes into `room`, as far as the lane grants them to this request.
     ///
-    /// - Returns: curl's answer. It is their number, 0 at the end of the body; a pause where it is not this request's
-    ///   turn, until the loop continues it; or an abort, with the failure kept.
+    /// - Returns: curl's answer: the number of bytes, 0 at the end of the body. It is a pause where it is not this
+    ///   request's turn, until the loop continues it, and an abort with the failure kept.
     private func givePiece(_ room: UnsafeMutableRawBufferPointer, now: Instant) -> Int {
         let left = request.body.length - position
         guard let place, left > 0 else { return giveBody(room) ?? Int(CURL_READFUNC_ABORT) }

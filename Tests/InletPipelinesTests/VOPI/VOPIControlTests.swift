@@ -290,7 +290,7 @@ import Testing
             place.misbehave(answer, at: .job, times: nil)
             for _ in 1...2 {
                 let (time, error) = try #require(try await end(place, path, order, notes))
-                #expect(error.verdict == .giveUp && error.reason.contains("goes on with the same job"), "\(error)")
+                #expect(error.verdict == .giveUp && error.reason.contains("continues the same job"), "\(error)")
                 #expect(time >= .seconds(6 * 3600) && time <= .seconds(6 * 3600 + 1200), "\(time)")
                 // What has failed is cleared away, but not the job.
                 let entries = notes.entries
@@ -324,7 +324,7 @@ import Testing
             place.misbehave(.loseAnswer, at: .createJob)
             place.misbehave(.status(400), at: .listJobs, times: nil)
             let (_, error) = try #require(try await end(place, path, order, notes))
-            #expect(error.reason.contains("goes on with the same job"), "\(error)")
+            #expect(error.reason.contains("continues the same job"), "\(error)")
             let entries = notes.entries
             place.sandbox.faults.clear()
             await #expect(throws: DeliveryError.self) { try await place.pipeline.abandon(order, checkpoint: entries) }
