@@ -60,8 +60,7 @@ extension GigHiveJob {
     /// - Parameter isOpen: just opened, so the server need not be asked for its offset.
     private func sendRest(_ notes: inout GigHiveNotes, isOpen: Bool) async throws(DeliveryError) -> Digest {
         let upload = notes.upload ?? ""
-        // nil means that the server must be asked. Further: the number of the server's bytes that the attempt's meter
-        // has counted.
+        // nil means that the server must be asked; the second counts the server's bytes in the attempt's meter.
         var (place, counted): (Int64?, Int64) = (isOpen ? 0 : nil, 0)
         func found(_ offset: Int64, sent: Int64 = 0) {
             attempt.meter.add(offset - counted - sent)
