@@ -157,10 +157,10 @@ import Testing
             try await place.inlet("check", code: 0, says: "writer check", "✓ state_dir: \(place.state) is ready to use")
             try FileManager.default.removeItem(atPath: place.drop.string)
             let warned = try await place.inlet(
-                "check", code: 1, says: "! watch \(place.drop): not there yet", "\n    → make it or mount its disk")
+                "check", code: 1, says: "! watch \(place.drop): not there yet", "\n    → create it or mount its disk")
             #expect(warned.output.hasSuffix("\n1 warning: see watch \(place.drop)\n"), "\(warned.output)")
             try place.configure(.spiral(try FreePort.any()))
-            let down = try await place.inlet("check", code: 69, says: "destination store", "    → is the server up")
+            let down = try await place.inlet("check", code: 69, says: "destination store", "    → check the server, the address")
             let last = "\n1 warning, 1 error: see destination store, watch \(place.drop)\n"
             #expect(down.output.hasSuffix(last), "\(down.output)")
         }

@@ -13,7 +13,7 @@ import Testing
             try place.configure(replacing: "http://127.0.0.1:\(try await sandbox.port())", with: front.origin)
             let untrusted = try await place.inlet("check")
             let found = try #require(untrusted.output.firstMatch(of: /sha256\/\/[A-Za-z0-9+\/]{43}=/), "\(untrusted)")
-            #expect(untrusted.ending != .code(0) && untrusted.output.contains("needs 'pin:'"), "\(untrusted)")
+            #expect(untrusted.ending != .code(0) && untrusted.output.contains("set 'pin:'"), "\(untrusted)")
             try place.put("a.bin", bytes(1000))
             try place.configure(replacing: "type: s3,", with: "type: s3, pin: \"\(found.output)\",")
             try await place.inlet("check", says: "\(front.origin)/sandbox, region us-east-1 answers")

@@ -266,7 +266,7 @@ struct RoboscopeTableTests {
         ("session_type", "inspecton", "did you mean 'inspection'?"), ("session_status", "finished", "is not one of"),
         ("role", "modell", "did you mean 'model'?"),
         ("space", String(repeating: "x", count: 201), "has 201 characters"),
-        ("role", "model", "none of glb, usdc and usdz"),
+        ("role", "model", "not a glb, usdc or usdz"),
     ]) func `a wrong field is named`(_ field: String, _ value: String, _ reason: String) {
         let fault = #expect(throws: SettingFault.self) { try RoboscopeFields([field: value], path: "card/clip.mp4") }
         #expect(fault?.key == field && fault?.message.contains(reason) == true, "\(String(describing: fault))")
