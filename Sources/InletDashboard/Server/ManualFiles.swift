@@ -24,7 +24,7 @@ package struct ManualFiles: Sendable {
         <html lang="en">
         <title>The manual is not installed</title>
         <h1>The manual is not installed</h1>
-        <p>Inlet's Debian package puts it in /usr/share/inlet/manual. From a clone,
+        <p>Inlet's Debian package puts it in /usr/share/inlet/manual; restart Inlet after installing it. From a clone,
         packaging/docs.sh builds it. The man pages inlet(1) and inlet.yaml(5) hold the reference.</p>
         </html>
 
