@@ -58,6 +58,7 @@ def log_in(page, station):
 
 def read_only(page, station):
     """With the read-only token the page has no buttons, and shows the reason."""
+    page.open(station.url + "/")
     page.press("Log out", ".tools")
     page.one("#secret")
     page.log_in(READER)
