@@ -160,7 +160,7 @@ import Testing
                 "check", code: 1, says: "! watch \(place.drop): not there yet", "\n    → create it or mount its disk")
             #expect(warned.output.hasSuffix("\n1 warning: see watch \(place.drop)\n"), "\(warned.output)")
             try place.configure(.spiral(try FreePort.any()))
-            let down = try await place.inlet("check", code: 69, says: "destination store", "    → check the server, the address")
+            let down = try await place.inlet("check", code: 69, says: "destination store", "    → check the server")
             let last = "\n1 warning, 1 error: see destination store, watch \(place.drop)\n"
             #expect(down.output.hasSuffix(last), "\(down.output)")
         }

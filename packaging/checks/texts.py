@@ -123,11 +123,11 @@ def spoken(body, hashes):
 
 def swift_texts(path, text):
     begin, last, words = None, 0, []
-    # Literals that `+` joins are one text; a configuration in a literal is one by its comments.
+    # Literals that `+` joins are one text; of a configuration or a page in a literal, each comment or element is one.
     for start, end, said in literals(text):
-        if re.search(r"^\s*# ", said, re.MULTILINE) and re.search(r"^\s*\w+:", said, re.MULTILINE):
+        if inner := reader_of(said):
             line = text.count("\n", 0, start) + 1
-            yield from (Text(path, line + one.line, "message", one.words) for one in hash_comments(path, said))
+            yield from (Text(path, line + one.line, "message", one.words) for one in inner(path, said))
             continue
         if begin is not None and not re.fullmatch(r"\s*\+?\s*", text[last:start]):
             yield Text(path, text.count("\n", 0, begin) + 1, "message", "".join(words))
@@ -139,6 +139,13 @@ def swift_texts(path, text):
     if begin is not None:
         yield Text(path, text.count("\n", 0, begin) + 1, "message", "".join(words))
     yield from comments(path, text, r"\s*//+ ?(?!MARK|swift-format-ignore|shellcheck|TODO)(.*)")
+
+
+def reader_of(literal):
+    """What reads a literal that is a configuration or a page; None for a text."""
+    if re.search(r"^\s*# ", literal, re.MULTILINE) and re.search(r"^\s*\w+:", literal, re.MULTILINE):
+        return hash_comments
+    return html_texts if literal.lstrip().startswith("<!doctype") else None
 
 
 def comments(path, text, form, kind="comment"):
