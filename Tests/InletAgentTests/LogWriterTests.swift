@@ -16,8 +16,10 @@ import Testing
         private let opening = DispatchSemaphore(value: 0)
         private let entering = DispatchSemaphore(value: 0)
         private let jobs = Mutex<[Int64]>([])
+        private let events = Mutex<[String]>([])
         let silence = "nobody reads"
         var taken: [Int64] { jobs.withLock { $0 } }
+        var names: [String] { events.withLock { $0 } }
 
         func open() { opening.signal() }
 
@@ -32,6 +34,7 @@ import Testing
                 if case .number(let job)? = line.fields.first?.1 { job } else { nil }
             }
             jobs.withLock { $0 += numbers }
+            events.withLock { $0 += lines.map(\.name) }
             return (0, nil)
         }
     }
@@ -54,6 +57,20 @@ import Testing
         let last = try #require(said.withLock { $0.last })
         #expect(last.line.name == "log.lost" && last.line.fields.first?.1 == .number(Int64(status.lost)))
         #expect(writer.status() == nil)
+    }
+
+    @Test func `a warning that a full queue lost is written when it comes again`() throws {
+        let gate = Gate()
+        let writer = try LogWriter(gate, limit: 64 << 10) { _ in }
+        let log = EventLog(LogSettings(level: .debug), through: writer)
+        for job in 0..<2000 { log.emit(.jobUnchanged(job: Int64(job), path: "/in/a")) }
+        let before = try #require(writer.status()).lost
+        log.emit(.fileError(path: "/in/b", reason: "Permission denied"))
+        #expect(writer.status()?.lost == before + 1)
+        gate.open()
+        #expect(writer.flush(within: .seconds(60)) && !gate.names.contains("file.error"))
+        for _ in 1...2 { log.emit(.fileError(path: "/in/b", reason: "Permission denied")) }
+        #expect(writer.flush(within: .seconds(60)) && gate.names.filter { $0 == "file.error" }.count == 1)
     }
 
     @Test func `an output that has had a line for ten seconds is said to stand still, though nothing is lost`() throws {

@@ -41,6 +41,9 @@ package final class EventLog: Sendable {
         setup.withLock { $0 = Setup(settings, writer) }
     }
 
+    /// A log through a writer of its own.
+    init(_ settings: LogSettings, through writer: LogWriter) { setup = Mutex(Setup(settings, writer)) }
+
     deinit { setup.withLock { $0?.writer.close() } }
 
     private func writer(_ settings: LogSettings) throws(SystemError) -> LogWriter {
