@@ -17,6 +17,7 @@ struct CardEvaluation {
     private var others: [OtherFiles.Reason: OtherFiles] = [:]
     /// The disks of each destination; a service is a disk of its own.
     private var disks: [String: Set<String>] = [:]
+    private let physical: PhysicalDisks
     private var copyCounts: [Set<String>: Int] = [:]
     private(set) var missing: [Int64: Set<Int64>] = [:]
     /// The checksums of everything on the card, and of the other files.
@@ -32,8 +33,9 @@ struct CardEvaluation {
     private static let group = 256
     private static let questions = 16
 
-    init(_ card: Card, _ shared: Shared, _ pool: BlockingPool) {
+    init(_ card: Card, _ shared: Shared, _ pool: BlockingPool) throws(SystemError) {
         (self.card, self.shared, self.pool) = (card, shared, pool)
+        physical = try PhysicalDisks.current()
         let state = card.state.withLock(\.self)
         (roots, insertion) = (state.roots, state.insertion)
         rules = card.rules?.card ?? CardRules()
@@ -83,34 +85,32 @@ struct CardEvaluation {
 
     // MARK: - What is on it
 
-    private typealias Found = (root: FilePath?, path: FilePath, file: VolumeInventory.File)
+    /// With its path below the watched folder.
+    private typealias Found = (path: FilePath, file: VolumeInventory.File)
+
+    private func beat() { for root in roots.keys { shared.health.heartbeat.beat(.intake(root)) } }
 
     @discardableResult
     private mutating func list() throws -> [FilePath: [Found]] {
         var found: [FilePath: [Found]] = [:]
-        var (all, outside) = (VolumeInventory.Digest(), VolumeInventory.Digest())
-        let (heartbeat, names) = (shared.health.heartbeat, Array(roots.keys))
-        let seen = try VolumeInventory.walk(
-            around: card.mount, limit: Self.mostFiles,
-            beat: { for root in names { heartbeat.beat(.intake(root)) } }
-        ) { file in
-            all.add(file)
+        var outside = InventorySum()
+        let folders = roots.keys.map { (path: $0, below: $0.resolved.components(below: card.mount)) }
+        let tolerance = FileSystemKind.known(of: card.mount)?.modifiedTolerance ?? 0
+        let seen = try VolumeInventory.walk(around: card.mount, limit: Self.mostFiles, beat: beat) { file in
             facts.files += 1
             facts.bytes += file.size
-            let whole = card.mount.pushing(file.path)
-            guard let root = names.first(where: { whole.isWithin($0) }) else {
-                outside.add(file)
-                return add(file, .outside)
+            let root = folders.first { file.path.starts(with: FilePath(root: nil, $0.below)) }
+            if let root, file.kind == .regular {
+                let path = FilePath(root: nil, file.path.components.dropFirst(root.below.count))
+                return found[root.path, default: []].append((path, file))
             }
-            guard file.isRegular else {
-                outside.add(file)
-                return add(file, .irregular)
-            }
-            found[root, default: []].append((root, FilePath(root: nil, whole.components(below: root)), file))
+            outside.add(file.path, file.identity, tolerance: tolerance)
+            add(file, root == nil ? .outside : .irregular)
         }
-        facts.isWhole = !seen.isCut
-        facts.unread += seen.unreadable.count
-        (inventory, othersDigest) = (all.text, outside.text)
+        // Where only a part of the card is mounted, the rest of it is unknown.
+        facts.isWhole = !seen.isCut && seen.folder == "/"
+        facts.unread += seen.unreadableCount
+        (inventory, othersDigest) = (seen.digest ?? "", outside.text)
         return found
     }
 
@@ -122,19 +122,19 @@ struct CardEvaluation {
     // MARK: - Where it is
 
     private mutating func classify(_ files: [FilePath: [Found]]) async throws {
-        var unrouted = VolumeInventory.Digest()
+        var unrouted = InventorySum()
         for (root, found) in files {
             guard let entry = roots[root] else { continue }
             let tolerance = try FileSystemKind.of(root).modifiedTolerance
             try await listStores(entry.volume)
             for group in found.groups(of: Self.group) {
-                for root in roots.keys { shared.health.heartbeat.beat(.intake(root)) }
+                beat()
                 let jobs = try await shared.journal.cardFiles(of: entry.volume, group.map(\.path))
                 var asked: [(job: Job, answers: [String: Answer])] = []
                 for (one, job) in zip(group, jobs) {
                     guard let job, let now = one.file.identity, now.isKnown(as: job.file.identity, tolerance: tolerance)
                     else {
-                        unrouted.add(one.file)
+                        unrouted.add(one.file.path, one.file.identity, tolerance: tolerance)
                         add(one.file, .unrouted)
                         continue
                     }
@@ -246,7 +246,8 @@ struct CardEvaluation {
         let rows = Self.copies(job)
         // A companion or marker without a place of its own ends as its file did.
         if rows.isEmpty {
-            if job.file.state == .delivered || job.file.state == .duplicate { facts.accounted += 1 } else { facts.failed += 1 }
+            let isFine = job.file.state == .delivered || job.file.state == .duplicate
+            if isFine { account(job) } else { facts.failed += 1 }
             return
         }
         var (here, open, lacks) = (Set<String>(), false, false)
@@ -281,7 +282,7 @@ struct CardEvaluation {
             places[name] = place
         }
         if isEnough(here, of: rows, settings) {
-            facts.accounted += 1
+            account(job)
         } else if open {
             facts.open += 1
             facts.openBytes += job.file.identity.size
@@ -294,6 +295,11 @@ struct CardEvaluation {
         }
     }
 
+    private mutating func account(_ job: Job) {
+        facts.accounted += 1
+        facts.accountedBytes += job.file.identity.size
+    }
+
     private mutating func note(_ row: DeliveryRow, of job: Job) {
         if missing.count < Self.mostMissing || missing[job.file.id] != nil { missing[job.file.id, default: []].insert(row.id) }
     }
@@ -301,7 +307,7 @@ struct CardEvaluation {
     private mutating func makePlace(_ name: String) -> CardPlace {
         let destination = shared.destinations[name]
         disks[name] =
-            destination?.folder.map { PhysicalDisk.names(below: $0) } ?? ["service \(destination?.address ?? name)"]
+            destination?.folder.map { physical.disks(of: $0) } ?? ["service \(destination?.address ?? name)"]
         return CardPlace(name: name, isRequired: destination?.isRequired ?? false)
     }
 

@@ -212,7 +212,7 @@ extension RootLoop {
             case .nothing: break
             case .finished:
                 // No event reports files that were taken off such a volume.
-                if volume.said?.isDone == false { volume.question.reopen() }
+                if volume.said?.isDone == false { hasVolumeNews = true }
                 return
             }
         }

@@ -30,6 +30,7 @@ package struct CardFacts: Sendable, Equatable {
     package var isWhole = true
     /// Files that enough destinations have now.
     package var accounted = 0
+    package var accountedBytes: Int64 = 0
     /// Files that wait or are on their way.
     package var open = 0
     package var openBytes: Int64 = 0
