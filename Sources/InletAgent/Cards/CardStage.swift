@@ -165,7 +165,8 @@ private struct CardLoop: Sendable {
         if word != said, verdict != .notYet(files: 0) {
             let isChecked = verdict.isSafe && facts.source != .off
             try await shared.journal.setVerdict(
-                of: insertion.id, verdict, facts, lines: lines, checked: isChecked ? evaluation.inventory : nil, at: .now)
+                of: insertion.id, verdict, facts, lines: lines, checked: isChecked ? evaluation.inventory : nil,
+                at: .now)
         }
         if word != said { tell(verdict, facts, insertion, lines) }
         said = word

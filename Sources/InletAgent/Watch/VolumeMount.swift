@@ -1,6 +1,7 @@
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
+internal import Synchronization
 internal import SystemPackage
 
 /// The folder at the end of a path, by its numbers.

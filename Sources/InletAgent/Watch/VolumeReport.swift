@@ -1,4 +1,4 @@
-internal import InletCore
+package import InletCore
 internal import InletJournal
 internal import InletLinux
 package import SystemPackage
