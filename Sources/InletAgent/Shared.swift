@@ -11,6 +11,7 @@ final class Shared: Sendable {
     let journal: Journal
     let destinations: DestinationRegistry
     let roots = RootRegistry()
+    let cardLabels = CardLabelsRegistry()
     let signals = Signals()
     let log: EventLog
     /// Whether the journal can be written, the loops are alive, and the parts run.

@@ -163,6 +163,8 @@ extension Shared {
 
     func volumeLeft(_ volume: Volume, _ root: FilePath) {
         roots.set(nil, root)
-        if volume.key != nil { log.emit(.volumeRemoved(root: root, volume: volume.name)) }
+        guard let key = volume.key else { return }
+        cardLabels.release(key)
+        log.emit(.volumeRemoved(root: root, volume: volume.name))
     }
 }

@@ -65,9 +65,11 @@ extension SettingsReader {
     private mutating func readPattern(_ section: Section<WatchKeys>, into watch: inout WatchSettings) {
         watch.volumeWrites = section.volumeWrites ?? false
         watch.volumeDoneAfter = section.volumeDoneAfter
+        watch.ask = section.ask ?? .offer
         guard RootPattern.isPattern(watch.path) else {
             refuse(section, \.volumeWrites)
             refuse(section, \.volumeDoneAfter)
+            refuse(section, \.ask)
             return
         }
         do throws(PatternError) {
