@@ -12,6 +12,7 @@ final class Shared: Sendable {
     let destinations: DestinationRegistry
     let roots = RootRegistry()
     let cards = CardRegistry()
+    let cardLabels = CardLabelsRegistry()
     let signals = Signals()
     let log: EventLog
     /// Whether the journal can be written, the loops are alive, and the parts run.

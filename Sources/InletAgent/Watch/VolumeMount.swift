@@ -137,7 +137,9 @@ extension Shared {
         if let known = cards.all.first(where: { $0.key == card.key && $0.mount == mount }) {
             return (known.state.withLock(\.insertion), mount)
         }
-        return (try await journal.insertion(of: card.id, at: mount, isNew: isNew, now: .now), mount)
+        let row = try await journal.insertion(of: card.id, at: mount, isNew: isNew, now: .now)
+        setCardLabels(row.labels, of: card.key)
+        return (row, mount)
     }
 
     /// Files that were known by their root's path, or by a weaker name of the volume, get its best name: present files
@@ -190,6 +192,8 @@ extension Shared {
     func volumeLeft(_ volume: Volume, _ root: FilePath) {
         roots.set(nil, root)
         cards.left(root)
-        if volume.key != nil { log.emit(.volumeRemoved(root: root, volume: volume.name)) }
+        guard let key = volume.key else { return }
+        cardLabels.release(key)
+        log.emit(.volumeRemoved(root: root, volume: volume.name))
     }
 }
