@@ -68,8 +68,12 @@ extension SettingsReader {
         guard RootPattern.isPattern(watch.path) else {
             refuse(section, \.volumeWrites)
             refuse(section, \.volumeDoneAfter)
+            refuse(section, \.onComplete)
+            refuse(section, \.onCard)
             return
         }
+        watch.onComplete = section.onComplete ?? .keep
+        watch.onCard = section.onCard.flatMap { program($0, at: section.position(\.onCard), of: section.keyName(\.onCard)) }
         do throws(PatternError) {
             watch.pattern = try RootPattern(watch.path)
         } catch {
