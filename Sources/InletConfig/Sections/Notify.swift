@@ -82,7 +82,8 @@ extension SettingsReader {
         if words.first?.hasPrefix("/") == true { return words }
         report(
             position,
-            "'\(key)' must start with the program's absolute path, such as /usr/local/bin/rescan; no shell looks for it")
+            "'\(key)' must start with the program's absolute path, such as /usr/local/bin/rescan; no shell looks for it"
+        )
         return nil
     }
 }

@@ -73,7 +73,9 @@ extension SettingsReader {
             return
         }
         watch.onComplete = section.onComplete ?? .keep
-        watch.onCard = section.onCard.flatMap { program($0, at: section.position(\.onCard), of: section.keyName(\.onCard)) }
+        watch.onCard = section.onCard.flatMap {
+            program($0, at: section.position(\.onCard), of: section.keyName(\.onCard))
+        }
         do throws(PatternError) {
             watch.pattern = try RootPattern(watch.path)
         } catch {

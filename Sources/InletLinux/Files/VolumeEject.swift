@@ -43,6 +43,14 @@ struct Ejection: Sendable {
         case denied(String)
         case timedOut
         case failed(String)
+
+        /// The program's words, in parentheses.
+        var said: String {
+            switch self {
+            case .denied(let said), .failed(let said): " (\(said))"
+            case .unavailable, .busy, .timedOut: ""
+            }
+        }
     }
 
     private let point: FilePath
@@ -136,8 +144,12 @@ struct Ejection: Sendable {
                 try await call(command)
                 return nil
             } catch {
-                if error == .busy || error == .timedOut { return error }
-                if error != .unavailable { first = first ?? error }
+                switch error {
+                case .unavailable: continue
+                case .failed: first = first ?? error
+                // An administrator's no counts for the other programs as well.
+                case .busy, .timedOut, .denied: return error
+                }
             }
         }
         return first ?? .unavailable
@@ -191,9 +203,10 @@ struct Ejection: Sendable {
         do throws(Failure) {
             try await call(VolumeEject.udisks("power-off", disk.string))
         } catch {
-            // Only root may, and only where udisks2 cannot.
-            let isOff = await pool.run { Self.remove(port) }
-            if !isOff { return .out("\(point.display) is unmounted, and its disk stays on; unplug it") }
+            // Only root may, where udisks2 cannot.
+            if await !pool.run({ Self.remove(port) }) {
+                return .out("\(point.display) is unmounted, and its disk stays on\(error.said); unplug it")
+            }
         }
         return .out("\(point.display) is unmounted, and its disk is off; unplug it")
     }
@@ -249,8 +262,8 @@ struct Ejection: Sendable {
             let rest = users.count > 1 ? " and \(users.count - 1) more" : ""
             return "\(point.display) is in use by \(first.text)\(rest); close its files there, and eject the card again"
         case .denied(let said):
-            return "this user may not unmount \(point.display) (\(said)); eject it as root, or install the polkit rule for "
-                + "cards"
+            return
+                "this user may not unmount \(point.display): \(said); eject it as root, or install the polkit rule for cards"
         case .timedOut: return late
         case .unavailable:
             return "no program here can unmount \(point.display); install udisks2, or unmount it as root"
