@@ -78,7 +78,13 @@ extension SettingsReader {
             refuse(section, \.copies)
             refuse(section, \.sourceCheck)
             refuse(section, \.ask)
+            refuse(section, \.onComplete)
+            refuse(section, \.onCard)
             return
+        }
+        watch.onComplete = section.onComplete ?? .keep
+        watch.onCard = section.onCard.flatMap {
+            program($0, at: section.position(\.onCard), of: section.keyName(\.onCard))
         }
         do throws(PatternError) {
             watch.pattern = try RootPattern(watch.path)

@@ -49,6 +49,7 @@ package final class ProcessHostServer: Sendable {
         case .run(let number, let child): run(number, child)
         case .holders(let number, let files, let isFresh):
             begin(number) { .holders(WriterProbe.ownHolders(of: files, isFresh: isFresh)) }
+        case .users(let number, let device): begin(number) { .holders(OpenWriters.ownUsers(of: device)) }
         }
     }
 
