@@ -168,4 +168,6 @@ package enum ChildVariable: String {
     case destination = "INLET_DESTINATION"
     case volume = "INLET_VOLUME"
     case path = "INLET_PATH"
+    case cardState = "INLET_CARD_STATE"
+    case text = "INLET_TEXT"
 }
