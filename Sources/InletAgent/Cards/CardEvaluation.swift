@@ -61,11 +61,11 @@ struct CardEvaluation {
             facts.stage = .known
             return facts
         }
-        guard try await isQuiet() else { return facts }
+        guard try await isQuiet(), !facts.isPulled else { return facts }
         facts.stage = .asking
-        progress(facts)
         let files = try list()
-        try await classify(files)
+        progress(facts)
+        try await classify(files, progress)
         try await checkSource(progress)
         facts.stage = .known
         return facts
@@ -137,7 +137,7 @@ struct CardEvaluation {
 
     // MARK: - Where it is
 
-    private mutating func classify(_ files: [FilePath: [Found]]) async throws {
+    private mutating func classify(_ files: [FilePath: [Found]], _ progress: (CardFacts) -> Void) async throws {
         var unrouted = InventorySum()
         for (root, found) in files {
             guard let entry = roots[root] else { continue }
@@ -145,6 +145,7 @@ struct CardEvaluation {
             try await listStores(entry.volume)
             for group in found.groups(of: Self.group) {
                 beat()
+                progress(facts)
                 let jobs = try await shared.journal.cardFiles(of: entry.volume, group.map(\.path))
                 var asked: [(job: Job, answers: [String: Answer])] = []
                 for (one, job) in zip(group, jobs) {
