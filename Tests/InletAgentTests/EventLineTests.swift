@@ -16,8 +16,8 @@ import Testing
     private static let proof = Proof(key: hostile, size: 9, method: .size, url: hostile)
 
     private static func volumeEnd(unread: Int) -> VolumeReport {
-        var end = VolumeReport(root: path, volume: Volume(name: hostile, key: hostile))
-        end.unread = unread
+        var end = VolumeReport(root: path, volume: hostile)
+        (end.unread, end.isSafe, end.headline) = (unread, unread == 0, hostile)
         return end
     }
 
