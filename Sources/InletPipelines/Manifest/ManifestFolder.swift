@@ -203,6 +203,10 @@ package struct ManifestFolder: Sendable {
         _ path: FilePath, _ name: FilePath.Component, in folder: Folder, _ matches: ([UInt8]) -> Bool
     ) throws(SystemError) -> Bool {
         guard isChain(path) else { return false }
-        return MediaHashList.continues(try folder.read(name, limit: chainLimit), matches)
+        do throws(SystemError) {
+            return MediaHashList.continues(try folder.read(name, limit: chainLimit), matches)
+        } catch  where error.code == .fileTooLarge {
+            return false
+        }
     }
 }

@@ -160,6 +160,9 @@ struct ManifestHistory: Sendable {
         guard let hashes = files[entry.path.bytes]?.hashes, !hashes.isEmpty,
             !hashes.contains(where: { $0.digest?.algorithm == entry.digest.algorithm })
         else { return nil }
-        return (hashes.map(\.name).joined(separator: ", "), hashes.lazy.compactMap(\.digest).first)
+        return (
+            hashes.map { DisplayText.escape($0.name.utf8) }.joined(separator: ", "),
+            hashes.lazy.compactMap(\.digest).first
+        )
     }
 }

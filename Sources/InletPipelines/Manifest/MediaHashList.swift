@@ -77,7 +77,8 @@ package struct ManifestContent: Sendable, Equatable {
         return (listed, notes + Self.summary(leftOut))
     }
 
-    static func isReserved(_ path: FilePath) -> Bool { path.components.contains { $0.string == "ascmhl" } }
+    /// Whether it is in, or is, a folder that the format keeps for histories.
+    package static func isReserved(_ path: FilePath) -> Bool { path.components.contains { $0.string == "ascmhl" } }
 
     /// Removes the history that came with the files, from the folder `ascmhl` directly in the list's, and returns the names
     /// of its files.
