@@ -58,9 +58,9 @@ struct UnitManifest: Sendable {
         return (String(decoding: Array(shared.joined(separator: [slash])), as: UTF8.self), content)
     }
 
-    /// The unit's folder at a destination: where keys keep the folders below the unit, the part before them; else the part
-    /// up to the unit's own name; else all that they share. A unit whose files are all in one folder of it, such as a reel of
-    /// one clip, has that folder there too.
+    /// The unit's folder at a destination: where keys keep the folders below the unit, the part before them; else the
+    /// part up to the unit's own name; else all that they share. A unit whose files are all in one folder of it, such as
+    /// a reel of one clip, has that folder there too.
     private func folder(of files: [(file: FileRow, names: [ArraySlice<UInt8>])]) -> ArraySlice<ArraySlice<UInt8>>? {
         guard let first = files.first else { return nil }
         let shared = files.dropFirst().reduce(first.names.dropLast()) { shared, next in
@@ -72,7 +72,9 @@ struct UnitManifest: Sendable {
             let isKept = names.dropLast().suffix(way.count).elementsEqual(way, by: Self.isName)
             return isKept ? names.count - 1 - way.count : nil
         }
-        if let top = tops.first ?? nil, top <= shared.count, tops.allSatisfy({ $0 == top }) {
+        // Files directly in the unit tell nothing about its folders.
+        let hasFolders = files.contains { below($0.file.path).components.count > 1 }
+        if hasFolders, let top = tops.first ?? nil, top <= shared.count, tops.allSatisfy({ $0 == top }) {
             return shared.prefix(top)
         }
         let own = shared.lastIndex { name in unit.lastComponent.map { Self.isName(name, $0) } ?? false }
