@@ -1,4 +1,5 @@
 import InletCore
+import InletLinux
 import InletTestSupport
 import SystemPackage
 import Testing
