@@ -106,7 +106,7 @@ package struct PhysicalDisks: Sendable {
 
     // MARK: - Block devices
 
-    /// A file system of several devices. Its number belongs to no device.
+    /// A file system of several devices, with a number of its own.
     private func disks(ofDevices mount: MountTable.Mount, _ depth: Int) -> Set<String>? {
         let sources = mount.source.string.split(separator: ":").compactMap {
             FilePath(String($0)).resolved.lastComponent
