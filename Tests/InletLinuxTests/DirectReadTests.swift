@@ -105,6 +105,7 @@ struct DirectReadTests {
             return bytes
         }
         #expect(try reread() == content)
+        #expect(try read("a") == content)
         try disk.fail()
         #expect(try read("a") == content)
         let error = #expect(throws: SystemError.self) { try reread() }

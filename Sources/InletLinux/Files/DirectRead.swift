@@ -87,7 +87,7 @@ package enum DirectRead {
     /// SEEK_DATA (lseek(2)) is declared for _GNU_SOURCE only.
     private static let seekData: CInt = 3
 
-    /// Whether the cache kept the block although it was told to release it (mincore(2)).
+    /// Whether the cache still has the block after the advice to release it (mincore(2)).
     private static func isCached(_ file: borrowing Descriptor, _ offset: off_t) -> Bool {
         guard let place = mmap(nil, block, PROT_READ, MAP_SHARED, file.number, offset), place != MAP_FAILED else {
             return true

@@ -62,18 +62,18 @@ package struct PhysicalDisks: Sendable {
     /// `nas:/export`, `//nas/share`, `user@nas:/folder`, `[fd00::1]:/export`, and the address that the kernel found for
     /// it: one server may have several names. nil for another form.
     private static func servers(_ mount: MountTable.Mount) -> Set<String>? {
-        let source = mount.source.string
-        guard mount.type != "fuse.mergerfs", let host = host(in: source) else { return nil }
+        guard mount.type != "fuse.mergerfs", let host = host(of: mount) else { return nil }
         let address = mount.options.first { $0.name == "addr" }.map { String(decoding: $0.value, as: UTF8.self) }
         let names = Set([host, address].compactMap(\.self).flatMap { CopyCount.disks(ofServer: $0) })
         return names.isEmpty ? nil : names
     }
 
-    private static func host(in source: String) -> String? {
+    private static func host(of mount: MountTable.Mount) -> String? {
+        // A path has one slash at its beginning. A user may stand before the server.
+        let source = mount.source.string
         let host: Substring?
-        if source.hasPrefix("//") {
-            // A share's user may stand before its server.
-            host = source.dropFirst(2).split(separator: "/").first?.split(separator: "@").last
+        if ["cifs", "smb3", "smbfs"].contains(mount.type) {
+            host = source.split(separator: "/").first?.split(separator: "@").last
         } else if source.hasPrefix("/") {
             host = nil
         } else if let start = source.firstIndex(of: "["), let end = source.firstIndex(of: "]"), start < end {
@@ -106,7 +106,7 @@ package struct PhysicalDisks: Sendable {
 
     // MARK: - Block devices
 
-    /// A file system of several devices, whose number is none of theirs.
+    /// A file system of several devices, with a number of its own.
     private func disks(ofDevices mount: MountTable.Mount, _ depth: Int) -> Set<String>? {
         let sources = mount.source.string.split(separator: ":").compactMap {
             FilePath(String($0)).resolved.lastComponent

@@ -147,8 +147,8 @@ extension VolumeInventory {
         if unreadable.count < Self.mostErrors { unreadable.append(Unreadable(path: path, error: error)) }
     }
 
-    /// Whether an operating system keeps a folder of that name at the top of every volume for itself: its search index,
-    /// its log of changes, its restore points, and the files that a person deleted there.
+    /// Whether an operating system keeps a folder of that name at the top of a volume for itself. It holds a search
+    /// index, a log of changes, restore points, or deleted files.
     package static func isSystemFolder(_ name: FilePath.Component) -> Bool {
         let name = name.string.lowercased()
         return systemFolders.contains(name) || name.hasPrefix(trash)
