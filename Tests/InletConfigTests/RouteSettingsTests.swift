@@ -51,6 +51,14 @@ struct MediaSettingsTests {
         #expect(complaints(text(route: "match: { media_type: mp4 }")).contains("a media type has two parts"))
     }
 
+    @Test func `a route can ask for cameras, one or several`() throws {
+        for (written, names) in [("Sony", ["Sony"]), ("[Sony, 'Canon EOS*']", ["Sony", "Canon EOS*"])] {
+            let route = try parse(text(route: "match: { camera: \(written) }")).settings.routes.first
+            #expect(route?.match.cameras.map(\.text) == names)
+        }
+        #expect(complaints(text(route: "match: { camera: ' ' }")).contains("name a maker or a model"))
+    }
+
     @Test func `adoption and its check are read`() throws {
         let read = try parse(text(watch: "path: /srv/drop, existing: adopt, adopt_check: true", route: "owner: me"))
         let watch = try #require(read.settings.watch.first)

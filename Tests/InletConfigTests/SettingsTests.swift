@@ -214,6 +214,16 @@ struct VolumeSettingsTests {
         #expect(try parse(small(path: "/srv/drop")).settings.watch.first?.pattern == nil)
     }
 
+    @Test func `a person can be asked for a card's labels, or not, or waited for`() throws {
+        let entry = "\"/media/*/DCIM\""
+        #expect(try parse(small(path: entry)).settings.watch.first?.ask == .offer)
+        for question in CardQuestion.allCases {
+            let text = small(path: "\(entry), ask: \(question.rawValue)")
+            #expect(try parse(text).settings.watch.first?.ask == question)
+        }
+        #expect(complaints(small(path: "\(entry), ask: later")).contains("never, offer, wait"))
+    }
+
     @Test(arguments: [", on_success: delete", ", on_success: archive", ", on_failure: quarantine"])
     func `what writes to a volume must be meant`(route: String) throws {
         let refused = complaints(small(path: "\"/media/*/DCIM\"", route: route))
@@ -237,6 +247,7 @@ struct VolumeSettingsTests {
         ("/srv/drop, volume_done_after: 2", "pattern"),
         ("\"/media/*/DCIM\", volume_done_after: 0", "volume_done_after"),
         ("\"/media/**/DCIM\"", "'**'"), ("\"/media/[a/DCIM\"", "["), ("/srv/drop, volume_writes: true", "pattern"),
+        ("/srv/drop, ask: wait", "remove 'ask'"),
     ])
     func `what cannot be a pattern is refused`(watch: String, word: String) {
         #expect(complaints(small(path: watch)).contains(word))

@@ -9,7 +9,9 @@ struct KeyTemplateTests {
         ("", 0, "empty"), ("{name", 0, "not closed"), ("a}b", 1, "'}'"), ("x{captured}", 2, "needs a format"),
         ("{volume:3}", 7, "takes no"), ("{captured:yyyy@Mars}", 15, "time zone"), ("{captured:YYYY-MM-dd}", 10, "yyyy"),
         ("{captured:yyyy-'W'ww}", 10, "YYYY"), ("{captred:yyyy}", 1, "{captured}"),
-        ("{nmae}", 1, "did you mean '{name}'"), ("{}", 1, "unknown field"), ("{extention}", 1, "unknown field"),
+        ("{nmae}", 1, "did you mean '{name}'"), ("{card.rol}", 1, "did you mean '{card.roll}'"),
+        ("{camera:x}", 7, "takes no"), ("{card}", 1, "unknown field"), ("{}", 1, "unknown field"),
+        ("{extention}", 1, "unknown field"),
         ("{folder}", 1, "folder[1]"), ("{folder[0]}", 8, "1 to"), ("{folder[x]}", 8, "1 to"),
         ("{sha256:0}", 8, "1 to 64"), ("{sha256:65}", 8, "1 to 64"), ("{name:3}", 5, "takes no"),
         ("{mtime}", 1, "needs a format"), ("{mtime:}", 1, "needs a format"),
@@ -51,6 +53,8 @@ struct KeyTemplateTests {
         #expect(try KeyTemplate(KeyTemplate.standard.text) == .standard)
         #expect(KeyTemplate.standard.facts.isEmpty)
         #expect(try KeyTemplate("{sha256:8}/{seq}").facts == [.sha256, .sequence])
+        #expect(try KeyTemplate("{camera}{card.roll}").facts == [.camera, .card(.roll)])
+        #expect(try KeyTemplate("{card.camera}").facts == [.card(.camera), .camera])
     }
 
     @Test func `names that differ in bad bytes only keep different keys`() throws {

@@ -208,7 +208,9 @@ struct MediaTypeTests {
         }
         #expect(table.candidates(for: "a.txt", size: 1).map(\.name) == ["videos", "text"])
         #expect(table.candidates(for: "a.jpg", size: 1).map(\.name) == ["videos", "pictures"])
-        let trace = table.trace(arrival("a.txt"), mediaType: "text/plain")
+        var facts = FileProperties()
+        facts.mediaType = "text/plain"
+        let trace = table.trace(arrival("a.txt"), facts: facts)
         #expect(trace.map(\.mismatch) == ["its content is text/plain, not video/*", nil])
     }
 

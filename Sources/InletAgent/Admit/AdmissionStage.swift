@@ -231,7 +231,7 @@ struct AdmissionStage: Sendable {
         return wakes
     }
 
-    private static func name(_ path: FilePath) -> String { DisplayText.escape(FileName(path).bytes) }
+    static func name(_ path: FilePath) -> String { DisplayText.escape(FileName(path).bytes) }
 
     private mutating func note(_ path: FilePath, isAwaited: Bool) {
         guard volume?.key != nil else { return }

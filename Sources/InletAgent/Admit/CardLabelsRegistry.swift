@@ -2,7 +2,7 @@ internal import InletCore
 internal import Synchronization
 internal import SystemPackage
 
-/// What people said of the cards that are inserted, and the files that wait for it (`ask: wait`).
+/// The labels that people gave to the inserted cards, and the files that wait for labels (`ask: wait`).
 ///
 /// A card's key is `VolumeIdentity.key`; the key of a watched folder on it (`Volume.key`) is that, a slash, and the folder.
 final class CardLabelsRegistry: Sendable {
@@ -50,6 +50,17 @@ final class CardLabelsRegistry: Sendable {
         }
     }
 
+    /// Remembers a companion of a file that waits. - Returns: that file; nil if none of `mains` waits.
+    func hold(_ companion: FilePath, with mains: [FilePath], of volumeKey: String) -> FilePath? {
+        state.withLock { state in
+            guard let held = state.held[volumeKey], let main = mains.first(where: held.files.contains) else {
+                return nil
+            }
+            if held.files.count < Self.mostHeld { state.held[volumeKey]?.files.insert(companion) }
+            return main
+        }
+    }
+
     /// The card was removed: its files wait no longer. Its labels stay until they are set to nil.
     func release(_ volumeKey: String) { state.withLock { $0.held[volumeKey] = nil } }
 
@@ -57,7 +68,7 @@ final class CardLabelsRegistry: Sendable {
 }
 
 extension Shared {
-    /// Sets what a person said of a card; nil forgets it. Files that waited for it are looked at again at once.
+    /// Sets the labels of a card; nil forgets them. Files that waited for them are looked at again at once.
     func setCardLabels(_ labels: CardLabels?, of cardKey: String) {
         for (root, files) in cardLabels.set(labels, of: cardKey) { roots.lookNow(at: files, in: root) }
     }
@@ -105,14 +116,7 @@ struct LabelWait: Sendable {
             case .camera, .operator: "--\(field.rawValue) NAME"
             }
         }
-        let isPlain = card.utf8.allSatisfy {
-            (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0)
-                || "_-.".utf8.contains($0)
-        }
-        let name =
-            isPlain
-            ? card
-            : "'\(DisplayText.escape(card).split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''"))'"
+        let name = DisplayText.shellWord(DisplayText.escape(card))
         return "waiting for the card's \(fields.map(\.rawValue).joined(separator: " and ")): inlet cards label \(name) "
             + options.joined(separator: " ")
     }
@@ -125,13 +129,15 @@ extension AdmissionStage {
             return nil
         }
         let registry = admission.shared.cardLabels
+        let mains = admission.routes.belongings(of: arrival.path).map(\.main)
+        if let main = registry.hold(arrival.path, with: mains, of: key) {
+            return .waiting(for: LabelWait.pause, why: "waiting for its file \(Self.name(main))")
+        }
         while true {
             let facts = facts(of: arrival)
             var missing = labelWait.missing(arrival.path, facts.card ?? CardLabels())
             // A companion goes with its file, whatever route would take it.
-            if missing.isEmpty, admission.routes.belongings(of: arrival.path).isEmpty {
-                missing = admission.routes.awaitedLabels(of: arrival, facts: facts)
-            }
+            if missing.isEmpty, mains.isEmpty { missing = admission.routes.awaitedLabels(of: arrival, facts: facts) }
             if missing.isEmpty { return nil }
             // Otherwise they were given just now.
             guard registry.hold(arrival.path, for: missing, of: key, at: root) else { continue }

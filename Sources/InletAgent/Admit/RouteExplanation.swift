@@ -234,7 +234,7 @@ package struct RouteDryRun: Sendable {
             for fact in wanted { assumed.append(Self.assume(fact, of: arrival.path, in: &facts)) }
             decision = table.plan(arrival, facts: facts, at: now)
         }
-        self.assumed = assumed.sorted()
+        self.assumed = Set(assumed).sorted()
         guard place.ignoredBecause == nil else {
             (traces, planned, rejection) = ([], nil, nil)
             return

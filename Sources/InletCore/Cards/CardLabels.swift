@@ -1,6 +1,6 @@
-/// What a person says of a card when it is inserted.
+/// The texts that a person gives to a card when it is inserted.
 package struct CardLabels: Sendable, Equatable, Hashable, Codable {
-    /// Those that keys, labels and destinations' fields can use, as `{card.roll}`.
+    /// The labels that templates can use, as `{card.roll}`.
     package enum Field: String, Sendable, CaseIterable {
         case roll
         case camera

@@ -48,6 +48,15 @@ package enum DisplayText {
         return text(of: all[...], isPlain: isPrintable, escape: { "\\x" + [$0].hex.uppercased() })
     }
 
+    /// `text` as one word of a shell's command line, in quotes where it needs them.
+    package static func shellWord(_ text: String) -> String {
+        let isPlain = text.utf8.allSatisfy { byte in
+            (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+                || "/._-~".utf8.contains(byte)
+        }
+        return isPlain && !text.isEmpty ? text : "'" + text.replacing("'", with: "'\\''") + "'"
+    }
+
     /// `bytes` as text: `isPlain` scalars unchanged, the bytes of all others, and invalid UTF-8, as `escape` writes
     /// them.
     static func text(

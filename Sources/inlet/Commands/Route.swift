@@ -95,6 +95,7 @@ struct RouteSummary {
         do throws(SystemError) {
             let look = try FileLook.look(at: path)
             identity = look.identity
+            isMissing = look == .missing
             if identity == nil {
                 said.append("  (\(look == .missing ? "not there" : "no regular file"): taken as an empty file)")
             }
@@ -111,10 +112,6 @@ struct RouteSummary {
         if let ignored = place.ignoredBecause {
             said.append(StyledText("  ignored: \(ignored)", .warning))
             return
-        }
-        isMissing = FileLook.glance(at: path) == .missing
-        if isMissing, table.routes.contains(where: { $0.match.facts.union($0.facts).contains(.camera) }) {
-            facts.camera = Camera(system: CameraStructure(of: path))
         }
         if let trouble = await learnFirst() { said.append(StyledText("  \(trouble)", .warning)) }
         said += table.trace(arrival, facts: facts).map { trace in
@@ -180,8 +177,11 @@ struct RouteSummary {
 
     private static let hashing = Hashing(pool: BlockingPool(name: "route", threads: 1))
 
-    /// Reads the file's content type, where a route needs it. - Returns: why that fails.
+    /// Reads the file's content type and its camera, where a route needs them. - Returns: why that fails.
     private mutating func learnFirst() async -> String? {
+        if isMissing, table.routes.contains(where: { $0.match.facts.union($0.facts).contains(.camera) }) {
+            facts.camera = Camera(system: CameraStructure(of: path))
+        }
         do {
             try await Self.hashing.learnFirst(of: arrival, by: table, at: RootedPath("", path), &facts)
             return nil

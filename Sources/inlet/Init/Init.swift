@@ -97,7 +97,7 @@ struct Init: AsyncParsableCommand {
     /// The next step: a check at once, where a person wants one and no variable is missing for it.
     private func next(_ files: InitFiles, unset: [String], _ dialog: InitDialog) async throws {
         let file = files.configuration
-        let named = options.isUsual(file) ? "" : " --config \(Self.shellWord(file.display))"
+        let named = options.isUsual(file) ? "" : " --config \(DisplayText.shellWord(file.display))"
         if !unset.isEmpty {
             Console.print("Set in the environment of the agent before it runs: \(unset.joined(separator: ", "))")
         }
@@ -113,14 +113,6 @@ struct Init: AsyncParsableCommand {
     }
 
     private static func refuse(_ text: String) { Console.printError("inlet: \(text)") }
-
-    private static func shellWord(_ text: String) -> String {
-        let isPlain = text.utf8.allSatisfy { byte in
-            (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-                || "/._-~".utf8.contains(byte)
-        }
-        return isPlain ? text : "'" + text.replacing("'", with: "'\\''") + "'"
-    }
 
     private static var terminal: InitDialog.Prompt {
         InitDialog.Prompt(

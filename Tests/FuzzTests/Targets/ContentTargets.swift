@@ -9,8 +9,8 @@ import SystemPackage
 extension FuzzTarget {
     /// Files that are looked into.
     static let media = [
-        FuzzTarget("pictures", longest: 16_384) { bytes throws(Broken) in try date(Array(bytes)) },
-        FuzzTarget("movies", longest: 16_384) { bytes throws(Broken) in try date(Array(bytes)) },
+        FuzzTarget("pictures", longest: 16_384) { bytes throws(Broken) in try readMetadata(Array(bytes)) },
+        FuzzTarget("movies", longest: 16_384) { bytes throws(Broken) in try readMetadata(Array(bytes)) },
         FuzzTarget("mhl", longest: 8192) { bytes throws(Broken) in
             let text = Array(bytes)
             var history = ManifestHistory()
@@ -27,13 +27,17 @@ extension FuzzTarget {
 
     private static let now = WallTime(milliseconds: 1_795_219_200_000)
 
-    private static func date(_ bytes: [UInt8]) throws(Broken) {
-        let reader = BoundedBytes(size: Int64(bytes.count)) { offset, count throws(SystemError) in
-            Array(bytes[Int(offset)..<min(bytes.count, Int(offset) + count)])
+    private static func readMetadata(_ bytes: [UInt8]) throws(Broken) {
+        func reader() -> BoundedBytes {
+            BoundedBytes(size: Int64(bytes.count)) { offset, count throws(SystemError) in
+                Array(bytes[Int(offset)..<min(bytes.count, Int(offset) + count)])
+            }
         }
         var found: CaptureDate?
         do throws(SystemError) {
-            found = try CaptureDate.read(reader, at: now)
+            found = try CaptureDate.read(reader(), at: now)
+            let tags = try CameraTags.read(reader())
+            _ = Camera(make: tags.make, model: tags.model).name
         } catch {
             throw Broken("an error that the bytes cannot cause: \(error)")
         }
