@@ -35,7 +35,7 @@ struct Inlet: AsyncParsableCommand {
         subcommands: [
             Init.self, Run.self, Check.self, RouteCommand.self, Send.self, Status.self, Tail.self, Queue.self,
             BatchCommand.self, Receipts.self, ReloadCommand.self, Verify.self, Report.self, Pause.self, Resume.self,
-            Limit.self, Logs.self, Notify.self, Storage.self,
+            Limit.self, Logs.self, Notify.self, Storage.self, Cards.self,
             Fetch.self,
             GigHive.self,
             VOPI.self,
