@@ -137,21 +137,9 @@ package struct CardMount: Sendable {
         }?.point
     }
 
-    /// The type of the file system and the name of its folder. blkid(8) reads the card itself; udev's record may be
-    /// older.
+    /// The type of the file system and the name of its folder.
     private func fileSystem(on device: BlockDevice) async throws(Refused) -> (type: String, name: String) {
-        var facts: [String: String] = [:]
-        if let blkid = ProgramFinder.find("blkid") {
-            // Its output would be dropped.
-            let shell = ["/bin/sh", "-c", "exec \"$0\" -p -o udev -- \"$1\" >&2", blkid.string, device.node.string]
-            let said = try await run(shell)
-            if said.end == .exited(0) { facts = VolumeFinder.udevProperties(in: said.errors) }
-        }
-        if facts["ID_FS_TYPE"] == nil {
-            let name = "b\(BlockDevice.major(device.number)):\(BlockDevice.minor(device.number))"
-            let record = DurableFile.readIfPossible(FilePath("/run/udev/data").appending(name), limit: 1 << 20)
-            facts = VolumeFinder.udevProperties(in: record ?? [])
-        }
+        let facts = try await facts(of: device)
         guard let type = facts["ID_FS_TYPE"], facts["ID_FS_USAGE"] ?? "filesystem" == "filesystem" else {
             let found = facts["ID_FS_TYPE"].map { "holds \(DisplayText.escape($0)), and" } ?? "has"
             throw Refused(
@@ -159,6 +147,20 @@ package struct CardMount: Sendable {
         }
         let names = [facts["ID_FS_LABEL_ENC"], facts["ID_FS_UUID_ENC"], device.node.lastComponent?.string]
         return (type, names.lazy.compactMap { $0.flatMap(KeySanitizer.folderName) }.first ?? "card")
+    }
+
+    /// The properties of udev. blkid(8) reads the card itself; udev's own record may be older.
+    private func facts(of device: BlockDevice) async throws(Refused) -> [String: String] {
+        if let blkid = ProgramFinder.find("blkid") {
+            // Its output would be dropped.
+            let shell = ["/bin/sh", "-c", "exec \"$0\" -p -o udev -- \"$1\" >&2", blkid.string, device.node.string]
+            let said = try await run(shell)
+            // 2: it finds nothing.
+            if said.end == .exited(0) || said.end == .exited(2) { return VolumeFinder.udevProperties(in: said.errors) }
+        }
+        let name = "b\(BlockDevice.major(device.number)):\(BlockDevice.minor(device.number))"
+        let record = DurableFile.readIfPossible(FilePath("/run/udev/data").appending(name), limit: 1 << 20)
+        return VolumeFinder.udevProperties(in: record ?? [])
     }
 
     // MARK: - Mounting
