@@ -62,6 +62,11 @@ package final class DiskImage {
     /// What is on the disk.
     package var bytes: Data { get throws { try Data(contentsOf: URL(fileURLWithPath: image.string)) } }
 
+    /// Whether the kernel holds its device read-only, whoever opens it.
+    package static func isReadOnly(_ device: FilePath) throws -> Bool {
+        try run("blockdev", "--getro", device.string).hasPrefix("1")
+    }
+
     /// Puts it into a reader without mounting it. - Returns: its device.
     package func insert() throws -> FilePath {
         let said = try Self.run("losetup", "--find", "--show", image.string)

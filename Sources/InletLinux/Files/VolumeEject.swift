@@ -129,9 +129,12 @@ struct Ejection: Sendable {
     /// - Returns: why it is still mounted; nil once it is not.
     private func unmount(_ mount: MountTable.Mount, _ device: BlockDevice?) async throws(SystemError) -> Failure? {
         let busyUntil = min(deadline, .now.advanced(by: Self.busyPatience))
+        var wasBusy = false
         while true {
-            let failure = await unmountOnce(mount, device)
+            var failure = await unmountOnce(mount, device)
             if try await !mounts().mounts.contains(where: { $0.id == mount.id }) { return nil }
+            wasBusy = wasBusy || failure == .busy
+            if wasBusy, failure == .timedOut { failure = .busy }
             guard failure == .busy, .now.advanced(by: Self.busyPause) < busyUntil, await Task.rest(for: Self.busyPause)
             else { return failure ?? .failed("it is still mounted here") }
         }
@@ -230,7 +233,7 @@ struct Ejection: Sendable {
 
     private static func isMounted(_ devices: [BlockDevice]) -> Bool {
         // Unknown counts as mounted.
-        guard let table = try? MountTable.current() else { return true }
+        guard !devices.isEmpty, let table = try? MountTable.current() else { return true }
         return table.mounts.contains { mount in
             BlockDevice(of: mount).map { devices.map(\.node).contains($0.node) } ?? false
         }
