@@ -58,11 +58,14 @@ readonly TEST_PACKAGES=(
     "libmagic1 library:libmagic.so.1"
     "bindfs command:bindfs"
     "libvips-tools command:vips"
+    "dbus command:dbus-daemon"
     "exfat-fuse file:/usr/sbin/mount.exfat-fuse"
     "exfatprogs command:mkfs.exfat"
     "openssl command:openssl"
     "sqlite3 command:sqlite3"
+    "python3-dbusmock file:/usr/lib/python3/dist-packages/dbusmock/mockobject.py"
     "python3-venv file:/usr/lib/python3*/ensurepip/__init__.py"
+    "udisks2 command:udisksctl"
 )
 
 # What makes the manual, for the distribution's own Python.

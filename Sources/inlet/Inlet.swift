@@ -36,7 +36,7 @@ struct Inlet: AsyncParsableCommand {
             Init.self, Run.self, Check.self, RouteCommand.self, Send.self, Status.self, Tail.self, Queue.self,
             Cards.self,
             BatchCommand.self, Receipts.self, ReloadCommand.self, Verify.self, Report.self, Pause.self, Resume.self,
-            Limit.self, Logs.self, Notify.self, Storage.self,
+            Limit.self, Logs.self, Notify.self, Storage.self, Cards.self,
             Fetch.self,
             GigHive.self,
             VOPI.self,

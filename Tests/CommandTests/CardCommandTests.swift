@@ -57,6 +57,30 @@ struct CardCommandTests {
         #expect(try await agent.stop() == .code(0))
     }
 
+    @Test func `without a desktop a command mounts a card where the agent takes it, and nothing on it changes`()
+        async throws
+    {
+        let place = try place()
+        let card = try DiskImage(label: "EOS")
+        try card.write(bytes(1000), to: "DCIM/100/a.jpg")
+        let before = try card.bytes
+        let device = try card.insert()
+        func cards(_ words: String...) async throws -> Place.Finished {
+            try await InletProcess.run(["cards"] + words, in: place.folder.path)
+        }
+        let refused = try await cards("mount", device.string, "--in", place.media.string)
+        #expect(refused.ending == .code(1) && refused.errors.contains("add --not-removable"), "\(refused.errors)")
+        let agent = try await place.run()
+        let mounted = try await cards("mount", device.string, "--not-removable", "--in", place.media.string)
+        #expect(mounted.ending == .code(0) && mounted.output.hasSuffix("/EOS\n"), "\(mounted.output)")
+        try await agent.line("volume.done") { $0["volume"] == "EOS" }
+        #expect(try names(place) == ["cards/EOS/100/a.jpg"])
+        #expect(try await agent.stop() == .code(0))
+        #expect(try await cards("unmount", device.string).ending == .code(0))
+        #expect(try await cards("unmount", device.string).output.contains("is not mounted"))
+        #expect(try card.bytes == before)
+    }
+
     @Test func `a card that comes back elsewhere sends only what is new, and nothing is written to it`() async throws {
         let place = try place()
         let card = try DiskImage(label: "EOS")

@@ -94,6 +94,7 @@ private struct RecipeServers: Sendable {
             ("https://vopi.example", try await vopi.port()),
             ("https://roboscope.example", try await roboscope.port()),
             ("https://ntfy.example", Int(phoneServer.port)),
+            ("https://homeassistant.example", Int(phoneServer.port)),
         ]
         return ports.map { ($0, "http://127.0.0.1:\($1)") }
     }
@@ -185,7 +186,8 @@ private struct RecipeScene: Sendable {
     private func cardPoint(of promise: Promise) -> FilePath? {
         let media = place.folder.path.appending("media")
         guard promise.file.starts(with: media) else { return nil }
-        return FilePath(root: "/", promise.file.components.prefix(media.components.count + 1))
+        let isOwn = promise.file.starts(with: media.appending("inlet"))
+        return FilePath(root: "/", promise.file.components.prefix(media.components.count + (isOwn ? 2 : 1)))
     }
 
     /// Writes elsewhere, then renames. The file's date is 2026-03-14.

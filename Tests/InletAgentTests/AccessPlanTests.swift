@@ -230,4 +230,22 @@ import Testing
         let other = try Self.plan(Self.text.replacing("hook, -q", with: "hook, -v"))
         #expect(other.beyond(plan.commands) == "/usr/local/bin/hook")
     }
+
+    @Test func `where cards come and go, the programs that eject them and follow them may be started`() throws {
+        let ejecting = [
+            ["/usr/bin/udisksctl", "unmount", "--no-user-interaction", "-b", "/dev/sdb1"],
+            ["/usr/bin/udisksctl", "power-off", "--no-user-interaction", "-b", "/dev/sdb"],
+            ["/usr/bin/umount", "--", "/media/EOS"], ["/usr/bin/fusermount3", "-u", "--", "/media/EOS"],
+        ]
+        func mayStart(_ words: [String], _ text: String) throws -> Bool {
+            try Self.plan(text).commands.contains { $0.matches(words) }
+        }
+        for words in ejecting { #expect(try mayStart(words, Self.text)) }
+        #expect(try !mayStart(["/usr/bin/umount", "-a"], Self.text))
+        #expect(try !mayStart(["/usr/bin/umount", "--", "relative"], Self.text))
+        let without = Self.text.replacing("/media/*/DCIM\", volume_writes: false", with: "/media/EOS\"")
+        for words in ejecting { #expect(try !mayStart(words, without)) }
+        let lamp = Self.text.replacing("volume_writes: false", with: "volume_writes: false, on_card: [/bin/lamp, red]")
+        #expect(try mayStart(["/bin/lamp", "red"], lamp) && !mayStart(["/bin/lamp", "green"], lamp))
+    }
 }

@@ -208,6 +208,11 @@ struct VolumeSettingsTests {
         #expect(!watch.volumeWrites && watch.volumeDoneAfter == nil)
         let two = try parse(small(path: "\"/media/*/DCIM\", volume_done_after: 2")).settings.watch.first
         #expect(two?.volumeDoneAfter == 2)
+        #expect(watch.onComplete == .keep && watch.onCard == nil)
+        let lamp = try parse(small(path: "\"/media/*/DCIM\", on_complete: eject, on_card: [/bin/lamp, red]")).settings
+            .watch.first
+        #expect(lamp?.onComplete == .eject && lamp?.onCard == ["/bin/lamp", "red"])
+        #expect(lamp?.at("/media/EOS/DCIM").onCard == ["/bin/lamp", "red"])
         #expect(watch.covers("/media/EOS/DCIM"))
         #expect(!watch.covers("/media/EOS/DCIM/100CANON"))
         #expect(watch.at("/media/EOS/DCIM").path == "/media/EOS/DCIM")
@@ -248,6 +253,9 @@ struct VolumeSettingsTests {
         ("\"/media/*/DCIM\", volume_done_after: 0", "volume_done_after"),
         ("\"/media/**/DCIM\"", "'**'"), ("\"/media/[a/DCIM\"", "["), ("/srv/drop, volume_writes: true", "pattern"),
         ("/srv/drop, ask: wait", "remove 'ask'"),
+        ("/srv/drop, on_complete: keep", "pattern"), ("/srv/drop, on_card: /bin/lamp", "pattern"),
+        ("\"/media/*/DCIM\", on_card: [lamp, red]", "'on_card' must start with the program's absolute path"),
+        ("\"/media/*/DCIM\", on_complete: pull", "keep, eject"),
     ])
     func `what cannot be a pattern is refused`(watch: String, word: String) {
         #expect(complaints(small(path: watch)).contains(word))

@@ -366,3 +366,16 @@ struct RFC3339Tests {
         }
     }
 }
+
+/// Labels of strangers' cards as names of folders.
+struct FolderNameTests {
+    @Test(arguments: [
+        ("EOS_DIGITAL", "EOS_DIGITAL"), ("My Card", "My_Card"), ("../../etc", "_._.._etc"), (".hidden", "_hidden"),
+        ("a/b\\c", "a_b_c"), ("x\u{202E}y\nz", "x_y_z"), ("", nil), (".", nil), ("..", nil), ("/", "_"),
+        ("Ä\u{1F3A5}", "Ä\u{1F3A5}"),
+        (String(repeating: "ä", count: 100), String(repeating: "ä", count: 32)),
+    ])
+    func `a label is one visible folder, and leads nowhere else`(_ label: String, _ name: String?) {
+        #expect(KeySanitizer.folderName(label) == name)
+    }
+}

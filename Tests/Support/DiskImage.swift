@@ -1,12 +1,26 @@
-import Foundation
+package import Foundation
 package import SystemPackage
 
-/// A disk or card for tests: an ext4 file system in a file, with a UUID and a label of its own. Unmounted when the last
-/// reference goes.
+/// A disk or card for tests: a file system in a file, with a UUID and a label of its own. Unmounted when the last reference
+/// goes.
 package final class DiskImage {
     private let directory: TemporaryDirectory
     private let image: FilePath
     private var points: [FilePath] = []
+    private var devices: [FilePath] = []
+
+    package enum Format: String {
+        case ext4, exfat
+    }
+
+    /// Whether exFAT can be mounted here, by the kernel or a program.
+    package static let hasExFAT: Bool = {
+        let kinds = (try? String(contentsOfFile: "/proc/filesystems", encoding: .utf8)) ?? ""
+        let tools = ["/usr/sbin/mkfs.exfat", "/usr/sbin/mount.exfat-fuse"].filter {
+            FileManager.default.isExecutableFile(atPath: $0)
+        }
+        return tools.count == 2 || tools.first == "/usr/sbin/mkfs.exfat" && kinds.contains("\texfat\n")
+    }()
 
     /// Whether this machine lets us make such disks and mount them.
     package static let isAvailable: Bool = {
@@ -19,7 +33,8 @@ package final class DiskImage {
     /// - Parameters:
     ///   - label: at most 16 bytes.
     ///   - blockSize: nil is what the tool finds right.
-    package init(label: String, megabytes: UInt64 = 4, blockSize: Int? = nil) throws {
+    ///   - format: nil for an empty disk.
+    package init(label: String, megabytes: UInt64 = 4, blockSize: Int? = nil, format: Format? = .ext4) throws {
         directory = try TemporaryDirectory()
         image = directory.path.appending("image")
         try Data().write(to: URL(fileURLWithPath: image.string))
@@ -27,10 +42,38 @@ package final class DiskImage {
         try file.truncate(atOffset: megabytes << 20)
         try file.close()
         let blocks = blockSize.map { ["-b", String($0)] } ?? []
-        try Self.run("mkfs.ext4", ["-q", "-F", "-L", label] + blocks + [image.string])
+        switch format {
+        case .ext4: try Self.run("mkfs.ext4", ["-q", "-F", "-L", label] + blocks + [image.string])
+        case .exfat: try Self.run("mkfs.exfat", "-L", label, image.string)
+        case nil: break
+        }
     }
 
-    deinit { for point in points { _ = try? Self.run("umount", "-l", point.string) } }
+    deinit {
+        for point in points { _ = try? Self.run("umount", "-l", point.string) }
+        for device in devices {
+            _ = try? Self.run("umount", "-A", device.string)
+            // The next image on this device would inherit it.
+            _ = try? Self.run("blockdev", "--setrw", device.string)
+            _ = try? Self.run("losetup", "-d", device.string)
+        }
+    }
+
+    /// What is on the disk.
+    package var bytes: Data { get throws { try Data(contentsOf: URL(fileURLWithPath: image.string)) } }
+
+    /// Whether the kernel holds its device read-only, whoever opens it.
+    package static func isReadOnly(_ device: FilePath) throws -> Bool {
+        try run("blockdev", "--getro", device.string).hasPrefix("1")
+    }
+
+    /// Puts it into a reader without mounting it. - Returns: its device.
+    package func insert() throws -> FilePath {
+        let said = try Self.run("losetup", "--find", "--show", image.string)
+        let device = FilePath(said.filter { !$0.isWhitespace })
+        devices.append(device)
+        return device
+    }
 
     /// Puts a file on the disk while it is out.
     package func write(_ bytes: some Sequence<UInt8>, to name: FilePath) throws {

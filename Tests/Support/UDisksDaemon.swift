@@ -71,6 +71,7 @@ package final class UDisksDaemon: Sendable {
         manager.AddObject(block, kind + "Block", {
             "Device": path, "PreferredDevice": path, "Symlinks": dbus.Array([], signature="ay"),
             "Drive": dbus.ObjectPath(drive)}, [])
+        mock.objects[block].AddProperties(kind + "Filesystem", {"MountPoints": dbus.Array([], signature="ay")})
         mock.objects[block].AddMethod(kind + "Filesystem", "Unmount", "a{sv}", "", helper + unmount)
         manager.AddObject(drive, kind + "Drive", {"Id": "card"}, [])
         mock.objects[drive].AddMethod(kind + "Drive", "PowerOff", "a{sv}", "", helper + power_off)

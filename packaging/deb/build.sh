@@ -59,6 +59,11 @@ put 644 packaging/systemd/inlet.service usr/lib/systemd/system/inlet.service
 put 644 packaging/systemd/30-inlet.conf usr/lib/sysctl.d/30-inlet.conf
 put 644 packaging/systemd/fanotify.conf usr/share/doc/inlet/examples/systemd/fanotify.conf
 
+# Cards without a desktop: the unit does nothing until an administrator installs the rule.
+put 644 packaging/systemd/inlet-card@.service usr/lib/systemd/system/inlet-card@.service
+put 644 packaging/udev/90-inlet-cards.rules usr/share/doc/inlet/examples/cards/90-inlet-cards.rules
+put 644 packaging/polkit/50-inlet-cards.rules usr/share/doc/inlet/examples/cards/50-inlet-cards.rules
+
 # The manual
 python3 -B packaging/docs/pages.py "$binary" "$work/man" >&2
 for page in "$work/man"/*.[1-8]; do

@@ -40,6 +40,9 @@ check "all belongs to root" all_of_root
 check "modes are the usual ones" usual_modes
 check "files are below /usr" only_below_usr
 for file in "-rwxr-xr-x root/root ./usr/bin/inlet" "-rw-r--r-- root/root ./usr/lib/systemd/system/inlet.service" \
+    "-rw-r--r-- root/root ./usr/lib/systemd/system/inlet-card@.service" \
+    "-rw-r--r-- root/root ./usr/share/doc/inlet/examples/cards/90-inlet-cards.rules" \
+    "-rw-r--r-- root/root ./usr/share/doc/inlet/examples/cards/50-inlet-cards.rules" \
     "-rw-r--r-- root/root ./usr/lib/sysctl.d/30-inlet.conf" "-rw-r--r-- root/root ./usr/share/man/man1/inlet.1.gz" \
     "-rw-r--r-- root/root ./usr/share/bash-completion/completions/inlet" \
     "-rw-r--r-- root/root ./usr/share/doc/inlet/changelog.gz" "-rw-r--r-- root/root ./usr/share/doc/inlet/copyright" \
@@ -56,6 +59,10 @@ own() { [[ $(inside stat -c '%U:%G %a' "$1") == "$2" ]] || { inside stat "$1" &&
 installed_version() { [[ " $(inside inlet --version) " == *" ${version%-*} "* ]]; }
 # --man=no: there is no man in the tree to look its page up with.
 unit_verifies() { inside systemd-analyze verify --man=no /usr/lib/systemd/system/inlet.service; }
+card_unit_verifies() { inside systemd-analyze verify --man=no inlet-card@sdb1.service; }
+# Since systemd 254; before, udev itself says what it does not understand.
+card_rule_verifies() { ! inside udevadm verify --help >/dev/null 2>&1 || inside udevadm verify /usr/share/doc/inlet/examples/cards/90-inlet-cards.rules; }
+cards_are_off() { ! inside find /etc/udev/rules.d /usr/lib/udev/rules.d /etc/polkit-1 /usr/share/polkit-1 -name '*inlet*' 2>/dev/null | grep .; }
 # In tenths: 30 is "3.0".
 exposure() { inside systemd-analyze security --offline=true --no-pager --threshold=30 /usr/lib/systemd/system/inlet.service; }
 unit_says() { grep -qx "$1" "$TREE/usr/lib/systemd/system/inlet.service"; }
@@ -71,6 +78,9 @@ check "/var/lib/inlet is the user's alone" own /var/lib/inlet "inlet:inlet 750"
 check "/etc/inlet is root's, and the service may read it" own /etc/inlet "root:inlet 2750"
 check "inlet --version is $version" installed_version
 check "systemd-analyze verify" unit_verifies
+check "systemd-analyze verify, of a card's unit" card_unit_verifies
+check "udevadm verify, of the rule for cards" card_rule_verifies
+check "nothing mounts or ejects cards by itself until it is switched on" cards_are_off
 check "systemd-analyze security is 3 at most" exposure
 check "CAP_LEASE is granted" unit_says AmbientCapabilities=CAP_LEASE
 # Without it ProtectSystem= forbids the log file that config/inlet.yaml names.

@@ -144,7 +144,7 @@ extension AccessPlan {
     /// kernel's view of processes, mounts, disks and processors.
     private static let systemFolders: [FilePath] = [
         "/etc", "/usr", "/lib", "/lib32", "/lib64", "/nix/store", "/gnu/store", "/proc", "/sys/fs/cgroup",
-        "/sys/devices", "/dev/disk", "/dev/random", "/dev/urandom", "/run/udev", "/run/systemd",
+        "/sys/devices", "/sys/class/block", "/dev/disk", "/dev/random", "/dev/urandom", "/run/udev", "/run/systemd",
         "/run/resolvconf",
         "/run/NetworkManager", "/run/connman", "/run/nscd", "/var/lib/ca-certificates",
     ]

@@ -5,7 +5,7 @@ internal import InletPipelines
 internal import Synchronization
 internal import SystemPackage
 
-/// What a person at the reader needs to know of a card.
+/// The states of a card that a person at the reader acts on.
 enum CardState: String, Sendable, CaseIterable {
     case inserted, copying, safe, problem, out
 }

@@ -19,6 +19,13 @@ package enum KeySanitizer {
         return limited(names.joined(separator: "/"))
     }
 
+    /// `text` as the name of one visible folder, at most 64 bytes long; nil if nothing remains.
+    package static func folderName(_ text: String) -> String? {
+        let name = key(text.replacing("/", with: "_"))
+        guard !name.isEmpty else { return nil }
+        return cut((name.hasPrefix(".") ? "_" + name.dropFirst() : name)[...], to: 64)
+    }
+
     /// Whether `text` is already a key, apart from its length: printable ASCII, and no name is empty, `.` or `..`.
     /// Nearly all keys are, and need no look-up of Unicode properties.
     private static func isPlain(_ text: String) -> Bool {

@@ -121,6 +121,6 @@ package struct BlockDevice: Sendable, Hashable {
 }
 
 extension Errno {
-    fileprivate static let notBlockDevice = Errno(rawValue: Glibc.ENOTBLK)
+    static let notBlockDevice = Errno(rawValue: Glibc.ENOTBLK)
     fileprivate static let noDevice = Errno(rawValue: Glibc.ENODEV)
 }

@@ -5,8 +5,8 @@ package import SystemPackage
 
 /// Takes a card or disk out of the system: writes everything to it, unmounts it, and switches an external disk off.
 ///
-/// Never lazily: a file system that is unmounted lazily is still written to. udisks2 does it where it answers, because it
-/// lets users unmount by the rules of polkit(8); otherwise the programs that unmount for this user do.
+/// Never lazily: programs go on writing to a file system that is unmounted lazily. Where udisks2 answers, it unmounts,
+/// because it lets users do that by the rules of polkit(8). Elsewhere umount(8) does, or fusermount3(1).
 package enum VolumeEject {
     /// One sentence with its remedy, without a full stop.
     package enum Outcome: Sendable, Equatable {
@@ -59,6 +59,7 @@ struct Ejection: Sendable {
     /// For the programs.
     private let environment: [(name: String, value: [UInt8])]
     private let sysfs: FilePath
+    private let switchesOff: Bool
     private let deadline: ContinuousClock.Instant
 
     /// A program that just looks around on the volume is waited for.
@@ -67,7 +68,11 @@ struct Ejection: Sendable {
     private static let grace = Duration.seconds(1)
 
     /// - Parameter bus: the address of the system bus; nil for the usual one.
-    init(point: FilePath, timeout: Duration, pool: BlockingPool, bus: String? = nil, sysfs: FilePath = "/sys") {
+    init(
+        point: FilePath, timeout: Duration, pool: BlockingPool, switchesOff: Bool = true, bus: String? = nil,
+        sysfs: FilePath = "/sys"
+    ) {
+        self.switchesOff = switchesOff
         (self.point, self.timeout, self.pool, self.sysfs) = (point, timeout, pool, sysfs)
         deadline = .now.advanced(by: timeout)
         environment =
@@ -88,6 +93,7 @@ struct Ejection: Sendable {
             let isPulled = device == nil && mount.source.starts(with: "/dev")
             if !isPulled, let reason = await sync() { return .refused(reason) }
             if let failure = try await unmount(mount, device) { return .refused(await reason(failure, mount)) }
+            await pool.run { if let device { CardMount.release(device, at: point) } }
             if isPulled { return .out("\(point.display) was pulled before it was unmounted; it is unmounted now") }
             return await out(mount, device)
         } catch {
@@ -123,9 +129,12 @@ struct Ejection: Sendable {
     /// - Returns: why it is still mounted; nil once it is not.
     private func unmount(_ mount: MountTable.Mount, _ device: BlockDevice?) async throws(SystemError) -> Failure? {
         let busyUntil = min(deadline, .now.advanced(by: Self.busyPatience))
+        var wasBusy = false
         while true {
-            let failure = await unmountOnce(mount, device)
+            var failure = await unmountOnce(mount, device)
             if try await !mounts().mounts.contains(where: { $0.id == mount.id }) { return nil }
+            wasBusy = wasBusy || failure == .busy
+            if wasBusy, failure == .timedOut { failure = .busy }
             guard failure == .busy, .now.advanced(by: Self.busyPause) < busyUntil, await Task.rest(for: Self.busyPause)
             else { return failure ?? .failed("it is still mounted here") }
         }
@@ -197,7 +206,7 @@ struct Ejection: Sendable {
         }
         let takeOut = "\(point.display) is unmounted; take the card out"
         // Off, a reader would take no other card until somebody replugs it.
-        guard !device.hasRemovableMedium, let port = device.usbPort else { return .out(takeOut) }
+        guard switchesOff, !device.hasRemovableMedium, let port = device.usbPort else { return .out(takeOut) }
         let (mounted, disk) = await pool.run { (Self.isMounted(device.sharingPort), device.disk.node) }
         if mounted { return .out("\(takeOut): its disk stays on, because another part of it is mounted") }
         do throws(Failure) {
@@ -224,7 +233,7 @@ struct Ejection: Sendable {
 
     private static func isMounted(_ devices: [BlockDevice]) -> Bool {
         // Unknown counts as mounted.
-        guard let table = try? MountTable.current() else { return true }
+        guard !devices.isEmpty, let table = try? MountTable.current() else { return true }
         return table.mounts.contains { mount in
             BlockDevice(of: mount).map { devices.map(\.node).contains($0.node) } ?? false
         }
@@ -238,6 +247,7 @@ struct Ejection: Sendable {
             try Descriptor.write([UInt8(ascii: "1")], to: file.number, path)
             return true
         } catch {
+            // The person unplugs a disk that is still on: all of it is unmounted.
             return false
         }
     }

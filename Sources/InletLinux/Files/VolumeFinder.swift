@@ -123,18 +123,19 @@ extension VolumeFinder {
     ///
     /// - Parameter record: a file of `/run/udev/data`; its properties are the lines `E:NAME=value`.
     static func udevNames(in record: some Collection<UInt8>) -> (uuid: String?, label: String?) {
-        var names: (uuid: String?, label: String?)
-        for line in record.split(separator: UInt8(ascii: "\n")) {
-            let line = String(decoding: line, as: UTF8.self)
-            names.uuid = value(of: "E:ID_FS_UUID_ENC=", in: line) ?? names.uuid
-            names.label = value(of: "E:ID_FS_LABEL_ENC=", in: line) ?? names.label
-        }
-        return names
+        let properties = udevProperties(in: record)
+        return (properties["ID_FS_UUID_ENC"], properties["ID_FS_LABEL_ENC"])
     }
 
-    private static func value(of name: String, in line: String) -> String? {
-        guard line.hasPrefix(name), line.count > name.count else { return nil }
-        return unescaped(String(line.dropFirst(name.count)))
+    /// The properties that have a value, also of blkid(8), which writes them without `E:`.
+    static func udevProperties(in record: some Collection<UInt8>) -> [String: String] {
+        var properties: [String: String] = [:]
+        for line in record.split(separator: UInt8(ascii: "\n")) {
+            let text = String(decoding: line, as: UTF8.self)
+            let pair = (text.hasPrefix("E:") ? text.dropFirst(2) : text[...]).split(separator: "=", maxSplits: 1)
+            if pair.count == 2 { properties[String(pair[0])] = unescaped(String(pair[1])) }
+        }
+        return properties
     }
 
     /// A mounted file system's description of itself, where the kernel can be asked: also in containers without

@@ -15,7 +15,10 @@ struct Cards: AsyncParsableCommand {
               inlet cards label EOS_DIGITAL --roll A003 --camera "B cam"
               inlet cards eject EOS_DIGITAL
             """,
-        subcommands: [List.self, Show.self, History.self, Label.self, Leave.self, Resend.self, Eject.self],
+        subcommands: [
+            List.self, Show.self, History.self, Label.self, Leave.self, Resend.self, Eject.self, CardsMount.self,
+            CardsUnmount.self,
+        ],
         defaultSubcommand: List.self)
 
     struct List: AsyncParsableCommand {

@@ -173,18 +173,18 @@ extension Findings {
             case .webhook:
                 let host = notificationClients.webhooks[receiver.name]?.host ?? ""
                 add(.fine, what, "\(host) is notified by POST; test it with 'inlet notify test \(receiver.name)'")
-            case .exec(let words):
-                let program = FilePath(words.first ?? "")
-                if ChildProcess.isExecutable(program) {
-                    add(.fine, what, "\(program.display) can be run")
-                } else {
-                    add(
-                        .wrong, what,
-                        "\(program.display) does not exist, or user \(ProcessSetup.userID) may not run it",
-                        remedy: "put the program there, then run: chmod +x \(program.display)")
-                }
+            case .exec(let words): checkProgram(words, what)
             }
         }
+    }
+
+    /// The program of a command that Inlet runs by itself.
+    mutating func checkProgram(_ words: [String], _ what: String) {
+        let program = FilePath(words.first ?? "")
+        if ChildProcess.isExecutable(program) { return add(.fine, what, "\(program.display) can be run") }
+        add(
+            .wrong, what, "\(program.display) does not exist, or user \(ProcessSetup.userID) may not run it",
+            remedy: "put the program there, then run: chmod +x \(program.display)")
     }
 
     // MARK: - System

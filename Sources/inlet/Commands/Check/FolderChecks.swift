@@ -69,6 +69,7 @@ extension Findings {
                 "a pattern: its folders are watched as they appear, and \(word), so that agents do not know of each other "
                     + "there; now: \(folders.isEmpty ? "none" : folders.map(\.display).joined(separator: ", "))")
             for folder in folders { checkMode(watch.at(folder)) }
+            if let words = watch.onCard { checkProgram(words, name) }
             return
         }
         do {
