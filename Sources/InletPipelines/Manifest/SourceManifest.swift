@@ -62,7 +62,7 @@ extension SourceManifest {
     }
 }
 
-/// What a card's lists say of a file.
+/// Compares files with a card's lists.
 package enum ManifestCheck {
     package enum Judgement: Sendable, Equatable {
         case same
@@ -72,7 +72,7 @@ package enum ManifestCheck {
         case needsRead(Digest.Algorithm)
     }
 
-    /// What a card's list says of one file.
+    /// Compares one file, whose digests may be known already, with its entry in a list.
     ///
     /// - Parameters:
     ///   - size: the file's.
