@@ -178,7 +178,7 @@ private struct XXH3: Sendable {
 
         init(like other: State? = nil) {
             // It allocates less than a kilobyte.
-            guard let made = inlet_xxh3_begin() else { fatalError("no memory for a checksum") }
+            guard let made = inlet_xxh3_begin() else { preconditionFailure("no memory for a checksum") }
             pointer = made
             if let other { inlet_xxh3_copy(pointer, other.pointer) }
         }

@@ -382,6 +382,55 @@ struct WrittenManifestTests {
         Self.expect(Code.mismatch, try ReferenceTool.run("ascmhl-debug", "verify", "-pl", list.string, card.string))
     }
 
+    /// Each unit is a folder that a card was copied to, or a folder of a card.
+    private static let layouts = [
+        "A001": ["DCIM/100CANON/IMG_0001.CR3", "DCIM/101CANON/IMG_0002.CR3", "MISC/AUTPRINT.MRK"],
+        "A002": ["PRIVATE/M4ROOT/CLIP/C0001.MP4", "PRIVATE/M4ROOT/CLIP/C0001M01.XML", "PRIVATE/M4ROOT/MEDIAPRO.XML"],
+        "A003": ["XDROOT/Clip/A001C001.MXF"], "A004": ["CONTENTS/CLIPS001/A001C001/A001C001.MXF"],
+        "A005_0101XY.RDM": ["A005_C001_0101XY.RDC/A005_C001_0101XY_001.R3D"],
+        "A006": ["A006_01011200_C001.braw", "A006_01011205_C002.braw"],
+        "Day 1": ["A007_0101XY.RDM/A007_C001_0101XY.RDC/A007_C001_0101XY_001.R3D"],
+    ]
+
+    @Test func `the history of every usual layout lies where its folder begins, and verifies`() async throws {
+        let place = try ManifestTests.place()
+        let agent = try await place.run()
+        for (unit, names) in Self.layouts {
+            for name in names { try place.put(FilePath("\(unit)/\(name)"), Data("\(name)\n".utf8)) }
+            try place.put(FilePath("\(unit)/DONE"), Data())
+        }
+        // One at home, one in the library, each.
+        try await agent.line("manifest.written", number: 2 * Self.layouts.count)
+        #expect(try await agent.stop() == .code(0))
+        for unit in Self.layouts.keys {
+            let copy = place.library.appending(unit.replacing(" ", with: "_"))
+            #expect(try ManifestTests.lists(copy).contains("ascmhl"), "\(unit)")
+            Self.expect(Code.fine, try ReferenceTool.run("ascmhl-debug", "verify", copy.string))
+        }
+    }
+
+    /// The tool's own history on a card, whose hashes are of another kind.
+    @Test func `the history of a card goes on in the library, which inlet verify knows`() async throws {
+        let place = try ManifestTests.place()
+        try ManifestTests.offload(place)
+        let (card, copy) = (place.drop.appending("A001"), place.library.appending("A001"))
+        try FileManager.default.removeItem(atPath: card.appending("DONE").string)
+        try FileManager.default.moveItem(
+            atPath: card.pushing("raw/<b>.mov").string, toPath: card.pushing("raw/b.mov").string)
+        Self.expect(Code.fine, try ReferenceTool.run("ascmhl", "create", "-h", "xxh128", card.string))
+        try place.put("A001/DONE", Data())
+        let agent = try await place.run()
+        try await agent.line("manifest.written", number: 2)
+        #expect(try await agent.stop() == .code(0))
+        let lists = try ManifestTests.lists(copy.appending("ascmhl"))
+        #expect(lists.map { $0.prefix(4) } == ["0001", "0002", "ascm"], "\(lists)")
+        Self.expect(Code.fine, try ReferenceTool.run("ascmhl-debug", "verify", copy.string))
+        Self.expect(Code.fine, try ReferenceTool.run("mhlver", "-s", copy.string))
+        try await place.inlet("verify", "--all", "--read", code: 0)
+        try Self.damage(copy.appending("a.mov"))
+        Self.expect(Code.mismatch, try ReferenceTool.run("ascmhl-debug", "verify", copy.string))
+    }
+
     @Test(arguments: ["xxh64", "md5", "sha1"])
     func `the classic list in the library verifies, and damage is found`(_ hash: String) async throws {
         let place = try await Self.offloaded("{ format: mhl, hash: \(hash) }")

@@ -75,8 +75,9 @@ import Testing
         try remove(root.appending("gone.jpg"))
         var named = Self.card
         named.uuid = "1234-ABCD"
-        let place = place(named)
-        try await Shared.test(journal, try EventLog(nil)).volumeArrived(place, at: root, isNew: false)
+        var place = place(named)
+        try await Shared.test(journal, try EventLog(nil)).volumeArrived(
+            &place, at: root, WatchSettings(path: root), isNew: false)
         let key = try #require(place.volume.key)
         #expect(key.hasPrefix("uuid:"))
         let kept = try await journal.jobs(FileFilter(limit: 10)).filter { $0.file.volume == key }
@@ -86,12 +87,12 @@ import Testing
     @Test func `what was edited while its card was out, and was to be deleted, is not deleted`() async throws {
         var named = Self.card
         named.uuid = "1234-ABCD"
-        let place = place(named)
+        var place = place(named)
         let bench = try await DisposalBench(.delete, volume: Volume(name: "X", key: place.volume.key))
         defer { bench.journal.close() }
         try edit(bench.file, "CONTENT")
         try await Shared.test(bench.journal, try EventLog(nil)).volumeArrived(
-            place, at: bench.root, isNew: false)
+            &place, at: bench.root, WatchSettings(path: bench.root), isNew: false)
         #expect(try await bench.dispose().disposition?.contains("no checksum shows") == true)
         #expect(try text(bench.file) == "CONTENT")
     }

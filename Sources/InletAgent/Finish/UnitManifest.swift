@@ -52,15 +52,19 @@ struct UnitManifest: Sendable {
                 content.absent.append("\(DisplayText.escape(key)) (elsewhere, and \(whyUnlisted(file)))")
             }
         }
+        // A history of which a part is not there must not be continued.
+        let arrived = Set(found.map(\.file.id))
+        content.unlisted += jobs.map(\.file).filter { !arrived.contains($0.id) }.map { below($0.path) }
+            .filter(ManifestContent.isReserved)
         content.absent += jobs.flatMap { job in
             job.deliveries.filter { $0.destination == destination }.compactMap { absence(of: job.file, $0) }
         }
         return (String(decoding: Array(shared.joined(separator: [slash])), as: UTF8.self), content)
     }
 
-    /// The unit's folder at a destination: where keys keep the folders below the unit, the part before them; else the
-    /// part up to the unit's own name; else all that they share. A unit whose files are all in one folder of it, such as
-    /// a reel of one clip, has that folder there too.
+    /// The unit's folder at a destination. Where keys keep the folders below the unit, it is the part before them; else
+    /// the part up to the unit's own name; else all that they share. A unit whose files are all in one folder of it, such
+    /// as a reel of one clip, has that folder there too.
     private func folder(of files: [(file: FileRow, names: [ArraySlice<UInt8>])]) -> ArraySlice<ArraySlice<UInt8>>? {
         guard let first = files.first else { return nil }
         let shared = files.dropFirst().reduce(first.names.dropLast()) { shared, next in

@@ -103,8 +103,8 @@ extension FolderPipeline: DeliveryVerifying {
         return check.finish()
     }
 
-    /// Whether this is the chain file of an ASC MHL history that was delivered, and has got generations since: Inlet adds its
-    /// own to a history that came with a card.
+    /// Whether this is the chain file of a delivered ASC MHL history that has got generations since. Inlet adds its own to
+    /// a history that came with a card.
     private static func hasLaterGeneration(
         _ path: FilePath, _ name: FilePath.Component, _ folder: Folder, _ order: VerifyOrder
     ) throws(SystemError) -> Bool {

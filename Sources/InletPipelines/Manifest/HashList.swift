@@ -57,7 +57,7 @@ struct HashList: Sendable {
         return file
     }
 
-    /// What a classic list has about a file besides hashes. `null` says that only the size counts.
+    /// The elements about a file that are no hashes. `null` says that only the size counts.
     private static let others: Set<String> = [
         "file", "size", "creationdate", "lastmodificationdate", "hashdate", "null", "metadata", "name",
     ]
@@ -108,7 +108,7 @@ struct ListedHash: Sendable, Equatable {
     }
 }
 
-/// What is known of a file whose list has several hashes.
+/// A file's digests in a list, which may have several.
 package struct ListedDigests: Sendable, Equatable {
     /// Of different algorithms, the strongest first; never empty.
     package private(set) var all: [Digest]

@@ -17,7 +17,7 @@ package struct ManifestFolder: Sendable {
     private static let listLimit = 256 << 20
     private static let mostNames = 100
 
-    /// What became of a unit's generation.
+    /// The end of an attempt to add a generation.
     package enum Generation: Sendable {
         case written(Written)
         /// Only a list without a history is possible, for this reason: the end of a sentence about the folder's history.
@@ -45,9 +45,9 @@ package struct ManifestFolder: Sendable {
         }
     }
 
-    /// Adds a generation to the folder's history, or begins one. A history that came with the unit's files (`content` has
-    /// its lists) is continued if it is whole, lists no file that is not here, and agrees with the others. Reads files whose
-    /// earlier hashes are of another kind.
+    /// Adds a generation to the folder's history, or begins one. `content` may name the lists of a history that came with
+    /// the unit's files. That one is continued if it is whole, agrees with the files, and lists no file that is not here.
+    /// Reads files whose earlier hashes are of another kind.
     ///
     /// - Parameters:
     ///   - name: the base of the list's file name.
@@ -62,51 +62,64 @@ package struct ManifestFolder: Sendable {
         }
         let top = try Folder(folder)
         let found = try Self.history(in: top)
-        let ending = "_\(name)_\(content.stamp).mhl"
         let generations =
             try found.map { (place) throws(SystemError) in try ManifestHistory.generations(in: place) } ?? []
+        let ending = "_\(name)_\(content.stamp).mhl"
         let own = try earlierTry(content, generations.filter { !carried.contains($0.name) }, ending, in: found)
-        let earlier = generations.filter { $0.name != own?.name }
         var history = ManifestHistory()
         if let found {
             let read = try ManifestHistory.read(generations, but: own?.name, in: found, limit: Self.listLimit)
             if let fault = read.fault { return .refused(fault) }
             history = read.history
         }
-        // An earlier end's list of this unit makes a history ours, and those that came with the files make it theirs.
+        let earlier = generations.filter { $0.name != own?.name }
         let isOurs = earlier.isEmpty || mayAppend && history.holdsList(of: content, name: name)
         guard isOurs || earlier.allSatisfy({ carried.contains($0.name) }) else {
             return .refused("it belongs to something else than this unit")
         }
-        if let reason = try objection(to: &content, history, isCarried: !carried.isEmpty) { return .refused(reason) }
+        if let reason = try objection(to: &content, history, carried, in: found) { return .refused(reason) }
         let number = own?.number ?? (earlier.last?.number ?? 0) + 1
-        let listName = own?.name ?? Self.fourDigits(number) + ending
         guard let document = MediaHashList.document(content, known: history.paths),
             MediaHashList.chain(history.chain, adding: []) != nil
         else { return .refused("nothing can be added to it") }
         let place = try top.folder(ManifestHistory.folderName, making: 0o755)
-        var written: Written = (place.path.appending(listName), false)
-        if own == nil {
-            written = try publish(document, as: listName, in: place)
+        let listName = own?.name ?? Self.fourDigits(number) + ending
+        return .written(try add(own == nil ? document : nil, number, listName, to: history, in: place))
+    }
+
+    /// Puts a generation into a history.
+    ///
+    /// - Parameter document: nil where the list is there already.
+    private func add(
+        _ document: [UInt8]?, _ number: Int, _ name: String, to history: ManifestHistory, in place: Folder
+    ) throws(SystemError) -> Written {
+        var written: Written = (place.path.appending(name), false)
+        if let document {
+            written = try publish(document, as: name, in: place)
             Failpoint.generationWritten.reached()
         }
-        if history.links.contains(where: { $0.name == listName }) { return .written(written) }
-        let bytes = try ManifestHistory.read(listName, in: place, limit: Self.listLimit)
-        let link = (number, listName, MediaHashList.c4(of: bytes))
-        if let chain = MediaHashList.chain(history.chain, adding: [link]) {
+        if history.links.contains(where: { $0.name == name }) { return written }
+        let bytes = try ManifestHistory.read(name, in: place, limit: Self.listLimit)
+        if let chain = MediaHashList.chain(history.chain, adding: [(number, name, MediaHashList.c4(of: bytes))]) {
             try place.write(chain, to: ManifestHistory.chainName, mode: 0o644)
             written.isNew = true
         }
-        return .written(written)
+        return written
     }
 
     /// Why the history cannot go on with `content`; else nil, and `content` has what a generation must verify besides.
     private func objection(
-        to content: inout ManifestContent, _ history: ManifestHistory, isCarried: Bool
+        to content: inout ManifestContent, _ history: ManifestHistory, _ carried: Set<String>, in place: Folder?
     ) throws(SystemError) -> String? {
+        for name in carried.sorted() {
+            let look = try FilePath.Component(name).map { (name) throws(SystemError) in
+                try place?.look(name) ?? .missing
+            }
+            if look == .missing { return "its file \(DisplayText.escape(name)) is not here" }
+        }
         func differs(_ path: FilePath) -> String { "it has another checksum or size of \(path.display)" }
         if let path = history.contradiction(of: content) { return differs(path) }
-        let missing = isCarried ? history.missing(in: content) : []
+        let missing = carried.isEmpty ? [] : history.missing(in: content)
         if let first = missing.first {
             return missing.count == 1
                 ? "it lists \(first), which is not here"

@@ -6,7 +6,7 @@ internal import SystemPackage
 struct ManifestHistory: Sendable {
     /// A list in `ascmhl/`.
     typealias Generation = (number: Int, name: String)
-    /// What all generations have about a file: the first hash of each kind stands for ever, as for the reference tool.
+    /// A file's record over all generations. The first hash of each kind stands for ever, as for the reference tool.
     typealias Known = (size: Int64?, hashes: [ListedHash])
 
     static let folderName: FilePath = "ascmhl"

@@ -33,7 +33,36 @@ package struct SourceManifest: Sendable {
     }
 }
 
-/// What a card's lists say of a file.
+extension SourceManifest {
+    typealias Listed = (path: String, size: Int64?, hashes: [ListedHash])
+
+    /// A list of these files, whose paths are below the folder of `place`, or of its history; or why it is not used.
+    static func made(of files: [Listed], at place: FilePath) -> (list: SourceManifest?, fault: String?) {
+        var folder = place.removingLastComponent()
+        if folder.lastComponent?.string == ManifestHistory.folderName.string { folder.removeLastComponent() }
+        var entries: [Entry] = []
+        var others: Set<String> = []
+        for file in files {
+            let path = FilePath(file.path)
+            guard !file.path.utf8.contains(0), !path.isEmpty, path.isRelative,
+                path.components.allSatisfy({ $0.kind == .regular })
+            else { return (nil, "it lists '\(DisplayText.escape(file.path))', which is not a path below its folder") }
+            if let listed = ListedDigests(file.hashes) {
+                entries.append(Entry(path: folder.pushing(path), size: file.size, listed: listed))
+            } else {
+                others.formUnion(file.hashes.map(\.name))
+            }
+        }
+        guard entries.isEmpty else {
+            entries.sort { $0.path.bytes.lexicographicallyPrecedes($1.path.bytes) }
+            return (SourceManifest(place: place, entries: entries), nil)
+        }
+        let kinds = others.sorted().prefix(5).map { DisplayText.escape($0) }.joined(separator: ", ")
+        return (nil, kinds.isEmpty ? "it lists no hash" : "it has only \(kinds) hashes, which Inlet does not compute")
+    }
+}
+
+/// Compares files with a card's lists.
 package enum ManifestCheck {
     package enum Judgement: Sendable, Equatable {
         case same
@@ -43,7 +72,7 @@ package enum ManifestCheck {
         case needsRead(Digest.Algorithm)
     }
 
-    /// What a card's list says of one file.
+    /// Compares one file, whose digests may be known already, with its entry in a list.
     ///
     /// - Parameters:
     ///   - size: the file's.
@@ -152,7 +181,7 @@ private struct ManifestSearch {
             guard let list = HashList(bytes) else {
                 return faults.append((path, "it is damaged, or no checksum list"))
             }
-            add(list.files.map { ($0.path, $0.size, $0.hashes) }, path, below: path.removingLastComponent())
+            add(list.files.map { ($0.path, $0.size, $0.hashes) }, path)
         } catch {
             faults.append((path, "it cannot be read: \(error)"))
         }
@@ -175,39 +204,15 @@ private struct ManifestSearch {
             if let fault { return faults.append((path, fault)) }
             guard let newest = generations.last else { return }
             let files = history.files.map { (String(decoding: $0.key, as: UTF8.self), $0.value.size, $0.value.hashes) }
-            add(files, path.appending(newest.name), below: path.removingLastComponent())
+            add(files, path.appending(newest.name))
         } catch {
             faults.append((path, "it cannot be read: \(error)"))
         }
     }
 
-    /// Adds a list with its files, whose paths are below `folder`.
-    private mutating func add(
-        _ files: [(path: String, size: Int64?, hashes: [ListedHash])], _ place: FilePath, below folder: FilePath
-    ) {
-        var entries: [SourceManifest.Entry] = []
-        var others: Set<String> = []
-        for file in files {
-            let path = FilePath(file.path)
-            guard !file.path.utf8.contains(0), path.isRelative, path.components.allSatisfy({ $0.kind == .regular }),
-                !path.isEmpty
-            else {
-                return faults.append(
-                    (place, "it lists '\(DisplayText.escape(file.path))', which is not a path below its folder"))
-            }
-            if let listed = ListedDigests(file.hashes) {
-                entries.append(SourceManifest.Entry(path: folder.pushing(path), size: file.size, listed: listed))
-            } else {
-                others.formUnion(file.hashes.map(\.name))
-            }
-        }
-        guard !entries.isEmpty else {
-            let kinds = others.sorted().prefix(5).map { DisplayText.escape($0) }.joined(separator: ", ")
-            let reason =
-                kinds.isEmpty ? "it lists no hash" : "it has only \(kinds) hashes, which Inlet does not compute"
-            return faults.append((place, reason))
-        }
-        entries.sort { $0.path.bytes.lexicographicallyPrecedes($1.path.bytes) }
-        lists.append(SourceManifest(place: place, entries: entries))
+    private mutating func add(_ files: [SourceManifest.Listed], _ place: FilePath) {
+        let (list, fault) = SourceManifest.made(of: files, at: place)
+        if let list { lists.append(list) }
+        if let fault { faults.append((place, fault)) }
     }
 }

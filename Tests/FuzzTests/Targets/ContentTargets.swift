@@ -15,17 +15,37 @@ extension FuzzTarget {
             let text = Array(bytes)
             var history = ManifestHistory()
             let isList = history.add(generation: text, called: "0001_card_2026-11-21_000000Z.mhl")
-            if isList { history.link(1, "0001_card_2026-11-21_000000Z.mhl", text) }
             try promise(history.files.count <= bytes.count, "more files than came")
             _ = history.add(chain: text)
             for link in history.links where !isList {
                 try promise(!link.name.contains("/"), "a list of another folder: \(link.name)")
             }
-            _ = MediaHashList.chain(history.links)
+            if let longer = MediaHashList.chain(text, adding: [(2, "0002_card_2026-11-21_000001Z.mhl", "c4")]) {
+                try promise(MediaHashList.continues(longer) { $0 == text }, "a chain that was not continued")
+            }
+            try readSource(text)
         },
     ]
 
     private static let now = WallTime(milliseconds: 1_795_219_200_000)
+
+    /// A list on a card.
+    private static func readSource(_ text: [UInt8]) throws(Broken) {
+        guard let list = HashList(text) else { return }
+        let (made, fault) = SourceManifest.made(of: list.files.map { ($0.path, $0.size, $0.hashes) }, at: "CLIP/a.mhl")
+        try promise((made == nil) == (fault != nil), "neither a list nor a fault, or both")
+        for entry in made?.entries ?? [] {
+            let isBelow = entry.path.starts(with: "CLIP") && entry.path.components.allSatisfy { $0.kind == .regular }
+            try promise(isBelow, "a path that leads away: \(entry.path.display)")
+            for digest in entry.listed.all {
+                try promise(digest.bytes.count == digest.algorithm.length, "a digest of another length: \(digest)")
+            }
+            let judgement = ManifestCheck.judge(entry, size: entry.size ?? 0, digests: entry.listed.all)
+            try promise(judgement == .same, "a file that differs from itself: \(judgement)")
+            let nothing = ManifestCheck.judge(entry, size: entry.size ?? 0, digests: [])
+            try promise(nothing == .needsRead(entry.digest.algorithm), "judged without a digest: \(nothing)")
+        }
+    }
 
     private static func readMetadata(_ bytes: [UInt8]) throws(Broken) {
         func reader() -> BoundedBytes {
