@@ -82,7 +82,8 @@ import Testing
 
     @Test(arguments: [
         (NotificationEvent.delivered, "file"), (.failed, "file"), (.rejected, "file"), (.batchDone, "batch"),
-        (.destinationDown, "destination"), (.destinationUp, "destination"),
+        (.destinationDown, "destination"), (.destinationUp, "destination"), (.volumeDone, "volume"),
+        (.volumeProblem, "volume"), (.rootPaused, "folder"),
     ])
     func `a notice is one JSON object with the same bytes each time`(_ event: NotificationEvent, _ key: String) throws {
         let text = NotificationText(notice(event), identity: "j1", host: "box")
@@ -173,7 +174,7 @@ import Testing
         // `read` takes a line without its end for the end of the input.
         let words = ["/bin/sh", "-c", "IFS= read -r line && ! read -r more && case $line in {*}) ;; *) exit 9 ;; esac"]
         let outlet = NotificationReceiver(
-            NotifySettings(name: "ops", receiver: .exec(words), timeout: .seconds(60)), webhook: nil,
+            NotifySettings(name: "ops", receiver: .exec(words), timeout: .seconds(60)),
             pool: BlockingPool(name: "hook", threads: 1))
         #expect(await outlet.test(at: Self.start) == .taken)
     }
@@ -198,7 +199,7 @@ import Testing
         return NotificationReceiver(
             NotifySettings(
                 name: name, receiver: .exec(words), events: Set(events), timeout: .seconds(60)),
-            webhook: nil, pool: BlockingPool(name: "hook", threads: 4))
+            pool: BlockingPool(name: "hook", threads: 4))
     }
 
     @Test func `each receiver gets its notices in their order, and one that hangs holds up nobody`() async throws {
@@ -239,8 +240,9 @@ import Testing
         let settings = NotifySettings(
             name: "ops", receiver: .webhook(Secret("http://127.0.0.1:\(server.port)/")),
             events: Set(NotificationEvent.allCases), timeout: .seconds(60))
-        let outlet = NotificationReceiver(
-            settings, webhook: try factory.webhook(settings), pool: BlockingPool(name: "hook", threads: 1))
+        var clients = NotificationClients()
+        clients.webhooks["ops"] = try factory.webhook(settings)
+        let outlet = NotificationReceiver(settings, clients, pool: BlockingPool(name: "hook", threads: 1))
         let notifier = try await NotificationSender([outlet], journal: journal, log: log)
         try await whileRunning([notifier]) {
             log.emit(.destinationDown(destination: "store", reason: "no route", probe: .now))
