@@ -55,8 +55,8 @@ extension PipelineFactory {
                     key: service.kind, message: "must be the address of a topic, such as https://ntfy.sh/TOPIC")
             }
             target = try url(String(whole.text.dropLast(name.utf8.count)), service.kind)
-        case .gotify(let server, _): target = try url(server.reveal(), service.kind).appending(path: "message")
-        case .pushover(_, _, let server): target = try url(server.reveal(), "server").appending(path: "1/messages.json")
+        case .gotify(let server, _): target = try url(server, service.kind).appending(path: "message")
+        case .pushover(_, _, let server): target = try url(server, "server").appending(path: "1/messages.json")
         case .apprise(let address): target = try url(address.reveal(), service.kind)
         // Otherwise Discord answers before it has kept the message.
         case .discord(let address):
@@ -66,7 +66,7 @@ extension PipelineFactory {
                 throw SettingFault(key: "token", message: "must be a bot's token, such as 123456:ABC-DEF")
             }
             // Its colon must stay one.
-            let base = try url(server.reveal(), "server").text.trimmingCharacters(in: ["/"])
+            let base = try url(server, "server").text.trimmingCharacters(in: ["/"])
             target = try url("\(base)/bot\(token.reveal())/sendMessage", "server")
         case .smtp(let account): return .mail(try mailClient(account, settings, trust), account)
         }

@@ -157,12 +157,12 @@ struct MessageServiceSettingsTests {
         ),
         (
             "gotify: 'https://push.lan', token: canary",
-            .gotify(server: Secret("https://push.lan"), token: Secret("canary"))
+            .gotify(server: "https://push.lan", token: Secret("canary"))
         ),
         (
             "pushover: canary-user, token: canary",
             .pushover(
-                user: Secret("canary-user"), token: Secret("canary"), server: Secret("https://api.pushover.net"))
+                user: Secret("canary-user"), token: Secret("canary"), server: "https://api.pushover.net")
         ),
         ("apprise: 'https://a/notify/canary'", .apprise(Secret("https://a/notify/canary"))),
         (
@@ -171,7 +171,7 @@ struct MessageServiceSettingsTests {
         ),
         (
             "telegram: -1001, token: '1:canary', server: 'https://bot.lan'",
-            .telegram(chat: "-1001", token: Secret("1:canary"), server: Secret("https://bot.lan"))
+            .telegram(chat: "-1001", token: Secret("1:canary"), server: "https://bot.lan")
         ),
         (
             "smtp: 'smtps://mail.lan', user: me@mail.lan, password: canary, to: [a@b.c, d@e.f]",

@@ -116,17 +116,17 @@ extension SettingsReader {
         if let topic = section.ntfy { return .ntfy(topic: topic, token: section.token) }
         if let address = section.apprise { return .apprise(address) }
         if let address = section.discord { return .discord(address) }
-        if let address = section.smtp { return mail(section, address.reveal()).map { .smtp($0) } }
+        if let address = section.smtp { return mail(section, address).map { .smtp($0) } }
         let needs = "the token of its application"
         if let server = section.gotify {
             return token(section, "gotify", needs).map { .gotify(server: server, token: $0) }
         }
         if let user = section.pushover {
-            let server = section.server ?? Secret("https://api.pushover.net")
+            let server = section.server ?? "https://api.pushover.net"
             return token(section, "pushover", needs).map { .pushover(user: user, token: $0, server: server) }
         }
         guard let chat = section.telegram else { return nil }
-        let server = section.server ?? Secret("https://api.telegram.org")
+        let server = section.server ?? "https://api.telegram.org"
         return token(section, "telegram", "the token of its bot").map {
             .telegram(chat: chat, token: $0, server: server)
         }

@@ -321,7 +321,7 @@ package struct NotifyKeys: KeyTable {
         "A program and its arguments, run without a shell; it reads the notification from its standard input.")
     package let ntfy = Key(
         "ntfy", .secret, "The URL of an ntfy topic, as in https://ntfy.sh/TOPIC; whoever knows it can read it.")
-    package let gotify = Key("gotify", .url, "The URL of a Gotify server; needs token.")
+    package let gotify = Key("gotify", .string, "The URL of a Gotify server; needs token.")
     package let pushover = Key("pushover", .secret, "The key of a Pushover user or group; needs token.")
     package let apprise = Key(
         "apprise", .secret,
@@ -330,14 +330,14 @@ package struct NotifyKeys: KeyTable {
     package let telegram = Key(
         "telegram", .string, "The number of a Telegram chat, or the @name of a channel; needs token.")
     package let smtp = Key(
-        "smtp", .url,
+        "smtp", .string,
         "The mail server: smtps://HOST with TLS, or smtp://HOST with STARTTLS. The ports are 465 and 587 unless it names one."
     )
     package let token = Key(
         "token", .secret,
         "The token of a Gotify or Pushover application or a Telegram bot, or the access token of an ntfy account.")
     package let server = Key(
-        "server", .url, "The server to use instead of api.pushover.net or api.telegram.org.")
+        "server", .string, "The server to use instead of api.pushover.net or api.telegram.org.")
     package let user = Key("user", .string, "The login at the mail server; by default none.")
     package let password = Key("password", .secret, "The password of user.")
     package let from = Key(

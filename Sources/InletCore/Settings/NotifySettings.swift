@@ -79,17 +79,17 @@ package enum MessageService: Sendable, Equatable {
     /// The topic's URL is also what phones subscribe to: whoever knows it can read and write.
     case ntfy(topic: Secret, token: Secret?)
     /// - Parameter token: of an application.
-    case gotify(server: Secret, token: Secret)
+    case gotify(server: String, token: Secret)
     /// - Parameters:
     ///   - user: the key of a user or group.
     ///   - token: of an application.
-    case pushover(user: Secret, token: Secret, server: Secret)
+    case pushover(user: Secret, token: Secret, server: String)
     /// The URL of an Apprise API that has the addresses of services.
     case apprise(Secret)
     /// The URL of a channel's webhook.
     case discord(Secret)
     /// - Parameter token: of a bot.
-    case telegram(chat: String, token: Secret, server: Secret)
+    case telegram(chat: String, token: Secret, server: String)
     case smtp(MailAccount)
 
     package var kind: String {
