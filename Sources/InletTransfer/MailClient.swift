@@ -137,7 +137,7 @@ package struct MailClient: Sendable {
         }
         let status = easy.status
         if status >= 400 {
-            let said = Redactor(login.map { [$0.password] } ?? []).redacted(session.lastLine)
+            let said = Redactor(login.map { [$0.password] } ?? []).redacted(session.refusal)
             return .success(.refused(code: status, text: DisplayText.escape(said.prefix(200))))
         }
         if code == CURLE_LOGIN_DENIED {
@@ -155,7 +155,8 @@ private final class MailSession: @unchecked Sendable {
     let mail: [UInt8]
     let isCancelled = Atomic<Bool>(false)
     private var place = 0
-    private(set) var lastLine: [UInt8] = []
+    /// The server's last line that refuses something (RFC 5321, 4.2.1).
+    private(set) var refusal: [UInt8] = []
 
     init(_ mail: [UInt8]) { self.mail = mail }
 
@@ -167,8 +168,9 @@ private final class MailSession: @unchecked Sendable {
 
     static let takeLine: curl_write_callback = { bytes, size, count, context in
         guard let session = from(context), let bytes else { return 0 }
-        let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
-        session.lastLine = Array(line.prefix(1000)).filter { $0 != 0x0D && $0 != 0x0A }
+        let line = UnsafeRawBufferPointer(start: bytes, count: size * count).prefix(1000)
+        let isRefusal = line.first == UInt8(ascii: "4") || line.first == UInt8(ascii: "5")
+        if isRefusal { session.refusal = line.filter { $0 != 0x0D && $0 != 0x0A } }
         return size * count
     }
 

@@ -87,6 +87,10 @@ import Testing
                         "QUIT": "221 bye",
                     ][verb] ?? "250 ok"
                 let answer = answers[verb] ?? usual
+                if verb == "AUTH" {
+                    try connection.write("334 \r\n")
+                    said.add(try connection.readLine())
+                }
                 try connection.write(answer + "\r\n")
                 if verb == "DATA", answer.hasPrefix("354") {
                     var text: [String] = []
@@ -115,12 +119,11 @@ import Testing
     @Test func `a mail is handed over with a login, to all recipients, once`() async throws {
         let (outcome, said) = try await send()
         #expect(outcome == .taken)
-        let verbs = said.map { $0.prefix { $0 != " " }.uppercased() }
-        #expect(verbs.first == "EHLO" && verbs.last == "QUIT")
+        #expect(said.first?.hasPrefix("EHLO ") == true && said.filter { $0 == "DATA" }.count == 1)
         #expect(said.contains { $0.hasPrefix("MAIL FROM:<me@mail.lan>") })
         #expect(said.filter { $0.hasPrefix("RCPT TO:") } == ["RCPT TO:<a@b.c>", "RCPT TO:<d@e.f>"])
         let login = Data("\0me@mail.lan\0pass canary".utf8).base64EncodedString()
-        #expect(said.contains { $0.hasPrefix("AUTH PLAIN") } && said.contains { $0.hasSuffix(login) }, "\(said)")
+        #expect(said.contains("AUTH PLAIN") && said.contains(login), "\(said)")
         let data = try #require(said.firstIndex(of: "DATA"))
         let mail = Mail(Self.message, Self.account, id: "inlet-j-7", machine: "nas", at: Self.now)
         #expect(said[data + 1] + "\r\n" == String(decoding: mail.text, as: UTF8.self))
