@@ -203,7 +203,7 @@ extension MessageService {
         }
     }
 
-    /// What must not appear in a reason.
+    /// Credentials, which must not appear in a reason.
     var secrets: [Secret] {
         switch self {
         case .ntfy(let topic, let token): [topic, self.topic.map { Secret($0) }, token].compactMap(\.self)

@@ -69,46 +69,45 @@ import Testing
 
     // MARK: - The way
 
-    /// Sends once to a server whose answers are `answers`, by the first word of the command.
+    private static let usualAnswers = [
+        "EHLO": "250-mail.lan\r\n250-AUTH PLAIN\r\n250 8BITMIME", "AUTH": "235 yes", "DATA": "354 go",
+        "QUIT": "221 bye", ".": "250 queued",
+    ]
+
+    /// The server's side: answers by the first word of each command, and notes everything.
+    private static func serve(
+        _ connection: ServerConnection, _ answers: [String: String], _ said: Listing<String>
+    ) throws {
+        try connection.write("220 mail.lan ready\r\n")
+        while true {
+            let line = try connection.readLine()
+            said.add(line)
+            let verb = line.prefix { $0 != " " && $0 != ":" }.uppercased()
+            let answer = answers[verb] ?? "250 ok"
+            if verb == "AUTH" {
+                try connection.write("334 \r\n")
+                said.add(try connection.readLine())
+            }
+            try connection.write(answer + "\r\n")
+            guard verb == "DATA", answer.hasPrefix("354") else { continue }
+            var text: [String] = []
+            while text.last != "." { text.append(try connection.readLine()) }
+            said.add(text.dropLast().joined(separator: "\r\n"))
+            try connection.write((answers["."] ?? "") + "\r\n")
+        }
+    }
+
+    /// Sends once to a server with some answers of its own.
     private func send(
-        _ answers: [String: String] = [:], greeting: String = "220 mail.lan ready", allowsPlain: Bool = true,
-        timeout: Duration = .seconds(20)
+        _ answers: [String: String] = [:], allowsPlain: Bool = true, timeout: Duration = .seconds(20)
     ) async throws -> (outcome: NotificationOutcome, said: [String]) {
         let said = Listing<String>()
-        let server = try ScriptedServer { connection in
-            try connection.write(greeting + "\r\n")
-            while true {
-                let line = try connection.readLine()
-                said.add(line)
-                let verb = line.prefix { $0 != " " && $0 != ":" }.uppercased()
-                let usual =
-                    [
-                        "EHLO": "250-mail.lan\r\n250-AUTH PLAIN\r\n250 8BITMIME", "AUTH": "235 yes", "DATA": "354 go",
-                        "QUIT": "221 bye",
-                    ][verb] ?? "250 ok"
-                let answer = answers[verb] ?? usual
-                if verb == "AUTH" {
-                    try connection.write("334 \r\n")
-                    said.add(try connection.readLine())
-                }
-                try connection.write(answer + "\r\n")
-                if verb == "DATA", answer.hasPrefix("354") {
-                    var text: [String] = []
-                    while true {
-                        let line = try connection.readLine()
-                        if line == "." { break }
-                        text.append(line)
-                    }
-                    said.add(text.joined(separator: "\r\n"))
-                    try connection.write((answers["."] ?? "250 queued") + "\r\n")
-                }
-            }
-        }
-        let address = "smtp://127.0.0.1:\(server.port)"
+        let all = Self.usualAnswers.merging(answers) { $1 }
+        let server = try ScriptedServer { try Self.serve($0, all, said) }
         var account = Self.account
-        account.server = address
+        account.server = "smtp://127.0.0.1:\(server.port)"
         let client = MailClient(
-            try #require(MailServer(address)), login: ("me@mail.lan", Secret("pass canary")), trust: .system,
+            try #require(MailServer(account.server)), login: ("me@mail.lan", Secret("pass canary")), trust: .system,
             allowsPlain: allowsPlain, timeout: timeout, pool: BlockingPool(name: "mail", threads: 1))
         let sender = MessageClient(service: .smtp(account), way: .mail(client, account), timeout: timeout)
         let outcome = await sender.send(Self.message, id: "inlet-j-7", machine: "nas", at: Self.now)

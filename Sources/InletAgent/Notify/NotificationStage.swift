@@ -224,14 +224,8 @@ final class NotificationSender: Service {
         }
         let isGathered = receiver.isForPeople && notice.event.isOfVolume
         let notices = isGathered ? try await journal.gathered(with: notice) : [notice]
-        let host = ProcessSetup.hostName
-        let text = NotificationText(notice, identity: identity, host: host)
-        let message: () -> NotificationMessage = {
-            isGathered
-                ? NotificationMessage(cards: Self.lastWords(notices), host: host)
-                : NotificationMessage(notice.event, notice.payload, host: host)
-        }
-        let outcome = await receiver.send(text, details, message(), at: .now)
+        let text = NotificationText(notice, identity: identity, host: ProcessSetup.hostName)
+        let outcome = await receiver.send(text, details, Self.message(notices), at: .now)
         let wasFailing = schedule.isFailing
         let action = schedule.event(outcome, of: notice, at: .now)
         let reason = outcome.reason
@@ -256,14 +250,16 @@ final class NotificationSender: Service {
         }
     }
 
-    /// Of each volume the newest: an earlier verdict no longer holds.
-    private static func lastWords(_ notices: [QueuedNotification]) -> [(NotificationEvent, [UInt8])] {
+    /// Of each volume the newest verdict: an earlier one no longer holds.
+    private static func message(_ notices: [QueuedNotification]) -> NotificationMessage {
+        let host = ProcessSetup.hostName
+        if notices.count == 1 { return NotificationMessage(notices[0].event, notices[0].payload, host: host) }
         var words: [QueuedNotification] = []
         for notice in notices {
             if let volume = notice.subject { words.removeAll { $0.subject == volume } }
             words.append(notice)
         }
-        return words.map { ($0.event, $0.payload) }
+        return NotificationMessage(cards: words.map { ($0.event, $0.payload) }, host: host)
     }
 
     /// The notification with its whole content; nil when it is out of date.

@@ -105,7 +105,7 @@ package enum MessageService: Sendable, Equatable {
         }
     }
 
-    /// What a phone subscribes to; nil where that is not an address. As good as a password.
+    /// The address that a phone subscribes to; nil for services without one. As good as a password.
     package var subscription: Secret? { if case .ntfy(let topic, _) = self { topic } else { nil } }
 }
 
