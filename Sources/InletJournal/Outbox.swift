@@ -218,9 +218,8 @@ extension Journal {
     ) async throws(JournalError) -> NextNotification {
         try await read { database in
             let refused = try Self.notice("state = 'refused' ORDER BY next_at, id", sink, database)
-            // A clock that was set back holds up nothing.
-            let gathering = "(event = ? AND attempts = 0 AND created_at > ? AND created_at <= ?)"
-            let minute: [any SQLValue] = [NotificationEvent.volumeDone, now + (.zero - Self.gathering), now]
+            let gathering = "(event = ? AND attempts = 0 AND created_at > ?)"
+            let minute: [any SQLValue] = [NotificationEvent.volumeDone, now + (.zero - Self.gathering)]
             let first = try Self.notice(
                 gathers ? "state = 'ready' AND NOT \(gathering) ORDER BY id" : "state = 'ready' ORDER BY id", sink,
                 database, gathers ? minute : [])

@@ -151,7 +151,9 @@ extension SettingsReader {
         }
         let user = section.user.flatMap { Self.isAddress($0) ? $0 : nil }
         guard let sender = section.from ?? user ?? recipients.first else { return nil }
-        let places = [(sender, section.position(\.from))] + recipients.map { ($0, section.position(\.to)) }
+        let places =
+            (section.from.map { [($0, section.position(\.from))] } ?? [])
+            + recipients.map { ($0, section.position(\.to)) }
         for (address, place) in places where !Self.isAddress(address) {
             report(place, "\(SecretMask.quoted(address)) is not a mail address; write name@example.com")
         }
