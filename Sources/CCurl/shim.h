@@ -81,6 +81,14 @@ static inline CURLcode inlet_curl_allow_http_only(CURL *_Nonnull easy) {
 #endif
 }
 
+static inline CURLcode inlet_curl_allow_mail_only(CURL *_Nonnull easy) {
+#if LIBCURL_VERSION_NUM >= 0x075500
+    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
+#else
+    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_SMTP | CURLPROTO_SMTPS));
+#endif
+}
+
 /* Without it, giving up a transfer waits for a running getaddrinfo(3); there from 7.87 on. */
 static inline CURLcode inlet_curl_leave_resolver(CURL *_Nonnull easy) {
 #if LIBCURL_VERSION_NUM >= 0x075700

@@ -79,6 +79,8 @@ package struct AgentControl: Sendable {
         }
         /// The configuration in effect; nil for an agent without a file.
         package var config: RunningConfig? { shared.settings.shown }
+        /// The receivers of notifications.
+        package var receivers: [NotifySettings] { shared.settings.settings.notify }
         /// The watched folders with a path of their own, in the configuration's order.
         package var watched: [FilePath] { shared.settings.fixedRoots }
 

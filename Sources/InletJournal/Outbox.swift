@@ -21,7 +21,7 @@ package struct QueuedNotification: Sendable, Equatable {
     package var id: Int64
     package var sink: String
     package var event: NotificationEvent
-    /// The file's or batch's id; nil for other subjects.
+    /// The file's or batch's id, or the number of a removable volume; nil for other subjects.
     package var subject: Int64?
     package var createdAt: WallTime
     /// JSON: a file's receipt, or the text of a destination's or batch's notice. Empty until it has been composed.
@@ -35,7 +35,7 @@ package enum NextNotification: Sendable, Equatable {
     case due(QueuedNotification)
     /// The first in line waits for its time, and everything else waits behind it.
     case blocked(until: WallTime)
-    /// The line is empty; a refused notification is tried again then.
+    /// The line is empty; a refused notification is tried again then, or a gathering one is complete.
     case later(WallTime)
     case none
 }
@@ -180,9 +180,9 @@ extension Journal {
             }
             try database.change(
                 """
-                INSERT INTO outbox (sink, event, created_at, payload, next_at)
-                SELECT DISTINCT name, event, ?, ?, ? FROM sink WHERE event = ?
-                """, now, payload, now, event)
+                INSERT INTO outbox (sink, event, subject, created_at, payload, next_at)
+                SELECT DISTINCT name, event, ?, ?, ?, ? FROM sink WHERE event = ?
+                """, event.isOfVolume ? word.map { Self.number(of: $0.thing) } : nil, now, payload, now, event)
         }
     }
 
@@ -191,32 +191,86 @@ extension Journal {
         try await change("DELETE FROM counter WHERE name = ?", Self.counter(of: thing))
     }
 
+    /// A removable volume is no longer done: takes back what `sinks` have not been asked to take yet. It may be said
+    /// again.
+    package func withdrawDone(of thing: String, from sinks: [String]) async throws(JournalError) {
+        try await commit { database in
+            var count = 0
+            for sink in sinks {
+                count += try database.change(
+                    "DELETE FROM outbox WHERE sink = ? AND subject = ? AND event = ? AND attempts = 0", sink,
+                    Self.number(of: thing), NotificationEvent.volumeDone)
+            }
+            if count > 0 { try database.change("DELETE FROM counter WHERE name = ?", Self.counter(of: thing)) }
+        }
+    }
+
     private static func counter(of thing: String) -> String { "said:\(thing)" }
 
+    /// How long messages for people about removable volumes wait for others, to arrive as one.
+    package static let gathering = Duration.seconds(60)
+
     /// The next notice for `sink`: those in line in their order, and refused ones between them when their time comes.
-    package func nextNotice(_ sink: String, at now: WallTime) async throws(JournalError) -> NextNotification {
+    ///
+    /// - Parameter gathers: whether good news about a removable volume first waits for more of it (`gathered`).
+    package func nextNotice(
+        _ sink: String, gathers: Bool = false, at now: WallTime
+    ) async throws(JournalError) -> NextNotification {
         try await read { database in
-            let refused = try Self.notice("sink = ? AND state = 'refused' ORDER BY next_at, id LIMIT 1", sink, database)
-            let first = try Self.notice("sink = ? AND state = 'ready' ORDER BY id LIMIT 1", sink, database)
+            let refused = try Self.notice("state = 'refused' ORDER BY next_at, id", sink, database)
+            let gathering = "(event = ? AND attempts = 0 AND created_at > ?)"
+            let minute: [any SQLValue] = [NotificationEvent.volumeDone, now + (.zero - Self.gathering)]
+            let first = try Self.notice(
+                gathers ? "state = 'ready' AND NOT \(gathering) ORDER BY id" : "state = 'ready' ORDER BY id", sink,
+                database, gathers ? minute : [])
             // Otherwise a notice that is refused again and again would precede all others.
             let refusedIsFirst = if let refused, let first { refused.nextAt < first.nextAt } else { first == nil }
             if let refused, refusedIsFirst, refused.nextAt <= now { return .due(refused.notice) }
             if let first { return first.nextAt <= now ? .due(first.notice) : .blocked(until: first.nextAt) }
-            return refused.map { .later($0.nextAt) } ?? .none
+            let held =
+                gathers
+                ? try Self.notice("state = 'ready' AND \(gathering) ORDER BY created_at", sink, database, minute) : nil
+            let times = [refused?.nextAt, held.map { $0.notice.createdAt + Self.gathering }].compactMap(\.self)
+            return times.min().map { .later($0) } ?? .none
         }
     }
 
-    private static func notice(
-        _ condition: String, _ sink: String, _ database: Database
-    ) throws -> (notice: QueuedNotification, nextAt: WallTime)? {
-        try database.row(
-            "SELECT id, event, subject, created_at, payload, attempts, next_at FROM outbox WHERE \(condition)", sink
-        ) { row in
-            let notice = QueuedNotification(
-                id: row.integer(0), sink: sink, event: row.text(1).flatMap(NotificationEvent.init) ?? .failed,
-                subject: row.optionalInteger(2), createdAt: row.time(3), payload: row.bytes(4), attempts: row.int(5))
-            return (notice, row.time(6))
+    /// A notice about a removable volume with the others of the same minute, and everything newer about the same
+    /// volumes; oldest first.
+    package func gathered(with notice: QueuedNotification) async throws(JournalError) -> [QueuedNotification] {
+        try await read { database in
+            let events = [NotificationEvent.volumeDone, .volumeProblem].literals
+            return try database.rows(
+                """
+                WITH near AS (
+                    SELECT id, subject FROM outbox
+                    WHERE sink = ?1 AND state = (SELECT state FROM outbox WHERE id = ?2) AND event IN (\(events))
+                        AND created_at BETWEEN ?3 AND ?4)
+                SELECT \(Self.columns) FROM outbox
+                WHERE sink = ?1 AND state <> 'failed' AND event IN (\(events))
+                    AND (id IN (SELECT id FROM near) OR subject IN (SELECT subject FROM near))
+                ORDER BY id
+                """, notice.sink, notice.id, notice.createdAt + (.zero - Self.gathering),
+                notice.createdAt + Self.gathering
+            ) { Self.notice(notice.sink, $0).notice }
         }
+    }
+
+    private static let columns = "id, event, subject, created_at, payload, attempts, next_at"
+
+    private static func notice(
+        _ condition: String, _ sink: String, _ database: Database, _ values: [any SQLValue] = []
+    ) throws -> (notice: QueuedNotification, nextAt: WallTime)? {
+        try database.rows(
+            "SELECT \(columns) FROM outbox WHERE sink = ? AND \(condition) LIMIT 1", [sink] + values
+        ) { notice(sink, $0) }.first
+    }
+
+    private static func notice(_ sink: String, _ row: SQLRow) -> (notice: QueuedNotification, nextAt: WallTime) {
+        let notice = QueuedNotification(
+            id: row.integer(0), sink: sink, event: row.text(1).flatMap(NotificationEvent.init) ?? .failed,
+            subject: row.optionalInteger(2), createdAt: row.time(3), payload: row.bytes(4), attempts: row.int(5))
+        return (notice, row.time(6))
     }
 
     /// Stores a notice's text, so that every attempt sends the same.
@@ -224,25 +278,36 @@ extension Journal {
         try await change("UPDATE outbox SET payload = ? WHERE id = ?", payload, notice)
     }
 
-    /// The receiver accepted it, or it is no longer true: it leaves the outbox.
-    package func removeNotice(_ notice: Int64) async throws(JournalError) {
-        try await change("DELETE FROM outbox WHERE id = ?", notice)
+    /// The receiver accepted them, or they are no longer true: they leave the outbox.
+    package func removeNotices(_ notices: [Int64]) async throws(JournalError) {
+        try await commit { database in
+            for notice in notices { try database.change("DELETE FROM outbox WHERE id = ?", notice) }
+        }
     }
 
-    /// Tries it again at `time`. - Parameter holdsLine: whether later notices wait too, because the receiver does not
+    /// Tries them again at `time`. - Parameter holdsLine: whether later notices wait too, because the receiver does not
     /// answer.
-    package func noticeFailed(
-        _ notice: Int64, again time: WallTime, holdsLine: Bool, reason: String
+    package func noticesFailed(
+        _ notices: [Int64], again time: WallTime, holdsLine: Bool, reason: String
     ) async throws(JournalError) {
-        try await change(
-            "UPDATE outbox SET state = ?, attempts = attempts + 1, next_at = ?, reason = ? WHERE id = ?",
-            holdsLine ? "ready" : "refused", time, reason, notice)
+        try await commit { database in
+            for notice in notices {
+                try database.change(
+                    "UPDATE outbox SET state = ?, attempts = attempts + 1, next_at = ?, reason = ? WHERE id = ?",
+                    holdsLine ? "ready" : "refused", time, reason, notice)
+            }
+        }
     }
 
-    /// Abandons it. It is kept for inspection for a while.
-    package func noticeGivenUp(_ notice: Int64, reason: String) async throws(JournalError) {
-        try await change(
-            "UPDATE outbox SET state = 'failed', attempts = attempts + 1, reason = ? WHERE id = ?", reason, notice)
+    /// Abandons them. They are kept for inspection for a while.
+    package func noticesGivenUp(_ notices: [Int64], reason: String) async throws(JournalError) {
+        try await commit { database in
+            for notice in notices {
+                try database.change(
+                    "UPDATE outbox SET state = 'failed', attempts = attempts + 1, reason = ? WHERE id = ?", reason,
+                    notice)
+            }
+        }
     }
 
     /// Drops notices beyond `limit`: abandoned ones first, then the oldest about delivered files, then the oldest.

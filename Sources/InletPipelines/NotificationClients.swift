@@ -3,10 +3,10 @@ package import InletCore
 internal import InletLinux
 internal import InletTransfer
 
-/// The configured notification receivers that are reached by HTTP.
+/// The configured notification receivers that are reached over the network, by their names.
 package struct NotificationClients: Sendable {
-    /// By receiver; the others are programs.
     package var webhooks: [String: Webhook] = [:]
+    package var services: [String: MessageClient] = [:]
     package var ping: HealthPing?
 
     package init() {}
@@ -24,10 +24,67 @@ extension PipelineFactory {
             }
         }
         let url = try Self.url(
-            address, "webhook", allowHTTP: settings.allowsHTTP, otherwise: "allow_http: true for this receiver")
+            address.reveal(), "webhook", allowHTTP: settings.allowsHTTP, otherwise: Self.allowing)
         return Webhook(
             url: url, signature: signature, client: try client(Trust(caFile: settings.caFile)),
             timeout: settings.timeout)
+    }
+
+    private static let allowing = "allow_http: true for this receiver"
+
+    /// - Throws: `SettingFault` as for `webhook`.
+    package func messages(_ settings: NotifySettings) throws(SettingFault) -> MessageClient? {
+        guard case .service(let service) = settings.receiver else { return nil }
+        return MessageClient(service: service, way: try way(service, settings), timeout: settings.timeout)
+    }
+
+    private func way(
+        _ service: MessageService, _ settings: NotifySettings
+    ) throws(SettingFault) -> MessageClient.Way {
+        func url(_ text: String, _ key: String) throws(SettingFault) -> HTTPURL {
+            try Self.url(text, key, allowHTTP: settings.allowsHTTP, otherwise: Self.allowing)
+        }
+        let trust = Trust(caFile: settings.caFile)
+        let target: HTTPURL
+        switch service {
+        case .ntfy(let topic, _):
+            // Also checks the address.
+            let whole = try url(topic.reveal(), service.kind)
+            guard let name = service.topic else {
+                throw SettingFault(
+                    key: service.kind, message: "must be the address of a topic, such as https://ntfy.sh/TOPIC")
+            }
+            target = try url(String(whole.text.dropLast(name.utf8.count)), service.kind)
+        case .gotify(let server, _): target = try url(server, service.kind).appending(path: "message")
+        case .pushover(_, _, let server): target = try url(server, "server").appending(path: "1/messages.json")
+        case .apprise(let address): target = try url(address.reveal(), service.kind)
+        // Otherwise Discord answers before it has kept the message.
+        case .discord(let address):
+            target = try url(address.reveal(), service.kind).appending(queryItem: "wait", "true")
+        case .telegram(_, let token, let server):
+            guard MessageService.isWord(token.reveal(), ":-_") else {
+                throw SettingFault(key: "token", message: "must be a bot's token, such as 123456:ABC-DEF")
+            }
+            // Its colon must stay one.
+            let base = try url(server, "server").text.trimmingCharacters(in: ["/"])
+            target = try url("\(base)/bot\(token.reveal())/sendMessage", "server")
+        case .smtp(let account): return .mail(try mailClient(account, settings, trust), account)
+        }
+        return .post(target, try client(trust))
+    }
+
+    private func mailClient(
+        _ account: MailAccount, _ settings: NotifySettings, _ trust: Trust
+    ) throws(SettingFault) -> MailClient {
+        guard let server = MailServer(account.server) else {
+            throw SettingFault(
+                key: NotifyKeys.all.smtp.spec.name,
+                message: "must be smtps://HOST or smtp://HOST; write the login as 'user' and 'password'")
+        }
+        let login = account.user.flatMap { user in account.password.map { (user, $0) } }
+        return MailClient(
+            server, login: login, trust: trust, allowsPlain: settings.allowsHTTP || server.isLoopback,
+            timeout: settings.timeout, pool: mailPool)
     }
 
     /// Another machine needs https unless the configuration allows otherwise: whoever reads the address can speak for
@@ -36,16 +93,16 @@ extension PipelineFactory {
     /// - Throws: `SettingFault` as for `webhook`.
     package func ping(_ settings: PingSettings) throws(SettingFault) -> HealthPing {
         let url = try Self.url(
-            settings.url, "ping_url", allowHTTP: settings.allowsHTTP, otherwise: "ping_allow_http: true")
+            settings.url.reveal(), "ping_url", allowHTTP: settings.allowsHTTP, otherwise: "ping_allow_http: true")
         return HealthPing(url: url, client: try client(Trust(caFile: settings.caFile)))
     }
 
     /// The fault does not quote the address.
     private static func url(
-        _ text: Secret, _ key: String, allowHTTP: Bool, otherwise: String
+        _ text: String, _ key: String, allowHTTP: Bool, otherwise: String
     ) throws(SettingFault) -> HTTPURL {
         do throws(TransferError) {
-            return try HTTPURL(text.reveal(), rules: .configured(allowHTTP: allowHTTP))
+            return try HTTPURL(text, rules: .configured(allowHTTP: allowHTTP))
         } catch {
             let why =
                 error.code == .insecureURL

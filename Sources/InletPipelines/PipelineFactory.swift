@@ -8,6 +8,8 @@ package import SystemPackage
 package final class PipelineFactory: Sendable {
     /// Threads for hashing; each folder has its own for copies.
     let pool: BlockingPool
+    /// Threads that wait for mail servers.
+    let mailPool = BlockingPool(name: "mail", threads: 2)
     /// The limits on uploads, in a lane of each destination's name.
     let throttle = Throttle()
     private let kinds: [any DestinationKind]

@@ -166,7 +166,7 @@ extension HTTPURL {
     ///
     /// The text is normalised for sending; dot segments are kept because presigned URLs are signed with them. The host
     /// is in lower case, percent-decoded, with odd IPv4 spellings made dotted, and IPv6 without brackets and zone.
-    private static func parts(
+    static func parts(
         of text: String
     ) -> (text: String, scheme: String, host: String, port: UInt16, path: String, query: String?)? {
         let handle = curl_url()

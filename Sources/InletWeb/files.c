@@ -75,6 +75,9 @@ static const struct InletWebFile files[] = {
     {FILE("parts.js", SCRIPT) {
 #embed "page/parts.js" suffix(, 0)
     }},
+    {FILE("qr.js", SCRIPT) {
+#embed "page/qr.js" suffix(, 0)
+    }},
     {FILE("roots.js", SCRIPT) {
 #embed "page/roots.js" suffix(, 0)
     }},

@@ -94,7 +94,7 @@ import Testing
             ["queue", "list"], ["queue", "list", "--json"], ["queue", "show", "1"], ["queue", "show", "2", "--json"],
             ["receipts"], ["reload"], ["run", "--dry-run"], ["verify", "--all"], ["notify", "test", "ops"],
             ["queue", "backup"], ["gighive", "delete", "1"], ["limit"], ["batch", "list"],
-        ] {
+        ] + CanaryPlace.services.map({ ["notify", "test", $0] }) {
             texts["inlet " + command.joined(separator: " ")] = try await place.said(command, environment)
         }
         for command in [
@@ -123,7 +123,8 @@ import Testing
         let root = try JSONSerialization.jsonObject(with: Data(document.body.utf8)) as? [String: Any]
         let paths = try #require(root?["paths"] as? [String: [String: Any]])
         let asked = paths.filter { $0.value["get"] != nil }.keys.filter {
-            !$0.contains("event") && !$0.contains("follow")
+            // The one answer with a credential: a phone's address, for a full login.
+            !$0.contains("event") && !$0.contains("follow") && $0 != "/api/v1/receivers"
         }
         #expect(asked.count >= 8, "\(asked)")
         var texts: [String: String] = [:]
@@ -135,7 +136,7 @@ import Testing
             texts["socket \(path)"] = try await socket.request("GET", path).body
         }
         let reader = ["Authorization": "Bearer " + scene.text("top.dashboard.read_only_token")]
-        for path in ["/api/v1/status", "/api/v1/session", "/"] {
+        for path in ["/api/v1/status", "/api/v1/session", "/api/v1/receivers", "/"] {
             texts["reader \(path)"] = try await RawClient(port: scene.port).request("GET", path, headers: reader).body
         }
         #expect(texts["GET /api/v1/status"]?.contains("spiral") == true, "\(texts.keys.sorted())")
@@ -169,7 +170,12 @@ final class CanaryPlace: Sendable {
     }()
 
     /// Where nothing else may follow but letters, digits, `-` and `_`.
-    private static let plain: Set = ["gighive.upload_token", "s3.access_key", "top.ping_url", "top.notify.webhook"]
+    private static let plain: Set = [
+        "gighive.upload_token", "s3.access_key", "top.ping_url", "top.notify.webhook", "top.notify.ntfy",
+        "top.notify.apprise", "top.notify.discord", "top.notify.token",
+    ]
+    /// Receivers that are services.
+    static let services = ["ntfy", "gotify", "pushover", "apprise", "discord", "telegram", "smtp"]
 
     init() throws {
         let names = Self.places.sorted() + ["vopi.login"]
@@ -252,6 +258,7 @@ final class CanaryPlace: Sendable {
             notify:
               - { name: ops, webhook: "\(url)/hooks/${env:\(Self.variable("top.notify.webhook"))}",
                   secret: \(reference("top.notify.secret")), on: [failed, destination_down] }
+            \(services)
               - { name: program, on: [failed, destination_down],
                   exec: [/bin/sh, -c, "cat >>\(told); (env; cat /proc/$$/cmdline) >>\(told)"] }
             destinations:
@@ -262,6 +269,19 @@ final class CanaryPlace: Sendable {
             \(routes.joined(separator: "\n"))
 
             """
+    }
+
+    private var services: String {
+        let token = "token: \(reference("top.notify.token"))"
+        return [
+            "ntfy: \"\(url)/${env:\(Self.variable("top.notify.ntfy"))}\", \(token)", "gotify: \"\(url)\", \(token)",
+            "pushover: \(reference("top.notify.pushover")), \(token), server: \"\(url)\"",
+            "apprise: \"\(url)/notify/${env:\(Self.variable("top.notify.apprise"))}\"",
+            "discord: \"\(url)/hooks/${env:\(Self.variable("top.notify.discord"))}\"",
+            "telegram: 1, \(token), server: \"\(url)\"",
+            "smtp: \"smtp://127.0.0.1:\(server.port)\", user: me, password: \(reference("top.notify.password")), "
+                + "to: me@example.com, timeout: 500ms",
+        ].map { "  - { on: [failed, destination_down], \($0) }" }.joined(separator: "\n")
     }
 
     private var destinations: String {

@@ -150,6 +150,57 @@ import Testing
     }
 }
 
+/// Phones and mail, by the built program.
+@Suite(.serialized) struct PhoneTests {
+    @Test func `a phone is tried by hand, and gets what failed with high priority`() async throws {
+        let phone = NoticeReceiver()
+        let server = try ScriptedServer { try phone.serve($0) }
+        let place = try Place(
+            route: ["validate: { extensions: [mov] }"],
+            top: ["notify:\n  - { ntfy: \"http://127.0.0.1:\(server.port)/canary-topic\", token: canary-token }"])
+        let check = try await place.inlet("check", says: "notify ntfy: ntfy at 127.0.0.1:\(server.port)")
+        #expect(phone.notices.isEmpty)
+        let test = try await place.inlet("notify", "test", "ntfy", code: 0)
+        #expect(phone.notices.count == 1)
+        #expect(try JSONValue(parsing: phone.notices[0].body)["topic"] == .string("canary-topic"))
+        phone.open(false)
+        let refused = try await place.inlet("notify", "test", "ntfy", code: 69, errors: "answered 503")
+        phone.open(true)
+        let agent = try await place.run()
+        try place.put("setup.exe", bytes(10))
+        try await agent.line("notification.sent")
+        #expect(try await agent.stop() == .code(0))
+        let message = try JSONValue(parsing: #require(phone.notices.last).body)
+        #expect(message["title"] == .string("Rejected: setup.exe") && message["priority"]?.integer == 4, "\(message)")
+        let said = [check, test, refused].map { $0.output + $0.errors }.joined() + agent.output + agent.errors
+        #expect(!said.contains("canary"), "\(said)")
+    }
+
+    @Test func `a mail server is tried by hand`() async throws {
+        let lines = Mutex<[String]>([])
+        let server = try ScriptedServer { connection in
+            try connection.write("220 ready\r\n")
+            var isText = false
+            while true {
+                let line = try connection.readLine()
+                lines.withLock { $0.append(line) }
+                if isText, line != "." { continue }
+                isText = line == "DATA"
+                try connection.write(isText ? "354 go\r\n" : "250 ok\r\n")
+            }
+        }
+        let place = try Place(
+            top: ["notify:\n  - { smtp: \"smtp://127.0.0.1:\(server.port)\", to: [a@example.com, b@example.com] }"])
+        try await place.inlet("check", says: "notify smtp: smtp at 127.0.0.1:\(server.port)")
+        try await place.inlet("notify", "test", "smtp", code: 0)
+        let said = lines.withLock(\.self)
+        for line in ["RCPT TO:<a@example.com>", "RCPT TO:<b@example.com>", "From: Inlet <a@example.com>"] {
+            #expect(said.contains(line), "\(line): \(said)")
+        }
+        #expect(said.contains { $0.hasPrefix("Subject: Test from Inlet on ") }, "\(said)")
+    }
+}
+
 /// Batches and all other occasions, as they are told by the built agent.
 @Suite(.serialized) struct OccasionTests {
     /// Writes down, line after line, what it was called for, and then the notice.

@@ -108,7 +108,6 @@ private struct RecipeScene: Sendable {
 
     private static let ffmpeg = "/usr/bin/ffmpeg"
     private static let hasFFmpeg = FileManager.default.isExecutableFile(atPath: ffmpeg)
-    private static let hasCurl = FileManager.default.isExecutableFile(atPath: "/usr/bin/curl")
 
     init(_ recipe: Recipe) throws {
         example = try Example(try #require(recipe.configurations.first))
@@ -298,10 +297,10 @@ private struct RecipeScene: Sendable {
         if text.contains("derive:") {
             try await agent.line(Self.hasFFmpeg ? "file.derived" : "file.not_derived", number: 2)
         }
-        if text.contains("exec:"), Self.hasCurl {
+        if text.contains("ntfy:") {
             try await agent.line("notification.sent")
             let said = servers.phone.notices.map { String(decoding: $0.body, as: UTF8.self) }
-            #expect(said.contains { $0.hasPrefix("rejected: ") }, "\(said)")
+            #expect(said.contains { $0.contains(#""title":"Rejected: "#) }, "\(said)")
         }
         if text.contains("dedupe: skip"), let first = promises.first {
             let copy = FilePath(first.file.string + ".jpg")

@@ -278,7 +278,7 @@ import Testing
         }
         func told(_ journal: Journal, _ ends: VolumeReport...) async throws -> Int {
             let ops = NotificationReceiver(
-                NotifySettings(name: "ops", receiver: .exec(["/bin/true"]), events: [.volumeDone]), webhook: nil,
+                NotifySettings(name: "ops", receiver: .exec(["/bin/true"]), events: [.volumeDone]),
                 pool: BlockingPool(name: "hook", threads: 1))
             let sender = try await NotificationSender([ops], journal: journal, log: try EventLog(nil))
             for end in ends { sender.hear(.volumeDone(end)) }

@@ -82,7 +82,8 @@ import Testing
 
     @Test(arguments: [
         (NotificationEvent.delivered, "file"), (.failed, "file"), (.rejected, "file"), (.batchDone, "batch"),
-        (.destinationDown, "destination"), (.destinationUp, "destination"),
+        (.destinationDown, "destination"), (.destinationUp, "destination"), (.volumeDone, "volume"),
+        (.volumeProblem, "volume"), (.rootPaused, "folder"),
     ])
     func `a notice is one JSON object with the same bytes each time`(_ event: NotificationEvent, _ key: String) throws {
         let text = NotificationText(notice(event), identity: "j1", host: "box")
@@ -173,7 +174,7 @@ import Testing
         // `read` takes a line without its end for the end of the input.
         let words = ["/bin/sh", "-c", "IFS= read -r line && ! read -r more && case $line in {*}) ;; *) exit 9 ;; esac"]
         let outlet = NotificationReceiver(
-            NotifySettings(name: "ops", receiver: .exec(words), timeout: .seconds(60)), webhook: nil,
+            NotifySettings(name: "ops", receiver: .exec(words), timeout: .seconds(60)),
             pool: BlockingPool(name: "hook", threads: 1))
         #expect(await outlet.test(at: Self.start) == .taken)
     }
@@ -198,7 +199,7 @@ import Testing
         return NotificationReceiver(
             NotifySettings(
                 name: name, receiver: .exec(words), events: Set(events), timeout: .seconds(60)),
-            webhook: nil, pool: BlockingPool(name: "hook", threads: 4))
+            pool: BlockingPool(name: "hook", threads: 4))
     }
 
     @Test func `each receiver gets its notices in their order, and one that hangs holds up nobody`() async throws {
@@ -239,8 +240,9 @@ import Testing
         let settings = NotifySettings(
             name: "ops", receiver: .webhook(Secret("http://127.0.0.1:\(server.port)/")),
             events: Set(NotificationEvent.allCases), timeout: .seconds(60))
-        let outlet = NotificationReceiver(
-            settings, webhook: try factory.webhook(settings), pool: BlockingPool(name: "hook", threads: 1))
+        var clients = NotificationClients()
+        clients.webhooks["ops"] = try factory.webhook(settings)
+        let outlet = NotificationReceiver(settings, clients, pool: BlockingPool(name: "hook", threads: 1))
         let notifier = try await NotificationSender([outlet], journal: journal, log: log)
         try await whileRunning([notifier]) {
             log.emit(.destinationDown(destination: "store", reason: "no route", probe: .now))
@@ -250,6 +252,69 @@ import Testing
             try await eventually("the second is told") { events.count("notification.sent") == 1 }
         }
         #expect(try await journal.outboxBacklog() == (1, 0))
+    }
+
+    /// A receiver on a phone, and its topic's server.
+    private func phone(_ server: ScriptedServer, _ factory: PipelineFactory) throws -> NotificationReceiver {
+        let topic = MessageService.ntfy(topic: Secret("http://127.0.0.1:\(server.port)/topic"), token: nil)
+        let settings = NotifySettings(name: "phone", receiver: .service(topic), timeout: .seconds(60))
+        var clients = NotificationClients()
+        clients.services["phone"] = try factory.messages(settings)
+        return NotificationReceiver(settings, clients, pool: BlockingPool(name: "hook", threads: 1))
+    }
+
+    @Test func `a phone gets a problem at once, with the cards that waited, and of each card the newest verdict`()
+        async throws
+    {
+        defer { journal.close() }
+        let bodies = Mutex<[String]>([])
+        let server = try ScriptedServer { connection in
+            while true {
+                let body = String(decoding: try connection.readRequest().body, as: UTF8.self)
+                bodies.withLock { $0.append(body) }
+                try connection.answer()
+            }
+        }
+        let factory = PipelineFactory(pool: BlockingPool(name: "hook", threads: 1), userAgent: "inlet-tests/1")
+        defer { factory.shutdown() }
+        let sender = try await NotificationSender([phone(server, factory)], journal: journal, log: log)
+        func post(_ event: NotificationEvent, _ name: String, _ state: String) async throws {
+            let payload = Array(#"{"name":"\#(name)","state":"\#(state)"}"#.utf8)
+            try await journal.post(event, payload, at: .now, once: (name, state))
+        }
+        try await post(.volumeDone, "A", "safe")
+        try await post(.volumeDone, "B", "safe")
+        try await post(.volumeProblem, "B", "problem")
+        try await whileRunning([sender]) {
+            try await eventually("everything is sent") { try await journal.outboxBacklog() == (0, 0) }
+        }
+        let sent = bodies.withLock(\.self)
+        #expect(sent.count == 1 && sent[0].contains(#""title":"CALL SOMEBODY: B · SAFE TO REMOVE: A""#), "\(sent)")
+        #expect(sent.first?.contains(#""priority":4"#) == true && sent.first?.contains("SAFE TO REMOVE: B") == false)
+    }
+
+    @Test func `good news about a card waits for more, and is taken back when the card is no longer done`() async throws
+    {
+        defer { journal.close() }
+        let server = try ScriptedServer { $0.waitForEnd() }
+        let factory = PipelineFactory(pool: BlockingPool(name: "hook", threads: 1), userAgent: "inlet-tests/1")
+        defer { factory.shutdown() }
+        let sender = try await NotificationSender([phone(server, factory)], journal: journal, log: log, listens: false)
+        var report = VolumeReport(root: "/media/EOS/DCIM", volume: Volume(name: "EOS", key: "uuid:1/DCIM"))
+        sender.hear(.volumeDone(report))
+        #expect(await sender.flush())
+        guard case .later = try await journal.nextNotice("phone", gathers: true, at: .now) else {
+            throw Unexpected(description: "it does not wait")
+        }
+        report.unread = 1
+        sender.hear(.volumeDone(report))
+        #expect(await sender.flush())
+        #expect(try await journal.outboxBacklog() == (0, 0))
+        report.unread = 0
+        sender.hear(.volumeDone(report))
+        #expect(await sender.flush())
+        #expect(try await journal.outboxBacklog() == (1, 0))
+        #expect(server.connections == 0)
     }
 
     @Test func `a folder that is still paused after a restart is not told again, one that was well in between is`()

@@ -119,10 +119,22 @@ struct NotifySettingsTests {
     }
 
     @Test(arguments: [
-        ("notify: [{ name: a }]", "a receiver needs 'webhook' or 'exec'"),
+        ("notify: [{ name: a }]", "a receiver needs one of webhook, exec, ntfy, gotify"),
         ("notify: [{ name: a, webhook: 'https://x', exec: [/bin/true] }]", "either 'webhook' or 'exec', not both"),
         ("notify: [{ name: a, exec: [rescan] }]", "must start with the program's absolute path"),
-        ("notify: [{ name: a, exec: /bin/true, secret: s }]", "a program needs none"),
+        ("notify: [{ name: a, exec: /bin/true, secret: s }]", "remove 'secret': it is for webhook, not for exec"),
+        ("notify: [{ ntfy: 'https://n/t', server: 'https://x' }]", "it is for pushover, telegram, not for ntfy"),
+        ("notify: [{ gotify: 'https://g' }]", "'gotify' also needs 'token': the token of its application"),
+        ("notify: [{ pushover: key }]", "'pushover' also needs 'token'"),
+        ("notify: [{ telegram: 1 }]", "'telegram' also needs 'token': the token of its bot"),
+        ("notify: [{ discord: 'https://d', apprise: 'https://a' }]", "either 'apprise' or 'discord', not both"),
+        ("notify: [{ smtp: 'smtps://m' }]", "'smtp' also needs 'to'"),
+        ("notify: [{ smtp: 'smtps://m', to: [] }]", "'smtp' also needs 'to'"),
+        ("notify: [{ smtp: 'smtps://m', to: a@b, user: u }]", "'user' also needs 'password'"),
+        ("notify: [{ smtp: 'smtps://m', to: a@b, password: canary }]", "'password' also needs 'user'"),
+        ("notify: [{ smtp: 'smtps://m', to: 'A <a@b>' }]", "is not a mail address; write name@example.com"),
+        ("notify: [{ smtp: 'smtps://m', to: a@b, from: nobody }]", "'nobody' is not a mail address"),
+        ("notify: [{ ntfy: 'https://n/t' }, { ntfy: 'https://n/u' }]", "give this receiver a 'name': one above is"),
         ("notify: [{ name: a, exec: /bin/true, routes: al }]", "did you mean 'all'?"),
         ("notify: [{ name: a, exec: /bin/true, on: done }]", "'on' must be one of"),
         ("notify: [{ name: a, exec: /bin/true }, { name: a, exec: /bin/true }]", "has the same name"),
@@ -132,6 +144,64 @@ struct NotifySettingsTests {
     func `what cannot be meant is refused at its place`(_ notify: String, _ expected: String) {
         let errors = #expect(throws: ConfigErrors.self) { _ = try parse(small(notify)) }
         #expect(errors.map { "\($0)" }?.contains(expected) == true, "\(errors.map { "\($0)" } ?? "")")
+    }
+}
+
+/// Services of `notify:`.
+struct MessageServiceSettingsTests {
+    private static let usual: [(String, MessageService)] = [
+        ("ntfy: 'https://ntfy.sh/canary'", .ntfy(topic: Secret("https://ntfy.sh/canary"), token: nil)),
+        (
+            "ntfy: 'https://ntfy.sh/canary', token: tk_canary",
+            .ntfy(topic: Secret("https://ntfy.sh/canary"), token: Secret("tk_canary"))
+        ),
+        (
+            "gotify: 'https://push.lan', token: canary",
+            .gotify(server: "https://push.lan", token: Secret("canary"))
+        ),
+        (
+            "pushover: canary-user, token: canary",
+            .pushover(
+                user: Secret("canary-user"), token: Secret("canary"), server: "https://api.pushover.net")
+        ),
+        ("apprise: 'https://a/notify/canary'", .apprise(Secret("https://a/notify/canary"))),
+        (
+            "discord: 'https://discord.com/api/webhooks/1/canary'",
+            .discord(Secret("https://discord.com/api/webhooks/1/canary"))
+        ),
+        (
+            "telegram: -1001, token: '1:canary', server: 'https://bot.lan'",
+            .telegram(chat: "-1001", token: Secret("1:canary"), server: "https://bot.lan")
+        ),
+        (
+            "smtp: 'smtps://mail.lan', user: me@mail.lan, password: canary, to: [a@b.c, d@e.f]",
+            .smtp(
+                MailAccount(
+                    server: "smtps://mail.lan", user: "me@mail.lan", password: Secret("canary"), from: "me@mail.lan",
+                    to: ["a@b.c", "d@e.f"]))
+        ),
+        (
+            "smtp: 'smtp://mail.lan', to: a@b.c",
+            .smtp(MailAccount(server: "smtp://mail.lan", from: "a@b.c", to: ["a@b.c"]))
+        ),
+    ]
+
+    @Test(arguments: usual)
+    func `a service is read, named by its kind, and shows no secret`(_ keys: String, _ expected: MessageService) throws
+    {
+        let config = try parse(small("notify: [{ \(keys) }]"))
+        let receiver = try #require(config.settings.notify.first)
+        #expect(receiver.receiver == .service(expected))
+        #expect(receiver.name == expected.kind && keys.hasPrefix("\(expected.kind):"))
+        #expect(receiver.events.contains(.volumeProblem) && !receiver.events.contains(.delivered))
+        #expect(!"\(receiver)".contains("canary"))
+        #expect(!ConfigPrinter.show(config, types: standInTypes).contains("canary"))
+    }
+
+    @Test func `only an address that a phone subscribes to is a subscription`() {
+        let all = Self.usual.map { $0.1.subscription?.reveal() }
+        #expect(all.prefix(2) == ["https://ntfy.sh/canary", "https://ntfy.sh/canary"])
+        #expect(all.dropFirst(2).allSatisfy { $0 == nil })
     }
 }
 

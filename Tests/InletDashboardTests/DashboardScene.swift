@@ -51,6 +51,11 @@ struct DashboardScene: Sendable {
     ) throws -> AgentControl.Running {
         var settings = Settings(stateDirectory: folder)
         (settings.watch, settings.routes) = ([WatchSettings(path: folder)], [route])
+        let topic = MessageService.ntfy(topic: Secret("https://ntfy.sh/a-topic"), token: nil)
+        settings.notify = [
+            NotifySettings(name: "phone", receiver: .service(topic), events: [.failed, .volumeDone]),
+            NotifySettings(name: "hook", receiver: .webhook(Secret("https://hooks.example/canary"))),
+        ]
         let shown = RunningConfig(file: "/etc/inlet/inlet.yaml", text: "workers: 4\n", loadedAt: .now)
         let board = DestinationRegistry([], paused: [], uptimes: [:], workers: 1, log: log)
         let shared = Shared(LiveSettings(settings, shown: shown), journal, board, log)

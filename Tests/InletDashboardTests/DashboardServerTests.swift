@@ -50,6 +50,28 @@ import Testing
         }
     }
 
+    @Test func `an address to subscribe to is for full logins only`() async throws {
+        let scene = try DashboardScene(token: "full-token", reader: "read-token")
+        try await scene.serving { port in
+            let client = try RawClient(port: port)
+            func receivers(_ headers: [String: String]) async throws -> RawAnswer {
+                try await client.request("GET", "/api/v1/receivers", headers: headers)
+            }
+            for headers in [DashboardScene.bearer("read-token"), [:]] {
+                let answer = try await receivers(headers)
+                #expect([401, 403].contains(answer.status) && !answer.body.contains("topic"), "\(answer.body)")
+            }
+            let answer = try await receivers(DashboardScene.bearer("full-token"))
+            let list = try JSONValue(parsing: answer.body.utf8)
+            let phone =
+                #"{"name":"phone","kind":"ntfy","events":["failed","volume_done"],"#
+                + #""subscribe":"https://ntfy.sh/a-topic"}"#
+            #expect(answer.status == 200 && list.array?.first == try JSONValue(parsing: phone.utf8), "\(answer.body)")
+            #expect(list.array?.last?["kind"] == .string("webhook") && list.array?.last?["subscribe"] == nil)
+            #expect(!answer.body.contains("canary"))
+        }
+    }
+
     @Test func `a login opens a session by cookie, and a logout ends it`() async throws {
         let scene = try DashboardScene(token: "full-token", password: "the password", reader: "read-token")
         try await scene.serving { port in

@@ -35,7 +35,7 @@ import Testing
         ("POST", "/api/v1/jobs/{id}/undo/{type}", "", nil), ("POST", "/api/v1/tokens/{destination}", "", nil),
         ("POST", "/api/v1/queue/backup", "", "{}"), ("POST", "/api/v1/send", "", #"{"paths": ["L2Zvbw=="]}"#),
         ("POST", "/api/v1/follow", "", "[1, 99]"), ("POST", "/api/v1/proofs", "", #"{"jobs": [], "after": 0}"#),
-        ("GET", "/api/v1/config", "", nil), ("POST", "/api/v1/reload", "", "{}"),
+        ("GET", "/api/v1/config", "", nil), ("GET", "/api/v1/receivers", "", nil), ("POST", "/api/v1/reload", "", "{}"),
         ("POST", "/api/v1/log/level", "", #"{"level": "debug"}"#), ("GET", "/api/v1/openapi.json", "", nil),
     ]
 

@@ -209,17 +209,17 @@ extension FaultScript {
         },
         Step(name: "a receiver does not answer") { state in
             let notice = try await due(state, at: at(3))
-            try await state.opened().noticeFailed(notice.id, again: at(5), holdsLine: true, reason: "away")
+            try await state.opened().noticesFailed([notice.id], again: at(5), holdsLine: true, reason: "away")
         },
         Step(name: "post one behind it") { state in try await state.opened().post(.destinationUp, [2], at: at(4)) },
         Step(name: "a notice is refused") { state in
             let notice = try await due(state, at: at(6))
-            try await state.opened().noticeFailed(notice.id, again: at(8), holdsLine: false, reason: "no")
+            try await state.opened().noticesFailed([notice.id], again: at(8), holdsLine: false, reason: "no")
         },
         Step(name: "a notice is given up") { state in
-            try await state.opened().noticeGivenUp(due(state, at: at(9)).id, reason: "no")
+            try await state.opened().noticesGivenUp([due(state, at: at(9)).id], reason: "no")
         },
-        Step(name: "a notice is taken") { state in try await state.opened().removeNotice(due(state, at: at(9)).id) },
+        Step(name: "a notice is taken") { state in try await state.opened().removeNotices([due(state, at: at(9)).id]) },
         Step(name: "a receiver leaves the configuration") { state in
             state.sinks = [everything]
             _ = try await state.opened().setSinks(state.sinks, at: at(10))

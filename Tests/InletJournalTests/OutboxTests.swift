@@ -17,11 +17,13 @@ import Testing
     }
 
     /// Everything that waits for `sink`, taken out of the outbox.
-    private func take(_ sink: String = "ops") async throws -> [QueuedNotification] {
+    private func take(
+        _ sink: String = "ops", at time: WallTime = Bench.start
+    ) async throws -> [QueuedNotification] {
         var taken: [QueuedNotification] = []
-        while let next = try await notice(sink) {
+        while let next = try await notice(sink, at: time) {
             taken.append(next)
-            try await bench.journal.removeNotice(next.id)
+            try await bench.journal.removeNotices([next.id])
         }
         return taken
     }
@@ -133,6 +135,116 @@ import Testing
         }
     }
 
+    // MARK: - Removable volumes
+
+    private func card(
+        _ name: String, _ event: NotificationEvent = .volumeDone, word: String = "safe", second: Int64 = 0
+    ) async throws {
+        try await bench.journal.post(
+            event, Array("\(name) \(word)".utf8), at: Bench.start + .seconds(second), once: (name, word))
+    }
+
+    /// The texts of the next message for people; nil when it is not its time.
+    private func message(second: Int64) async throws -> [String]? {
+        let next = try await bench.journal.nextNotice("ops", gathers: true, at: Bench.start + .seconds(second))
+        guard case .due(let notice) = next else { return nil }
+        let notices = notice.event.isOfVolume ? try await bench.journal.gathered(with: notice) : [notice]
+        try await bench.journal.removeNotices(notices.map(\.id))
+        return notices.map { String(decoding: $0.payload, as: UTF8.self) }
+    }
+
+    @Test func `good news of one minute is one message, and programs do not wait for it`() async throws {
+        try await bench.setSinks([Self.all, NotificationSink(name: "hook", events: [.volumeDone])])
+        try await card("A")
+        try await card("B", second: 20)
+        try await card("C", second: 60)
+        try await card("D", second: 61)
+        #expect(try await take("hook", at: Bench.start + .seconds(61)).count == 4)
+        #expect(
+            try await bench.journal.nextNotice("ops", gathers: true, at: Bench.start + .seconds(59))
+                == .later(Bench.start + .seconds(60)))
+        #expect(try await message(second: 60) == ["A safe", "B safe", "C safe"])
+        #expect(try await message(second: 120) == nil)
+        #expect(try await message(second: 121) == ["D safe"])
+        #expect(try await bench.journal.outboxBacklog() == (0, 0))
+    }
+
+    @Test func `a problem goes at once with what was gathered, and other notices wait for neither`() async throws {
+        try await bench.setSinks([Self.all])
+        try await card("A")
+        try await bench.journal.post(.destinationUp, Array("up".utf8), at: Bench.start + .seconds(1))
+        #expect(try await message(second: 1) == ["up"])
+        #expect(try await message(second: 1) == nil)
+        try await card("B", .volumeProblem, word: "problem", second: 2)
+        #expect(try await message(second: 2) == ["A safe", "B problem"])
+        #expect(try await bench.journal.outboxBacklog() == (0, 0))
+    }
+
+    @Test func `a message that waited for its receiver has everything newer about its volumes`() async throws {
+        try await bench.setSinks([Self.all])
+        try await card("A")
+        try await card("B", second: 1)
+        try await card("A", .volumeProblem, word: "problem", second: 300)
+        #expect(try await message(second: 400) == ["A safe", "B safe", "A problem"])
+    }
+
+    @Test func `what was not taken stays gathered, and gathers no longer`() async throws {
+        try await bench.setSinks([Self.all])
+        try await card("A")
+        try await card("B", second: 1)
+        let ids = try await bench.journal.gathered(with: #require(try await notice(at: Bench.start))).map(\.id)
+        let again = Bench.start + .seconds(5)
+        try await bench.journal.noticesFailed(ids, again: again, holdsLine: true, reason: "away")
+        #expect(
+            try await bench.journal.nextNotice("ops", gathers: true, at: Bench.start + .seconds(4))
+                == .blocked(until: again))
+        #expect(try await message(second: 5) == ["A safe", "B safe"])
+    }
+
+    @Test func `a volume that is not done any more takes its gathering message back, and may be done again`()
+        async throws
+    {
+        try await bench.setSinks([Self.all, NotificationSink(name: "hook", events: [.volumeDone])])
+        try await card("A")
+        try await card("B")
+        try await bench.journal.withdrawDone(of: "A", from: ["ops"])
+        #expect(try await take("hook").count == 2)
+        try await card("A", second: 30)
+        #expect(try await message(second: 60) == ["B safe", "A safe"])
+        // Nothing was waiting: it is the same word still.
+        try await bench.journal.withdrawDone(of: "A", from: ["ops"])
+        try await card("A", second: 61)
+        #expect(try await message(second: 200) == nil)
+    }
+
+    @Test func `what gathers and what was said of a volume outlive a restart`() async throws {
+        let directory = try TemporaryDirectory()
+        func journal() async throws -> Journal {
+            let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: Bench.start)
+            _ = try await journal.setSinks([Self.all], at: Bench.start)
+            return journal
+        }
+        func post(_ journal: Journal, _ event: NotificationEvent, _ word: String) async throws -> Int {
+            try await journal.post(event, Array(word.utf8), at: Bench.start, once: ("A", word))
+            return try await journal.outboxBacklog().waiting
+        }
+        let first = try await journal()
+        #expect(try await post(first, .volumeDone, "safe") == 1)
+        first.close()
+        let second = try await journal()
+        #expect(try await post(second, .volumeDone, "safe") == 1)
+        guard case .due(let kept) = try await second.nextNotice("ops", gathers: true, at: Bench.start + .seconds(60))
+        else { throw Unexpected(what: "no notice") }
+        try await second.removeNotices([kept.id])
+        #expect(try await post(second, .volumeDone, "safe") == 0)
+        #expect(try await post(second, .volumeProblem, "problem") == 1)
+        second.close()
+        let third = try await journal()
+        defer { third.close() }
+        #expect(try await post(third, .volumeProblem, "problem") == 1)
+        #expect(try await post(third, .volumeDone, "safe") == 2)
+    }
+
     @Test func `without receivers nothing is kept`() async throws {
         let change = try await bench.setSinks([])
         #expect(change.identity.isEmpty && change.dropped.isEmpty)
@@ -174,14 +286,14 @@ import Testing
         for number in 1...3 { try await bench.post(.destinationUp, [UInt8(number)]) }
         let first = try #require(try await notice())
         let later = Bench.start + .seconds(5)
-        try await bench.journal.noticeFailed(first.id, again: later, holdsLine: true, reason: "away")
+        try await bench.journal.noticesFailed([first.id], again: later, holdsLine: true, reason: "away")
         #expect(try await bench.journal.nextNotice("ops", at: Bench.start) == .blocked(until: later))
         #expect(try await notice(at: later)?.attempts == 1)
-        try await bench.journal.noticeFailed(first.id, again: later, holdsLine: false, reason: "no")
+        try await bench.journal.noticesFailed([first.id], again: later, holdsLine: false, reason: "no")
         #expect(try await take().map(\.payload) == [[2], [3]])
         #expect(try await bench.journal.nextNotice("ops", at: Bench.start) == .later(later))
         #expect(try await notice(at: later)?.payload == [1])
-        try await bench.journal.noticeGivenUp(first.id, reason: "no")
+        try await bench.journal.noticesGivenUp([first.id], reason: "no")
         #expect(try await bench.journal.nextNotice("ops", at: later) == .none)
         #expect(try await bench.journal.outboxBacklog() == (0, 1))
     }
@@ -191,15 +303,15 @@ import Testing
         try await bench.setSinks([Self.all])
         try await bench.post(.destinationUp, [1])
         let refused = try #require(try await notice())
-        try await bench.journal.noticeFailed(
-            refused.id, again: Bench.start + .seconds(5), holdsLine: false, reason: "no")
+        try await bench.journal.noticesFailed(
+            [refused.id], again: Bench.start + .seconds(5), holdsLine: false, reason: "no")
         for (number, second) in [(2, 4), (3, 5), (4, 6)] {
             try await bench.journal.post(.destinationUp, [UInt8(number)], at: Bench.start + .seconds(second))
         }
         var told: [[UInt8]] = []
         while let next = try await notice(at: Bench.start + .seconds(60)) {
             told.append(next.payload)
-            try await bench.journal.removeNotice(next.id)
+            try await bench.journal.removeNotices([next.id])
         }
         #expect(told == [[2], [3], [1], [4]])
     }

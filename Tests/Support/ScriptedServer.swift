@@ -131,6 +131,15 @@ package final class ServerConnection {
         return Array(pending.prefix(count))
     }
 
+    /// Reads a line, without its CR LF.
+    package func readLine() throws -> String {
+        let mark = Array("\r\n".utf8)
+        while pending.firstRange(of: mark) == nil { try more() }
+        guard let end = pending.firstRange(of: mark) else { throw Ended() }
+        defer { pending.removeFirst(end.upperBound) }
+        return String(decoding: pending[..<end.lowerBound], as: UTF8.self)
+    }
+
     /// Reads a request up to its empty line.
     package func readHead() throws -> ReceivedRequest {
         let mark = Array("\r\n\r\n".utf8)

@@ -1,6 +1,8 @@
 """Checks of a person's work: search, details, actions, questions."""
 
-from station import TOKEN, until
+import hashlib
+
+from station import READER, TOKEN, until
 
 
 def live_update(page, station):
@@ -236,7 +238,34 @@ def configuration(page, station):
     until(lambda: station.get("log/level")["level"] == "info", what="the level is changed back")
 
 
+# The picture of the topic below, as two decoders read it.
+TOPIC = "https://ntfy.sh/inlet-abcdef0123456789"
+PICTURE = "f79da5f799a84b53e094c7f3138dcdf2a0cb9fbbe6749acae04df75f6199bcf1"
+
+
+def phone(page, station):
+    """Who may do everything gets the address that a phone subscribes to, as a picture; a reader gets nothing of it."""
+    station.settings["notify"] = [{"ntfy": TOPIC, "on": ["volume_done"]}]
+    station.write()
+    page.go("config")
+    confirm(page, "Reload")
+    page.shows("ntfy", "volume_done")
+    assert TOPIC not in page.text(), "the page shows the address unasked"
+    page.press("Subscribe a phone…")
+    page.shows(TOPIC, within="dialog")
+    drawn = page.run("return document.querySelector('dialog svg.qr path + path').getAttribute('d')")
+    assert hashlib.sha256(drawn.encode()).hexdigest() == PICTURE, "the picture is another one"
+    page.audit()
+    page.picture("phone")
+    page.press("Close", "dialog")
+    refused = page.run("""return fetch('/api/v1/receivers', { credentials: 'omit',
+        headers: { Authorization: 'Bearer ' + arguments[0] } })
+        .then(async (answer) => [answer.status, await answer.text()])""", READER)
+    assert refused[0] == 403 and TOPIC not in refused[1], refused
+
+
 CHECKS = [
     (check, r"status of 404" if check is story else None)
-    for check in (live_update, search, story, one_action, many, pause, limit, roots, tester, log, repeats, configuration)
+    for check in (live_update, search, story, one_action, many, pause, limit, roots, tester, log, repeats, configuration,
+                  phone)
 ]

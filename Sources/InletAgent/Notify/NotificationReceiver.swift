@@ -7,6 +7,7 @@ package import InletPipelines
 package struct NotificationReceiver: Sendable {
     package let settings: NotifySettings
     private let webhook: Webhook?
+    private let service: MessageClient?
     private let pool: BlockingPool
 
     /// sysexits.h: EX_TEMPFAIL.
@@ -18,23 +19,34 @@ package struct NotificationReceiver: Sendable {
     static func all(_ settings: [NotifySettings], _ notificationClients: NotificationClients) -> [NotificationReceiver]
     {
         let pool = BlockingPool(name: "hook", threads: settings.count)
-        return settings.map { NotificationReceiver($0, webhook: notificationClients.webhooks[$0.name], pool: pool) }
+        return settings.map { NotificationReceiver($0, notificationClients, pool: pool) }
     }
 
     /// - Parameter pool: where Inlet waits for programs, each on a thread of its own.
-    package init(_ settings: NotifySettings, webhook: Webhook?, pool: BlockingPool) {
-        (self.settings, self.webhook, self.pool) = (settings, webhook, pool)
+    package init(_ settings: NotifySettings, _ clients: NotificationClients = NotificationClients(), pool: BlockingPool)
+    {
+        (self.settings, self.pool) = (settings, pool)
+        (webhook, service) = (clients.webhooks[settings.name], clients.services[settings.name])
     }
+
+    /// Whether people read its notifications: several good news are one message.
+    var isForPeople: Bool { if case .service = settings.receiver { true } else { false } }
 
     /// Sends a test notification, once.
     package func test(at now: WallTime) async -> NotificationOutcome {
-        await send(.test(settings.name, host: ProcessSetup.hostName, at: now), NotificationEnvironment(), at: now)
+        let host = ProcessSetup.hostName
+        return await send(
+            .test(settings.name, host: host, at: now), NotificationEnvironment(), .test(host: host), at: now)
     }
 
-    func send(_ text: NotificationText, _ details: NotificationEnvironment, at now: WallTime) async
-        -> NotificationOutcome
-    {
+    func send(
+        _ text: NotificationText, _ details: NotificationEnvironment,
+        _ message: @autoclosure () -> NotificationMessage, at now: WallTime
+    ) async -> NotificationOutcome {
         switch settings.receiver {
+        case .service:
+            guard let service else { return .unanswered(after: nil, reason: "no address") }
+            return await service.send(message(), id: text.id, machine: ProcessSetup.hostName, at: now)
         case .webhook:
             guard let webhook else { return .unanswered(after: nil, reason: "no address") }
             return await webhook.post(text.body, id: text.id, at: now)

@@ -43,11 +43,15 @@ final class NotificationSender: Service {
         case notify(NotificationEvent, payload: [UInt8], time: WallTime, word: LastWord, isReply: Bool = false)
         /// The thing is well again: the next word about it is news.
         case forget(thing: String)
+        /// A volume is no longer done: a message that gathers must not say so.
+        case withdraw(thing: String)
     }
 
     private let journal: Journal
     /// Each receiver, with the signal that its outbox has something.
     private let receivers: [(receiver: NotificationReceiver, signal: WakeSignal)]
+    /// The receivers whose good news about volumes gathers.
+    private let gathering: [String]
     private let identity: String
     private let log: EventLog
     /// The most rows of the outbox.
@@ -79,6 +83,7 @@ final class NotificationSender: Service {
             )
         }
         self.receivers = receivers.map { ($0, WakeSignal()) }
+        gathering = receivers.filter(\.isForPeople).map(\.settings.name)
         (self.journal, self.log, self.limit, identity) = (journal, log, limit, change.identity)
         if listens { listen() }
     }
@@ -127,6 +132,7 @@ final class NotificationSender: Service {
             if reported.withLock({ $0.insert(ref.destination).inserted }) { isUp(ref.destination, isReply: true) }
         case .volumeDone(let end) where end.isSafe:
             add(.notify(.volumeDone, payload: NotificationText.volume(end), time: .now, word: end.word))
+        case .volumeDone(let end): if !gathering.isEmpty { add(.withdraw(thing: end.word.thing)) }
         case .watchPaused(let root, let reason):
             let payload = NotificationText.pausedRoot(root, reason: reason)
             add(.notify(.rootPaused, payload: payload, time: .now, word: (Journal.thing(folder: root), reason)))
@@ -161,6 +167,7 @@ final class NotificationSender: Service {
                     try await journal.post(event, payload, at: time, once: word, isReply: isReply)
                     Failpoint.posted.reached()
                 case .forget(let thing): try await journal.forgetLastWord(of: thing)
+                case .withdraw(let thing): try await journal.withdrawDone(of: thing, from: gathering)
                 }
             } catch {
                 // It stays pending until the next event or the next try.
@@ -183,7 +190,9 @@ final class NotificationSender: Service {
                 return .now
             }
             do {
-                switch try await journal.nextNotice(receiver.settings.name, at: .now) {
+                switch try await journal.nextNotice(
+                    receiver.settings.name, gathers: receiver.isForPeople, at: .now)
+                {
                 case .due(let notice):
                     try await tell(notice, receiver, &schedule)
                     return .now
@@ -211,10 +220,12 @@ final class NotificationSender: Service {
             log.emit(.notificationDropped(sink: "", count: dropped, reason: "more than \(limit) notifications wait"))
         }
         guard let (notice, details) = try await complete(notice) else {
-            return try await journal.removeNotice(notice.id)
+            return try await journal.removeNotices([notice.id])
         }
+        let isGathered = receiver.isForPeople && notice.event.isOfVolume
+        let notices = isGathered ? try await journal.gathered(with: notice) : [notice]
         let text = NotificationText(notice, identity: identity, host: ProcessSetup.hostName)
-        let outcome = await receiver.send(text, details, at: .now)
+        let outcome = await receiver.send(text, details, Self.message(notices), at: .now)
         let wasFailing = schedule.isFailing
         let action = schedule.event(outcome, of: notice, at: .now)
         let reason = outcome.reason
@@ -224,18 +235,31 @@ final class NotificationSender: Service {
             Failpoint.noticeTaken.reached()
             log.emit(
                 .notificationSent(sink: notice.sink, notice: text.id, event: text.event, tries: notice.attempts + 1))
-            try await journal.removeNotice(notice.id)
+            try await journal.removeNotices(notices.map(\.id))
             Failpoint.noticeRemoved.reached()
         case .again(let time, let holdsLine):
             // Logged once until the receiver accepts a notification.
             if !wasFailing {
                 log.emit(.notificationFailed(sink: notice.sink, notice: text.id, reason: reason, next: time))
             }
-            try await journal.noticeFailed(notice.id, again: time, holdsLine: holdsLine, reason: reason)
+            try await journal.noticesFailed(
+                notices.map(\.id), again: time, holdsLine: holdsLine, reason: reason)
         case .giveUp:
             log.emit(.notificationFailed(sink: notice.sink, notice: text.id, reason: reason, next: nil))
-            try await journal.noticeGivenUp(notice.id, reason: reason)
+            try await journal.noticesGivenUp(notices.map(\.id), reason: reason)
         }
+    }
+
+    /// Of each volume the newest verdict: an earlier one no longer holds.
+    private static func message(_ notices: [QueuedNotification]) -> NotificationMessage {
+        let host = ProcessSetup.hostName
+        if notices.count == 1 { return NotificationMessage(notices[0].event, notices[0].payload, host: host) }
+        var words: [QueuedNotification] = []
+        for notice in notices {
+            if let volume = notice.subject { words.removeAll { $0.subject == volume } }
+            words.append(notice)
+        }
+        return NotificationMessage(cards: words.map { ($0.event, $0.payload) }, host: host)
     }
 
     /// The notification with its whole content; nil when it is out of date.
@@ -246,7 +270,7 @@ final class NotificationSender: Service {
         case .delivered, .failed, .rejected:
             let job = if let file = notice.subject { try await journal.job(file) } else { nil as Job? }
             return (notice, job.map { NotificationEnvironment($0) } ?? NotificationEnvironment())
-        case .destinationDown, .destinationUp, .volumeDone, .rootPaused:
+        case .destinationDown, .destinationUp, .volumeDone, .volumeProblem, .rootPaused:
             return (notice, NotificationEnvironment(notice.event, notice.payload))
         case .batchDone:
             guard let id = notice.subject,

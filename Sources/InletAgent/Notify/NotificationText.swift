@@ -22,7 +22,7 @@ struct NotificationText: Sendable {
             case .delivered, .failed, .rejected: "file"
             case .batchDone: "batch"
             case .destinationDown, .destinationUp: "destination"
-            case .volumeDone: "volume"
+            case .volumeDone, .volumeProblem: "volume"
             case .rootPaused: "folder"
             }
         self.init(
@@ -185,7 +185,7 @@ struct NotificationEnvironment: Sendable, Equatable {
         path = (said["path"]?.string).map { Array($0.utf8) }
         state = event == .volumeDone ? "done" : said["state"]?.string
         switch event {
-        case .volumeDone: volume = said["name"]?.string
+        case .volumeDone, .volumeProblem: volume = said["name"]?.string
         case .destinationDown, .destinationUp: destination = said["name"]?.string
         default: break
         }

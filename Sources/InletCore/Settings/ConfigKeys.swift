@@ -79,7 +79,8 @@ package struct ConfigKeys: KeyTable {
     package let routes = Key(
         "routes", list: RouteKeys(),
         "Which files go to which destinations; the first route that matches takes the file.")
-    package let notify = Key("notify", list: NotifyKeys(), "Receivers of notifications: webhooks and programs.")
+    package let notify = Key(
+        "notify", list: NotifyKeys(), "Receivers of notifications: phones, chats, mail, webhooks and programs.")
     package let pingURL = Key(
         "ping_url", .secret,
         "A URL to request regularly while the agent is healthy, so that a monitoring service notices when the requests stop (a dead man's switch)."
@@ -339,12 +340,39 @@ package struct NotifyKeys: KeyTable {
     package static let all = Self()
 
     package let name = Key(
-        "name", .string, required: true, "The receiver's name, as shown in logs and by `inlet notify`.")
+        "name", .string,
+        "The receiver's name, as shown in logs and by `inlet notify`; by default its kind, such as ntfy.")
     package let webhook = Key(
-        "webhook", .secret, "The URL to post notifications to, as JSON. Give either this or exec.")
+        "webhook", .secret,
+        "The URL to post notifications to, as JSON. Give a receiver one of webhook, exec, ntfy, gotify, pushover, apprise, discord, telegram and smtp."
+    )
     package let exec = Key(
         "exec", .list(.string),
         "A program and its arguments, run without a shell; it reads the notification from its standard input.")
+    package let ntfy = Key(
+        "ntfy", .secret, "The URL of an ntfy topic, as in https://ntfy.sh/TOPIC; whoever knows it can read it.")
+    package let gotify = Key("gotify", .string, "The URL of a Gotify server; needs token.")
+    package let pushover = Key("pushover", .secret, "The key of a Pushover user or group; needs token.")
+    package let apprise = Key(
+        "apprise", .secret,
+        "The URL of an Apprise API with a stored configuration, as in https://apprise.lan/notify/KEY.")
+    package let discord = Key("discord", .secret, "The URL of a Discord channel's webhook.")
+    package let telegram = Key(
+        "telegram", .string, "The number of a Telegram chat, or the @name of a channel; needs token.")
+    package let smtp = Key(
+        "smtp", .string,
+        "The mail server: smtps://HOST with TLS, or smtp://HOST with STARTTLS. The ports are 465 and 587 unless it names one."
+    )
+    package let token = Key(
+        "token", .secret,
+        "The token of a Gotify or Pushover application or a Telegram bot, or the access token of an ntfy account.")
+    package let server = Key(
+        "server", .string, "The server to use instead of api.pushover.net or api.telegram.org.")
+    package let user = Key("user", .string, "The login at the mail server; by default none.")
+    package let password = Key("password", .secret, "The password of user.")
+    package let from = Key(
+        "from", .string, "The sender of mails; by default user where it is an address, otherwise the first of to.")
+    package let to = Key("to", .list(.string), "The recipients of mails.")
     package let secret = Key(
         "secret", .secret,
         "The secret that signs webhook requests (Standard Webhooks, and X-Hub-Signature-256): whsec_ and base64, or any text."
@@ -356,8 +384,11 @@ package struct NotifyKeys: KeyTable {
     package let timeout = Key(
         "timeout", .duration, default: "10s", "How long the receiver may take; Inlet ends a program that takes longer.")
     package let caFile = Key(
-        "ca_file", .path, "A PEM file with CA certificates to trust for the webhook, in addition to the system's.")
-    package let allowHTTP = Key.allowHTTP
+        "ca_file", .path,
+        "A PEM file with CA certificates to trust for the receiver's server, in addition to the system's.")
+    package let allowHTTP = Key(
+        "allow_http", .boolean, default: false,
+        "Allow plain HTTP, and SMTP without TLS, to hosts other than loopback.")
 }
 
 /// The bandwidth limits, in `limits:` and in every destination on the network.

@@ -11,13 +11,18 @@ package enum NotificationEvent: String, Sendable, CaseIterable {
     case destinationUp = "destination_up"
     /// Every destination has proved all files of a removable volume, which can now be removed.
     case volumeDone = "volume_done"
+    /// A removable volume needs a person: some of its files cannot be copied or proved.
+    case volumeProblem = "volume_problem"
     /// A watched folder is paused: it is not mounted, or another one is in its place.
     case rootPaused = "root_paused"
 
     /// The events of a receiver without `on:`: all but single deliveries.
     package static let usual: [NotificationEvent] = [
-        .failed, .rejected, .batchDone, .destinationDown, .destinationUp, .volumeDone, .rootPaused,
+        .failed, .rejected, .batchDone, .destinationDown, .destinationUp, .volumeDone, .volumeProblem, .rootPaused,
     ]
+
+    /// Whether it is about a removable volume.
+    package var isOfVolume: Bool { self == .volumeDone || self == .volumeProblem }
 }
 
 /// An entry of `notify:`: a receiver and its events.
@@ -27,9 +32,19 @@ package struct NotifySettings: Sendable, Equatable {
         case webhook(Secret)
         /// A program and its arguments, run without a shell.
         case exec([String])
+        case service(MessageService)
+
+        /// The key that names it.
+        package var kind: String {
+            switch self {
+            case .webhook: NotifyKeys.all.webhook.spec.name
+            case .exec: NotifyKeys.all.exec.spec.name
+            case .service(let service): service.kind
+            }
+        }
     }
 
-    /// Unique.
+    /// Unique; by default the kind of the receiver.
     package var name: String
     package var receiver: Receiver
     /// Signs webhook requests.
@@ -56,6 +71,55 @@ package struct NotifySettings: Sendable, Equatable {
         self.secret = secret
         self.events = events
         self.timeout = timeout
+    }
+}
+
+/// A service that shows messages to people, on a phone for example.
+package enum MessageService: Sendable, Equatable {
+    /// The topic's URL is also what phones subscribe to: whoever knows it can read and write.
+    case ntfy(topic: Secret, token: Secret?)
+    /// - Parameter token: of an application.
+    case gotify(server: String, token: Secret)
+    /// - Parameters:
+    ///   - user: the key of a user or group.
+    ///   - token: of an application.
+    case pushover(user: Secret, token: Secret, server: String)
+    /// The URL of an Apprise API that has the addresses of services.
+    case apprise(Secret)
+    /// The URL of a channel's webhook.
+    case discord(Secret)
+    /// - Parameter token: of a bot.
+    case telegram(chat: String, token: Secret, server: String)
+    case smtp(MailAccount)
+
+    package var kind: String {
+        let keys = NotifyKeys.all
+        return switch self {
+        case .ntfy: keys.ntfy.spec.name
+        case .gotify: keys.gotify.spec.name
+        case .pushover: keys.pushover.spec.name
+        case .apprise: keys.apprise.spec.name
+        case .discord: keys.discord.spec.name
+        case .telegram: keys.telegram.spec.name
+        case .smtp: keys.smtp.spec.name
+        }
+    }
+
+    /// The address that a phone subscribes to; nil for services without one. As good as a password.
+    package var subscription: Secret? { if case .ntfy(let topic, _) = self { topic } else { nil } }
+}
+
+/// A mail server, and the addresses of its mails.
+package struct MailAccount: Sendable, Equatable {
+    /// `smtps://` with TLS, `smtp://` with STARTTLS.
+    package var server: String
+    package var user: String?
+    package var password: Secret?
+    package var from: String
+    package var to: [String]
+
+    package init(server: String, user: String? = nil, password: Secret? = nil, from: String, to: [String]) {
+        (self.server, self.user, self.password, self.from, self.to) = (server, user, password, from, to)
     }
 }
 

@@ -198,6 +198,27 @@ package struct ConfigReport: Codable, Sendable, Equatable, NamedSchema {
     }
 }
 
+/// A receiver of notifications.
+package struct ReceiverReport: Codable, Sendable, Equatable, NamedSchema {
+    package var name: String
+    package var kind: String
+    package var events: [String]
+    /// As good as a password.
+    package var subscribe: String?
+
+    static var schemaName: String { "Receiver" }
+    static let notes: [String: SchemaDescription] = [
+        "kind": "webhook, exec, or a service, such as ntfy.",
+        "subscribe": "The address for a phone to subscribe to; whoever has it reads the notifications.",
+    ]
+
+    init(_ receiver: NotifySettings) {
+        (name, kind) = (receiver.name, receiver.receiver.kind)
+        events = NotificationEvent.allCases.filter(receiver.events.contains).map(\.rawValue)
+        if case .service(let service) = receiver.receiver { subscribe = service.subscription?.reveal() }
+    }
+}
+
 extension ConfigFault: NamedSchema {
     static let notes: [String: SchemaDescription] = [
         "excerpt": "The line, and a caret below the place.", "text": "All of it.",

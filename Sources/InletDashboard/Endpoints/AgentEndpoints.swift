@@ -70,6 +70,11 @@ extension Endpoints {
         return ConfigReport(config)
     }
 
+    /// Not for read-only logins: an address to subscribe to is a credential.
+    package static let receivers = TypedEndpoint.get("receivers", "The receivers of notifications.", need: .full) {
+        call in (call.control.agent.live?.receivers ?? []).map { ReceiverReport($0) }
+    }
+
     /// A reload probes destinations, and waits for folders that end.
     package static let reload = TypedEndpoint.post(
         "reload", "Reloads the configuration file; an invalid one changes nothing.", within: .seconds(120)

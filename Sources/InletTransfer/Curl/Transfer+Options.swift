@@ -28,6 +28,28 @@ struct ClientOptions: Sendable {
     var names: [String] = []
 }
 
+extension CurlHandle {
+    /// `CURLOPT_CAINFO` takes one file, so `ca_file` replaces the system's bundle; the system's hashed directory of the
+    /// same certificates is named beside it.
+    func trust(_ trust: Trust) {
+        set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
+        set(CURLOPT_SSL_VERIFYPEER, true)
+        set(CURLOPT_SSL_VERIFYHOST, 2)
+        if let pin = trust.pin {
+            set(CURLOPT_PINNEDPUBLICKEY, pin.text)
+            if trust.caFile == nil { leaveCertificateUnchecked() }
+        }
+        guard let caFile = trust.caFile else { return }
+        caFile.withPlatformString { set(CURLOPT_CAINFO, path: $0) }
+        set(CURLOPT_CAPATH, "/etc/ssl/certs")
+    }
+
+    func leaveCertificateUnchecked() {
+        set(CURLOPT_SSL_VERIFYPEER, false)
+        set(CURLOPT_SSL_VERIFYHOST, 0)
+    }
+}
+
 extension Transfer {
     /// For an answer that goes to a file: fewer, larger writes.
     private static let downloadBuffer = 256 * 1024
@@ -38,7 +60,7 @@ extension Transfer {
         setTarget()
         setAddressGuard()
         setProxy(options.trust)
-        request.readsCertificate ? setCertificateReading() : setTrust(options.trust)
+        request.readsCertificate ? setCertificateReading() : easy.trust(options.trust)
         setMethodAndBody()
         // A request without a body cannot refuse to rewind (`rewind`): only on a new connection does curl certainly
         // send it once.
@@ -73,31 +95,11 @@ extension Transfer {
         request.unixSocket?.withPlatformString { easy.set(CURLOPT_UNIX_SOCKET_PATH, path: $0) }
     }
 
-    /// `CURLOPT_CAINFO` takes one file, so `ca_file` replaces the system's bundle; the system's hashed directory of the
-    /// same certificates is named beside it.
-    private func setTrust(_ trust: Trust) {
-        easy.set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
-        easy.set(CURLOPT_SSL_VERIFYPEER, true)
-        easy.set(CURLOPT_SSL_VERIFYHOST, 2)
-        if let pin = trust.pin {
-            easy.set(CURLOPT_PINNEDPUBLICKEY, pin.text)
-            if trust.caFile == nil { leaveCertificateUnchecked() }
-        }
-        guard let caFile = trust.caFile else { return }
-        caFile.withPlatformString { easy.set(CURLOPT_CAINFO, path: $0) }
-        easy.set(CURLOPT_CAPATH, "/etc/ssl/certs")
-    }
-
     /// Ends once TLS is established: no request, and so no secret, goes to the peer.
     private func setCertificateReading() {
         easy.set(CURLOPT_CONNECT_ONLY, true)
         easy.set(CURLOPT_CERTINFO, true)
-        leaveCertificateUnchecked()
-    }
-
-    private func leaveCertificateUnchecked() {
-        easy.set(CURLOPT_SSL_VERIFYPEER, false)
-        easy.set(CURLOPT_SSL_VERIFYHOST, 0)
+        easy.leaveCertificateUnchecked()
     }
 
     private func setMethodAndBody() {

@@ -1,9 +1,10 @@
-// The configuration, the log level, and the agent's version.
+// The configuration, the receivers of notifications, the log level, and the agent's version.
 import { attempt } from "./actions.js";
 import { get, post } from "./api.js";
 import { fragment, h } from "./dom.js";
 import { plain } from "./format.js";
 import { live } from "./live.js";
+import { qr } from "./qr.js";
 import {
     actions, badge, button, canAct, choice, confirm, facts, field, isolated, isReader, name, reading, section, small,
     table, when,
@@ -17,10 +18,13 @@ export const config = {
             if (error.status !== 404) throw error;
             return { text: "" };
         };
-        const [shown, level] = await Promise.all([get("config").catch(none), get("log/level").catch(() => null)]);
-        Object.assign(page.data, { shown, level: level?.level });
+        const [shown, level, receivers] = await Promise.all([
+            get("config").catch(none), get("log/level").catch(() => null),
+            isReader() ? [] : get("receivers").catch(() => []),
+        ]);
+        Object.assign(page.data, { shown, level: level?.level, receivers });
     },
-    render: (page) => fragment(result(page.data.reload), file(page), logging(page), about()),
+    render: (page) => fragment(result(page.data.reload), file(page), notifications(page), logging(page), about()),
 };
 
 function file(page) {
@@ -62,6 +66,26 @@ function fault({ file, line, column, message, excerpt }) {
     return h("div", { class: "config-fault" },
         h("p", {}, h("code", {}, name(place)), ": ", isolated(message)),
         excerpt ? h("pre", { tabindex: 0, role: "group", "aria-label": `Line ${line}` }, excerpt) : null);
+}
+
+function notifications(page) {
+    const { receivers } = page.data;
+    if (!receivers?.length) return null;
+    const rows = receivers.map((receiver) => ({
+        key: receiver.name,
+        cells: [name(receiver.name), receiver.kind, receiver.events.join(", "), receiver.subscribe
+            ? button("Subscribe a phone…", () => subscribe(receiver), { disabled: !canAct() }) : "–"],
+    }));
+    return section("Notifications", table("Receivers", [["Name"], ["Kind"], ["Sent"], ["Phone"]], rows));
+}
+
+function subscribe({ name: receiver, subscribe: address }) {
+    return confirm({
+        title: `Subscribe a phone to ${receiver}`, no: "Close",
+        body: h("div", {},
+            h("p", {}, "Scan this in the app, or enter the address:"), qr(address), h("p", {}, name(address)),
+            small("Everyone who has it can read and send these notifications.")),
+    });
 }
 
 function logging(page) {

@@ -10,7 +10,7 @@ struct Notify: AsyncParsableCommand {
         abstract: "Send test notifications.",
         discussion: """
             Examples:
-              inlet notify test ops
+              inlet notify test phone
             """,
         subcommands: [Test.self])
 
@@ -38,7 +38,7 @@ struct Notify: AsyncParsableCommand {
             defer { factory.shutdown() }
             let notificationClients = try config.makeNotificationClients(factory)
             let pool = BlockingPool(name: "hook", threads: 1)
-            let receiver = NotificationReceiver(settings, webhook: notificationClients.webhooks[name], pool: pool)
+            let receiver = NotificationReceiver(settings, notificationClients, pool: pool)
             try report(await receiver.test(at: .now))
         }
 

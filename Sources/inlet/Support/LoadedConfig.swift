@@ -39,6 +39,7 @@ extension LoadedConfig {
         for receiver in settings.notify {
             do throws(SettingFault) {
                 notificationClients.webhooks[receiver.name] = try factory.webhook(receiver)
+                notificationClients.services[receiver.name] = try factory.messages(receiver)
             } catch {
                 faults.append(located(error, receiver.positions, receiver.position))
             }

@@ -173,6 +173,9 @@ extension Findings {
             case .webhook:
                 let host = notificationClients.webhooks[receiver.name]?.host ?? ""
                 add(.fine, what, "\(host) is notified by POST; test it with 'inlet notify test \(receiver.name)'")
+            case .service(let service):
+                let host = notificationClients.services[receiver.name]?.host ?? ""
+                add(.fine, what, "\(service.kind) at \(host); test it with 'inlet notify test \(receiver.name)'")
             case .exec(let words): checkProgram(words, what)
             }
         }
