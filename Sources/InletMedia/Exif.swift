@@ -116,6 +116,12 @@ extension ExifBlock {
             return CaptureDate(time: time, origin: "EXIF \(field.name)")
         }
     }
+
+    /// Make and model of the camera (CIPA DC-008 4.6.4).
+    static func camera(_ block: [UInt8]) -> (make: [UInt8]?, model: [UInt8]?) {
+        let data = ExifFields(block)
+        return (data?.text(0x010F), data?.text(0x0110))
+    }
 }
 
 /// Owns libexif's data of a block.
@@ -140,7 +146,7 @@ private final class ExifFields {
     }
 }
 
-/// The dates of a TIFF file as a small block of EXIF.
+/// The dates and the camera of a TIFF file as a small block of EXIF.
 ///
 /// libexif reads the first 64 KiB of its input. In a file the directories may be anywhere, also behind the picture,
 /// where most software writes them. So the relevant fields are collected here.
@@ -148,9 +154,9 @@ struct TIFFDates {
     /// A text, including its NUL.
     private typealias Field = (tag: UInt64, value: [UInt8])
 
-    /// The dates and the fields that make them exact: `ExifBlock.dates`.
+    /// The dates, the fields that make them exact, and the camera: `ExifBlock.dates`, `ExifBlock.camera`.
     private static let wanted: Set<UInt64> = [
-        0x0132, 0x9003, 0x9004, 0x9010, 0x9011, 0x9012, 0x9290, 0x9291, 0x9292,
+        0x010F, 0x0110, 0x0132, 0x9003, 0x9004, 0x9010, 0x9011, 0x9012, 0x9290, 0x9291, 0x9292,
     ]
     private static let exifPointer: UInt64 = 0x8769
     /// No date and no fraction of a second is longer.

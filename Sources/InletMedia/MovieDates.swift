@@ -75,22 +75,30 @@ enum MovieDates {
 /// The metadata of `moov/meta`: `keys` names them, `ilst` holds a value under each key's number (Apple, "QuickTime File
 /// Format": Metadata Atoms and Types).
 extension MovieDates {
-    private static let creationDate = Array("com.apple.quicktime.creationdate".utf8)
     /// A key's length that no valid file reaches; keys behind a longer one are ignored.
     private static let longestKey = 1024
     private static let maximumKeys = 256
 
     private static func inMetadata(_ meta: Box, _ bytes: BoundedBytes) throws(SystemError) -> [CaptureDate] {
+        guard let text = try value(ofKey: "creationdate", in: meta, bytes), let time = DateText.time(text) else {
+            return []
+        }
+        return [CaptureDate(time: time, origin: "QuickTime creationdate")]
+    }
+
+    /// The value of `com.apple.quicktime.NAME`, of at most 64 bytes.
+    static func value(
+        ofKey name: String, in meta: Box, _ bytes: BoundedBytes
+    ) throws(SystemError) -> ArraySlice<UInt8>? {
         let inside = try children(of: meta, bytes)
         guard let keys = try bytes.first("keys", in: inside), let list = try bytes.first("ilst", in: inside),
-            let number = try number(ofKey: creationDate, in: keys, bytes),
+            let number = try number(ofKey: Array("com.apple.quicktime.\(name)".utf8), in: keys, bytes),
             let item = try bytes.first(BoxType(code: number), in: list.content),
             let data = try bytes.first("data", in: item.content),
             // The value's type and locale, then the value.
-            let content = try bytes.content(of: data, limit: 72), content.count > 8,
-            let time = DateText.time(content.dropFirst(8))
-        else { return [] }
-        return [CaptureDate(time: time, origin: "QuickTime creationdate")]
+            let content = try bytes.content(of: data, limit: 72), content.count > 8
+        else { return nil }
+        return content.dropFirst(8)
     }
 
     /// QuickTime's `meta` begins with boxes, MPEG's with four bytes of version and flags. The first box of both is
@@ -227,6 +235,8 @@ struct Box {
     var type: BoxType
     /// The place of its content in the file; never beyond its parent's.
     var content: Range<Int64>
+    /// The bytes that it claims beyond its parent's end.
+    var missing: Int64 = 0
 
     var length: Int64 { content.upperBound - content.lowerBound }
 }
@@ -249,17 +259,18 @@ struct BoxIterator {
     mutating func next() throws(SystemError) -> Box? {
         guard end - offset >= 8 else { return nil }
         let head = try bytes.read(upTo: Int(min(16, end - offset)), at: offset)
-        guard head.count >= 8, let (header, size) = Self.measure(head, available: end - offset) else {
+        guard head.count >= 8, let (header, claimed) = Self.measure(head, available: end - offset) else {
             offset = end
             return nil
         }
+        let size = min(claimed, end - offset)
         let content = (offset + header)..<(offset + size)
         offset += size
-        return Box(type: BoxType(code: UInt32(head.bigEndian(4, at: 4))), content: content)
+        return Box(type: BoxType(code: UInt32(head.bigEndian(4, at: 4))), content: content, missing: claimed - size)
     }
 
-    /// The header's length, and the box's including it, cut to the existing bytes. A size of 1 means that 64 bits
-    /// follow, 0 that the box extends to the end.
+    /// The header's length, and the box's including it as it claims. A size of 1 means that 64 bits follow, 0 that the
+    /// box extends to the end.
     private static func measure(_ head: [UInt8], available: Int64) -> (header: Int64, size: Int64)? {
         var header: Int64 = 8
         var size = head.bigEndian(4, at: 0)
@@ -270,7 +281,7 @@ struct BoxIterator {
             size = head.bigEndian(8, at: 8)
         }
         guard size >= UInt64(header) else { return nil }
-        return (header, min(Int64(clamping: size), available))
+        return (header, Int64(clamping: size))
     }
 }
 
