@@ -7,6 +7,9 @@ internal import SystemPackage
 /// Looks at the headers of MOV, MP4 and MXF, within the budget of `BoundedBytes`; never at pictures and sound
 /// themselves. A file of another kind has no fault here unless it is empty.
 package enum ClipCheck {
+    /// The fault of a file without bytes.
+    package static let empty = "it is empty"
+
     /// Why the file does not open, for people; nil where nothing is wrong as far as its headers say. Blocks.
     ///
     /// - Throws: if the file cannot be read.
@@ -20,7 +23,7 @@ package enum ClipCheck {
 
     static func fault(_ bytes: BoundedBytes, named name: String) throws(SystemError) -> String? {
         let ending = name.split(separator: ".").last.map { $0.lowercased() } ?? ""
-        if bytes.size == 0 { return NumberedRun.isRecording(named: name) ? "it is empty" : nil }
+        if bytes.size == 0 { return NumberedRun.isRecording(named: name) ? empty : nil }
         let head = try bytes.read(upTo: 16, at: 0)
         if ending == "mxf" || MXFFile.begins(head) { return try MXFFile.fault(bytes) }
         if BoxType.opensFile(head) { return try fault(movie: bytes) }

@@ -12,6 +12,8 @@ package struct ClipFacts: Sendable, Equatable {
     /// The camera's make and model.
     package var camera: String?
 
+    package init() {}
+
     /// Blocks.
     package static func read(from source: SourceFile) throws(SystemError) -> ClipFacts {
         try read(BoundedBytes(source))
