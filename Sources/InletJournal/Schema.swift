@@ -17,6 +17,7 @@ enum Schema {
             try $0.execute(sql: history)
         }
         migrator.registerMigration("10 addresses", foreignKeyChecks: .immediate) { try $0.execute(sql: addresses) }
+        migrator.registerMigration("11 cards", foreignKeyChecks: .immediate) { try $0.execute(sql: cards) }
         return migrator
     }
 
@@ -151,6 +152,23 @@ enum Schema {
     private static let addresses = """
         ALTER TABLE destination ADD COLUMN address TEXT;
         ALTER TABLE destination ADD COLUMN first_address TEXT;
+        """
+
+    /// `card` is a removable volume over its life: its key without the watched folder (`VolumeIdentity.key`), and a name
+    /// of its own for ever, so that two cards of one label never share a folder. `insertion` is a stay of it in a
+    /// reader, with what a person said of it (`CardLabels`) and the last verdict. `others` is the checksum of the files
+    /// that a person said may stay, `checked` that of the content whose second read was right.
+    private static let cards = """
+        CREATE TABLE card (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, name TEXT NOT NULL UNIQUE,
+            label TEXT, uuid TEXT, kind TEXT NOT NULL, first_seen INTEGER NOT NULL, errors BLOB);
+        CREATE TABLE insertion (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            card_id INTEGER NOT NULL REFERENCES card(id) ON DELETE CASCADE, mount BLOB NOT NULL,
+            inserted_at INTEGER NOT NULL, removed_at INTEGER, labels BLOB, others TEXT, checked TEXT,
+            verdict TEXT, headline TEXT, lines BLOB, verdict_at INTEGER,
+            files INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0);
+        CREATE INDEX insertion_by_card ON insertion(card_id, id);
         """
 
     /// When everything had been admitted that was on a volume when it was first watched.

@@ -76,6 +76,8 @@ package struct Destination: Sendable {
     package var address: String?
     /// The server that receives its requests; nil for destinations without a network.
     var server: (url: HTTPURL, trust: Trust)?
+    /// Whether a card is not safe to remove without it (`required`).
+    package var isRequired = false
     /// The folder that its keys are relative to; nil for other kinds.
     package var folder: FilePath?
     /// Whether it can store companions beside their file; a property of the type.

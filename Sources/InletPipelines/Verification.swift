@@ -208,3 +208,47 @@ extension HTTPClient {
         }
     }
 }
+
+/// The objects of a destination below the common folder of some keys, from its own list: for many files, that is some
+/// requests instead of one for each.
+package struct ListedKeys: Sendable {
+    private let objects: [String: ListedObject]
+
+    private struct TooMany: Error {}
+
+    /// - Parameters:
+    ///   - first: the smallest key.
+    ///   - last: the biggest key.
+    ///   - expected: how many keys there are.
+    /// - Returns: nil where the list has many more objects than these, so that asking for each is cheaper.
+    /// - Throws: when the destination does not answer.
+    package init?(of storage: any ObjectListing, from first: String, to last: String, expected: Int) async throws {
+        let found = Mutex<[String: ListedObject]>([:])
+        let most = expected * 4 + 5000
+        do {
+            try await storage.list(prefix: Self.folder(first, last)) { page in
+                let count = found.withLock { objects in
+                    for object in page { objects[object.key] = object }
+                    return objects.count
+                }
+                if count > most { throw TooMany() }
+            }
+        } catch is TooMany {
+            return nil
+        }
+        objects = found.withLock(\.self)
+    }
+
+    /// The folder that all keys between two keys have in common.
+    static func folder(_ first: String, _ last: String) -> String {
+        let common = String(decoding: zip(first.utf8, last.utf8).prefix { $0 == $1 }.map(\.0), as: UTF8.self)
+        guard let slash = common.lastIndex(of: "/") else { return "" }
+        return String(common[...slash])
+    }
+
+    /// Compares the list with a proof, as a look at the object itself would.
+    package func verification(of proof: Proof) -> Verification {
+        guard let object = objects[proof.key] else { return .missing("it is not in the destination's list") }
+        return VerifyOrder(proof: proof).compare(size: object.size, etag: object.etag)
+    }
+}

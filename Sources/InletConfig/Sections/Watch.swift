@@ -65,9 +65,17 @@ extension SettingsReader {
     private mutating func readPattern(_ section: Section<WatchKeys>, into watch: inout WatchSettings) {
         watch.volumeWrites = section.volumeWrites ?? false
         watch.volumeDoneAfter = section.volumeDoneAfter
+        watch.card.counts = section.volumeSafe ?? .everything
+        watch.card.acceptsSize = section.acceptSize ?? false
+        watch.card.copies = section.copies
+        watch.card.secondRead = section.sourceCheck ?? .off
         guard RootPattern.isPattern(watch.path) else {
             refuse(section, \.volumeWrites)
             refuse(section, \.volumeDoneAfter)
+            refuse(section, \.volumeSafe)
+            refuse(section, \.acceptSize)
+            refuse(section, \.copies)
+            refuse(section, \.sourceCheck)
             return
         }
         do throws(PatternError) {

@@ -131,6 +131,21 @@ package struct WatchKeys: KeyTable {
         "volume_done_after", .integer(1...100),
         "How many destinations must have each file of a card before Inlet reports the card as done; all of them by default."
     )
+    package let volumeSafe = Key(
+        "volume_safe", .choice(CardRules.Counting.self),
+        "For a pattern: which files count before a card is safe to remove. everything (the default): all files on it, "
+            + "so that others wait for your word; routed: only files that a route takes.")
+    package let acceptSize = Key(
+        "accept_size", .boolean,
+        "For a pattern: call a card safe although a destination compared only the sizes (verify: size).")
+    package let copies = Key(
+        "copies", .integer(1...20),
+        "For a pattern: how many disks or services must have each file of a card. Two folders on one disk are one copy. "
+            + "By default every destination of the file's route must have it.")
+    package let sourceCheck = Key(
+        "source_check", .choice(CardRules.SecondRead.self),
+        "For a pattern: read a card's files a second time, past the cache, before it is safe: all (reread), some "
+            + "(sample), or none (off, the default).")
     package let shared = Key(
         "shared", .boolean,
         "Allow several agents to watch the folder at the same time. Without it, one waits while another watches.")

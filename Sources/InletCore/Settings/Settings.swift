@@ -167,6 +167,11 @@ package struct DestinationType: Sendable {
     /// The key that names the local folder for the files; nil for types that deliver elsewhere.
     package var folderKey: String?
 
+    /// Of every type.
+    package static let required = Key(
+        "required", .boolean, default: false,
+        "A card is not safe to remove without this destination, however many others have its files (copies).")
+
     /// The key that names the storage of a type that only registers files.
     package static let storageKey = "storage"
     /// Whether it only registers files that another destination stores.
@@ -178,7 +183,7 @@ package struct DestinationType: Sendable {
     ) {
         self.name = name
         self.summary = summary
-        self.keys = keys
+        self.keys = keys + [Self.required.spec]
         self.fields = fields
         self.takesSidecars = takesSidecars
         self.givesURLs = givesURLs

@@ -46,6 +46,8 @@ package struct WatchSettings: Sendable, Equatable {
     package var volumeWrites = false
     /// How many destinations must prove a volume's files before it can be removed; nil for all.
     package var volumeDoneAfter: Int?
+    /// When a card is safe to remove.
+    package var card = CardRules()
 
     package init(
         path: FilePath, mode: Mode = WatchKeys.all.mode.standard, recursive: Bool = WatchKeys.all.recursive.standard,

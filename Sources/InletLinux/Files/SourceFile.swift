@@ -181,15 +181,19 @@ extension SourceFile {
     }
 }
 
-/// Reads a file back from the disk, past the page cache, to prove what was written. Not for two threads at once.
+/// Reads a file from the disk, past the page cache: to prove what was written, or to read a source a second time. Leaves
+/// access times alone where allowed. Not for two threads at once.
 package struct UncachedReader: ~Copyable {
+    /// The file's identity when it was opened.
+    package let opened: FileIdentity
+    /// The speed of the reads so far.
+    package private(set) var pace = ReadPace()
     /// Whether the reads are direct (`O_DIRECT`). Otherwise the file was synced and its cached pages released before
     /// reading, which the kernel takes as advice.
     package private(set) var isDirect: Bool
     private let path: FilePath
     private let descriptor: Descriptor
     private let buffer: UnsafeMutableRawBufferPointer
-    private let size: Int64
     private var offset: Int64 = 0
 
     // Logical blocks of disks have 512 or 4096 bytes; direct reads need buffer, offset and length in multiples of them.
@@ -208,13 +212,13 @@ package struct UncachedReader: ~Copyable {
 
     private init(_ path: FilePath, shown: FilePath) throws(SystemError) {
         var direct = true
-        let opened = try Self.open(path, &direct)
-        let length = Int64(try opened.status(path).st_size)
-        if !direct { try Self.dropCache(opened, path) }
-        size = length
+        let descriptor = try Self.open(path, &direct)
+        let identity = try descriptor.status(path).identity
+        if !direct { try Self.dropCache(descriptor, path) }
+        opened = identity
         self.path = shown
         isDirect = direct
-        descriptor = opened
+        self.descriptor = descriptor
         buffer = .allocate(byteCount: 1 << 20, alignment: Self.alignment)
     }
 
@@ -224,7 +228,8 @@ package struct UncachedReader: ~Copyable {
     /// Blocks.
     package mutating func next(_ body: (UnsafeRawBufferPointer) -> Void) throws(SystemError) -> Bool {
         try SystemCall.injected("read", path)
-        if isDirect, offset % Int64(Self.alignment) != 0, offset < size { try leaveDirect() }
+        if isDirect, offset % Int64(Self.alignment) != 0, offset < opened.size { try leaveDirect() }
+        let start = ContinuousClock.now
         var count = read()
         if count < 0, isDirect, errno == EINVAL {
             try leaveDirect()
@@ -232,6 +237,9 @@ package struct UncachedReader: ~Copyable {
         }
         if count < 0 { throw SystemError.last("read", path) }
         if count == 0 { return false }
+        pace.add(count, in: .now - start)
+        // Nobody reads it from the cache again.
+        if !isDirect { posix_fadvise(descriptor.number, off_t(offset), off_t(count), POSIX_FADV_DONTNEED) }
         offset += Int64(count)
         body(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
         return true
@@ -239,7 +247,7 @@ package struct UncachedReader: ~Copyable {
 
     private func read() -> Int {
         // At the end of a file whose length is not a multiple of a block, some file systems answer EINVAL instead of 0.
-        if offset >= size, isDirect { return 0 }
+        if offset >= opened.size, isDirect { return 0 }
         while true {
             let count = pread(descriptor.number, buffer.baseAddress, buffer.count, off_t(offset))
             if count >= 0 || errno != EINTR { return count }
@@ -253,12 +261,12 @@ package struct UncachedReader: ~Copyable {
     }
 
     private static func open(_ path: FilePath, _ direct: inout Bool) throws(SystemError) -> Descriptor {
-        let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK
+        let flags = O_NOFOLLOW | O_NONBLOCK
         do throws(SystemError) {
-            return try Descriptor(opening: path, flags | inlet_o_direct)
+            return try Descriptor(readingQuietly: path, flags | inlet_o_direct)
         } catch  where error.code == .invalidArgument {
             direct = false
-            return try Descriptor(opening: path, flags)
+            return try Descriptor(readingQuietly: path, flags)
         }
     }
 

@@ -1,0 +1,338 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import InletPipelines
+internal import SystemPackage
+
+/// Finds out how a card stands, from the card, the journal and the destinations. Blocks, and decides nothing.
+struct CardEvaluation {
+    let card: Card
+    let shared: Shared
+    let pool: BlockingPool
+    private let roots: [FilePath: Card.Root]
+    private let insertion: InsertionRow
+    private let rules: CardRules
+    private var facts = CardFacts()
+    private var places: [String: CardPlace] = [:]
+    private var others: [OtherFiles.Reason: OtherFiles] = [:]
+    /// The disks of each destination; a service is a disk of its own.
+    private var disks: [String: Set<String>] = [:]
+    private var copyCounts: [Set<String>: Int] = [:]
+    private(set) var missing: [Int64: Set<Int64>] = [:]
+    /// The checksums of everything on the card, and of the other files.
+    private(set) var inventory = ""
+    private(set) var othersDigest = ""
+    private var silent: [String: String] = [:]
+    /// What a store's list says, by destination.
+    private var listed: [String: ListedKeys] = [:]
+
+    /// More files are not counted: such a disk is no card.
+    private static let mostFiles = 500_000
+    private static let mostMissing = 10_000
+    private static let group = 256
+    private static let questions = 16
+
+    init(_ card: Card, _ shared: Shared, _ pool: BlockingPool) {
+        (self.card, self.shared, self.pool) = (card, shared, pool)
+        let state = card.state.withLock(\.self)
+        (roots, insertion) = (state.roots, state.insertion)
+        rules = card.rules?.card ?? CardRules()
+        (facts.isPulled, facts.isOut, facts.isUnknown) = (state.isPulled, state.isOut, state.roots.isEmpty)
+        (facts.readErrors, facts.copies) = (state.insertion.card.errors, rules.copies)
+    }
+
+    /// - Parameter progress: called with what is known so far.
+    mutating func run(_ progress: (CardFacts) -> Void) async throws -> CardFacts {
+        if facts.isOut { return facts }
+        if facts.isUnknown {
+            try list()
+            facts.stage = .known
+            return facts
+        }
+        guard try await isQuiet() else { return facts }
+        facts.stage = .asking
+        progress(facts)
+        let files = try list()
+        try await classify(files)
+        try await checkSource(files, progress)
+        facts.stage = .known
+        return facts
+    }
+
+    // MARK: - What is under way
+
+    /// Whether nothing is under way any more.
+    private mutating func isQuiet() async throws -> Bool {
+        var isQuiet = true
+        for root in roots.values {
+            let open = try await shared.journal.open(of: root.volume)
+            facts.open += open.files
+            facts.openBytes += open.bytes
+            facts.unread += root.state?.unread ?? 0
+            facts.unmarked += root.state?.unmarked ?? 0
+            if root.state?.awaitsLabels == true { facts.awaitsLabels = true }
+            if root.state?.isWhole != true { isQuiet = false }
+            guard isQuiet else { continue }
+            isQuiet = try await shared.journal.mayLeave(root.volume, proofs: rules.copies ?? root.settings.volumeDoneAfter)
+        }
+        facts.stage = facts.open > 0 || roots.values.allSatisfy { $0.state?.isWhole == true } ? .copying : .listing
+        // Files may still be on their way where enough destinations have them: each is judged by itself.
+        if isQuiet { (facts.open, facts.openBytes) = (0, 0) }
+        return isQuiet
+    }
+
+    // MARK: - What is on it
+
+    private typealias Found = (root: FilePath?, path: FilePath, file: VolumeInventory.File)
+
+    @discardableResult
+    private mutating func list() throws -> [FilePath: [Found]] {
+        var found: [FilePath: [Found]] = [:]
+        var (all, outside) = (VolumeInventory.Digest(), VolumeInventory.Digest())
+        let (heartbeat, names) = (shared.health.heartbeat, Array(roots.keys))
+        let seen = try VolumeInventory.walk(
+            around: card.mount, limit: Self.mostFiles,
+            beat: { for root in names { heartbeat.beat(.intake(root)) } }
+        ) { file in
+            all.add(file)
+            facts.files += 1
+            facts.bytes += file.size
+            let whole = card.mount.pushing(file.path)
+            guard let root = names.first(where: { whole.isWithin($0) }) else {
+                outside.add(file)
+                return add(file, .outside)
+            }
+            guard file.isRegular else {
+                outside.add(file)
+                return add(file, .irregular)
+            }
+            found[root, default: []].append((root, FilePath(root: nil, whole.components(below: root)), file))
+        }
+        facts.isWhole = !seen.isCut
+        facts.unread += seen.unreadable.count
+        (inventory, othersDigest) = (all.text, outside.text)
+        return found
+    }
+
+    private mutating func add(_ file: VolumeInventory.File, _ reason: OtherFiles.Reason) {
+        others[reason, default: OtherFiles(reason: reason)].add(
+            size: file.size, folder: file.path.removingLastComponent().display)
+    }
+
+    // MARK: - Where it is
+
+    private mutating func classify(_ files: [FilePath: [Found]]) async throws {
+        var unrouted = VolumeInventory.Digest()
+        for (root, found) in files {
+            guard let entry = roots[root] else { continue }
+            let tolerance = try FileSystemKind.of(root).modifiedTolerance
+            try await listStores(entry.volume)
+            for group in found.groups(of: Self.group) {
+                for root in roots.keys { shared.health.heartbeat.beat(.intake(root)) }
+                let jobs = try await shared.journal.cardFiles(of: entry.volume, group.map(\.path))
+                var asked: [(job: Job, answers: [String: Answer])] = []
+                for (one, job) in zip(group, jobs) {
+                    guard let job, let now = one.file.identity, now.isKnown(as: job.file.identity, tolerance: tolerance)
+                    else {
+                        unrouted.add(one.file)
+                        add(one.file, .unrouted)
+                        continue
+                    }
+                    asked.append((job, [:]))
+                }
+                try await ask(&asked, entry.settings)
+                for one in asked { count(one.job, one.answers, entry.settings) }
+            }
+        }
+        othersDigest += unrouted.text
+        facts.others = OtherFiles.Reason.allCases.compactMap { others[$0] }
+        facts.othersMayStay = insertion.othersLeft == othersDigest
+        facts.places = places.values.sorted { $0.name < $1.name }
+        let names = facts.places.map { (name: $0.name, disks: disks[$0.name] ?? []) }
+        facts.shared = CopyCount.count(destinations: names).shared
+    }
+
+    /// What is known of one file at one destination.
+    private enum Answer: Sendable {
+        case proved
+        case sized
+        case missing(String)
+        case silent(String)
+    }
+
+    private mutating func ask(_ files: inout [(job: Job, answers: [String: Answer])], _ settings: WatchSettings) async throws {
+        typealias Question = (index: Int, delivery: DeliveryRow, proof: Proof)
+        var questions: [Question] = []
+        for (index, file) in files.enumerated() {
+            for delivery in Self.copies(file.job) where delivery.state == .delivered {
+                guard let proof = delivery.proof else { continue }
+                if let answer = answer(delivery, proof) {
+                    files[index].answers[delivery.destination] = answer
+                } else {
+                    questions.append((index, delivery, proof))
+                }
+            }
+        }
+        for group in questions.groups(of: Self.questions) {
+            let (digests, registry, silent) = (group.map { files[$0.index].job.file.digests }, shared.destinations, silent)
+            let answers = await withTaskGroup(of: (Int, Answer).self) { [insertedAt = insertion.insertedAt] tasks in
+                for (place, question) in group.enumerated() {
+                    let (delivery, order) = (question.delivery, VerifyOrder(proof: question.proof, digests: digests[place]))
+                    tasks.addTask {
+                        if let reason = silent[delivery.destination] { return (place, .silent(reason)) }
+                        return (place, await Self.ask(registry, delivery, order, since: insertedAt))
+                    }
+                }
+                return await tasks.reduce(into: [:]) { $0[$1.0] = $1.1 }
+            }
+            for (place, question) in group.enumerated() {
+                guard let answer = answers[place] else { continue }
+                files[question.index].answers[question.delivery.destination] = answer
+                // One that does not answer now is not asked about each of its files.
+                if case .silent(let reason) = answer, question.proof.method != .registered {
+                    self.silent[question.delivery.destination] = reason
+                }
+            }
+        }
+    }
+
+    /// The deliveries that bring the file's bytes somewhere.
+    private static func copies(_ job: Job) -> [DeliveryRow] {
+        job.deliveries.filter {
+            $0.afterID == nil && $0.closes == nil && $0.proof?.method != .carried && $0.proof?.method != .registered
+        }
+    }
+
+    /// The answer that needs no question of its own; nil where the destination has to be asked.
+    private func answer(_ delivery: DeliveryRow, _ proof: Proof) -> Answer? {
+        if proof.isDeleted { return .missing("it was deleted there") }
+        guard let destination = shared.destinations[delivery.destination] else {
+            return .silent("it is not in the configuration")
+        }
+        if let then = proof.address, let now = destination.address, then != now {
+            return .missing("it was delivered to another address")
+        }
+        guard let list = listed[delivery.destination] else { return nil }
+        return Self.answer(list.verification(of: proof), proof)
+    }
+
+    private static func answer(_ verification: Verification, _ proof: Proof) -> Answer {
+        switch verification {
+        case .same: proof.method == .size || proof.method == .adopted ? .sized : .proved
+        case .differs(let reason), .missing(let reason): .missing(reason)
+        case .cannotTell(let reason): .silent(reason)
+        }
+    }
+
+    private static func ask(
+        _ registry: DestinationRegistry, _ delivery: DeliveryRow, _ order: VerifyOrder, since insertedAt: WallTime
+    ) async -> Answer {
+        guard let verifier = registry[delivery.destination]?.pipeline as? any DeliveryVerifying,
+            order.proof.method != .adopted || verifier.findsByKey
+        else {
+            // What this stay of the card has proved counts; an older proof could be out of date.
+            let isFresh = (delivery.endedAt ?? WallTime(milliseconds: 0)) >= insertedAt && order.proof.method != .adopted
+            return isFresh ? answer(.same(""), order.proof) : .silent("it cannot be asked")
+        }
+        do throws(DeliveryError) {
+            return answer(try await verifier.verify(order), order.proof)
+        } catch {
+            return .silent("\(error)")
+        }
+    }
+
+    /// Counts a file by the answers of its destinations.
+    private mutating func count(_ job: Job, _ answers: [String: Answer], _ settings: WatchSettings) {
+        let rows = Self.copies(job)
+        // A companion or marker without a place of its own ends as its file did.
+        if rows.isEmpty {
+            if job.file.state == .delivered || job.file.state == .duplicate { facts.accounted += 1 } else { facts.failed += 1 }
+            return
+        }
+        var (here, open, lacks) = (Set<String>(), false, false)
+        for row in rows {
+            let name = row.destination
+            var place = places[name] ?? makePlace(name)
+            place.files += 1
+            switch (row.state, answers[name]) {
+            case (.delivered, .proved?):
+                place.proved += 1
+                here.insert(name)
+            case (.delivered, .sized?):
+                place.sized += 1
+                here.insert(name)
+            case (.delivered, .missing(let reason)?):
+                place.missing += 1
+                place.reason = place.reason ?? reason
+                lacks = true
+                note(row, of: job)
+            case (.delivered, .silent(let reason)?):
+                place.silent += 1
+                place.reason = place.reason ?? reason
+                lacks = true
+            case (.ready, _), (.claimed, _), (.parked, _):
+                place.open += 1
+                open = true
+            default:
+                place.failed += 1
+                place.reason = place.reason ?? row.reason
+            }
+            if row.state == .delivered { place.askedAt = .now }
+            places[name] = place
+        }
+        if isEnough(here, of: rows, settings) {
+            facts.accounted += 1
+        } else if open {
+            facts.open += 1
+            facts.openBytes += job.file.identity.size
+        } else if lacks {
+            // Its destinations say how many.
+        } else if here.count == rows.count {
+            facts.short += 1
+        } else {
+            facts.failed += 1
+        }
+    }
+
+    private mutating func note(_ row: DeliveryRow, of job: Job) {
+        if missing.count < Self.mostMissing || missing[job.file.id] != nil { missing[job.file.id, default: []].insert(row.id) }
+    }
+
+    private mutating func makePlace(_ name: String) -> CardPlace {
+        let destination = shared.destinations[name]
+        disks[name] =
+            destination?.folder.map { PhysicalDisk.names(below: $0) } ?? ["service \(destination?.address ?? name)"]
+        return CardPlace(name: name, isRequired: destination?.isRequired ?? false)
+    }
+
+    /// Whether these destinations are as many copies as the watched folder wants.
+    private mutating func isEnough(_ here: Set<String>, of rows: [DeliveryRow], _ settings: WatchSettings) -> Bool {
+        let names = Set(rows.map(\.destination))
+        if names.contains(where: { places[$0]?.isRequired == true && !here.contains($0) }) { return false }
+        if let wanted = rules.copies { return copyCount(here) >= wanted }
+        return here.count >= min(settings.volumeDoneAfter ?? names.count, names.count)
+    }
+
+    private mutating func copyCount(_ names: Set<String>) -> Int {
+        if let known = copyCounts[names] { return known }
+        let count = CopyCount.count(destinations: names.map { (name: $0, disks: disks[$0] ?? []) }).copies
+        copyCounts[names] = count
+        return count
+    }
+
+    /// Has stores list the card's objects, where that is cheaper than to ask for each.
+    private mutating func listStores(_ volume: String) async throws {
+        for (name, keys) in try await shared.journal.cardKeys(of: volume) {
+            guard keys.count > Self.questions, let destination = shared.destinations[name],
+                let storage = destination.pipeline as? any ObjectListing
+            else { continue }
+            do {
+                if let list = try await ListedKeys(of: storage, from: keys.first, to: keys.last, expected: keys.count) {
+                    listed[name] = list
+                }
+            } catch {
+                silent[name] = "\(error)"
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import Synchronization
+internal import SystemPackage
+
+/// A card in a reader: shared by its own loop, the watchers of its folders, and those who ask.
+final class Card: Sendable {
+    /// A watched folder on it.
+    struct Root: Sendable {
+        var settings: WatchSettings
+        /// `Volume.key`
+        var volume: String
+        /// nil until its watcher has looked.
+        var state: RootState?
+    }
+
+    /// What the watcher of a folder knows, besides what is in the journal.
+    struct RootState: Sendable, Equatable {
+        /// Whether everything in it has been seen, and nothing is being admitted.
+        var isWhole = false
+        var unread = 0
+        var unmarked = 0
+        var ignored = 0
+        var awaitsLabels = false
+    }
+
+    struct State: Sendable {
+        var roots: [FilePath: Root] = [:]
+        var insertion: InsertionRow
+        var facts = CardFacts()
+        var verdict = CardVerdict.notYet(files: 0)
+        var lines: [CardLine] = []
+        var decidedAt: WallTime?
+        /// The checksum of the files on it that Inlet did not take, as last counted.
+        var others: String?
+        /// Deliveries that a destination has lost, by their files; as last asked. Bounded.
+        var missing: [Int64: Set<Int64>] = [:]
+        /// Bytes that had been copied at two moments, for the time left.
+        var pace: (since: WallTime, open: Int64)?
+        /// Whether something has happened since the last evaluation began.
+        var hasNews = true
+        var isPulled = false
+        var isOut = false
+        /// Whether it left the reader.
+        var isGone = false
+    }
+
+    /// `CardRow.key`
+    let key: String
+    /// The top of its file system.
+    let mount: FilePath
+    /// Wakes its loop.
+    let signal = WakeSignal()
+    let state: Mutex<State>
+
+    init(_ insertion: InsertionRow, mount: FilePath) {
+        (key, self.mount) = (insertion.card.key, mount)
+        state = Mutex(State(insertion: insertion))
+    }
+
+    /// The watched folder whose rules hold for the card: the first by path.
+    var rules: WatchSettings? {
+        state.withLock { state in state.roots.min { $0.key.string < $1.key.string }?.value.settings }
+    }
+
+    /// Something has happened: its loop looks again.
+    func touch(_ change: (inout State) -> Void = { _ in }) {
+        state.withLock { state in
+            change(&state)
+            state.hasNews = true
+        }
+        signal.raise()
+    }
+}
+
+/// The cards that are in a reader now.
+final class CardRegistry: Sendable {
+    private let state = Mutex<(cards: [Card], new: [Card])>(([], []))
+    /// A card has come.
+    let signal = WakeSignal()
+
+    var all: [Card] { state.withLock { $0.cards } }
+
+    /// The card with this key, name or UUID.
+    subscript(_ name: String) -> Card? {
+        all.first { card in
+            let row = card.state.withLock { $0.insertion.card }
+            return row.key == name || row.name == name || row.uuid?.lowercased() == name.lowercased()
+        }
+    }
+
+    /// A watched folder of a card is there; the first one brings the card.
+    func arrived(_ insertion: InsertionRow, mount: FilePath, _ root: FilePath, _ settings: WatchSettings, volume: String) {
+        let entry = Card.Root(settings: settings, volume: volume)
+        let known = all.first { $0.key == insertion.card.key && $0.mount == mount }
+        let card = known ?? add(Card(insertion, mount: mount))
+        card.touch { state in
+            state.roots[root] = entry
+            state.facts.isUnknown = false
+        }
+    }
+
+    /// A disk that no pattern fits.
+    func arrivedUnknown(_ insertion: InsertionRow, mount: FilePath) {
+        add(Card(insertion, mount: mount)).touch { $0.facts.isUnknown = true }
+    }
+
+    @discardableResult
+    private func add(_ card: Card) -> Card {
+        state.withLock { state in
+            state.cards.append(card)
+            state.new.append(card)
+        }
+        signal.raise()
+        return card
+    }
+
+    /// A watched folder of a card is gone; with its last folder the card is.
+    func left(_ root: FilePath) {
+        for card in all {
+            let isLast = card.state.withLock { state in
+                guard state.roots.removeValue(forKey: root) != nil else { return false }
+                return state.roots.isEmpty
+            }
+            if isLast { leave(card) } else { card.touch() }
+        }
+    }
+
+    func leave(_ card: Card) {
+        state.withLock { state in
+            state.cards.removeAll { $0 === card }
+            state.new.removeAll { $0 === card }
+        }
+        card.touch { $0.isGone = true }
+    }
+
+    func takeNew() -> [Card] {
+        state.withLock { state in
+            defer { state.new = [] }
+            return state.new
+        }
+    }
+
+    /// What the watcher of a folder sees. `hasNews`: whether a file was seen, admitted or proved since the last time.
+    func report(_ root: FilePath, _ now: Card.RootState, hasNews: Bool) {
+        guard let card = all.first(where: { card in card.state.withLock { $0.roots[root] != nil } }) else { return }
+        let isNew = card.state.withLock { state in
+            let isNew = state.roots[root]?.state != now
+            state.roots[root]?.state = now
+            return isNew
+        }
+        if isNew || hasNews { card.touch() }
+    }
+
+    /// A read of a card's file failed.
+    func readFailed(_ volume: String) {
+        for card in all where volume.hasPrefix(card.key + "/") { card.touch { $0.facts.readErrors.reads += 0 } }
+    }
+}

@@ -1,0 +1,235 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import InletPipelines
+internal import ServiceLifecycle
+internal import Synchronization
+internal import SystemPackage
+
+/// Looks after the cards in the readers: decides about each whether it may be taken out, notices one that is pulled
+/// without an event, and tells both.
+final class CardStage: Service {
+    private let shared: Shared
+    private let thread = BlockingPool(name: "disks", threads: 1)
+    private let waker: Waker
+
+    init(_ shared: Shared) throws(SystemError) { (self.shared, waker) = (shared, try Waker()) }
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            await withDiscardingTaskGroup { group in
+                group.addTask {
+                    await withTaskCancellationHandler {
+                        await withTaskExecutorPreference(self.thread) { await self.followDisks() }
+                    } onCancel: {
+                        self.waker.wake()
+                    }
+                }
+                while !Task.isCancelled {
+                    for card in self.shared.cards.takeNew() {
+                        let loop = CardLoop(card, self.shared)
+                        group.addTask { await loop.run() }
+                    }
+                    await self.shared.cards.signal.wait(until: nil)
+                }
+            }
+        }
+    }
+
+    // MARK: - Disks that no pattern fits
+
+    /// A new mount gets so long before it counts as unknown: the watchers of the patterns look at it first.
+    private static let patience = Duration.seconds(3)
+    private static let retryPause = Duration.seconds(30)
+
+    private func followDisks() async {
+        var unknown: [FilePath: Card] = [:]
+        while !Task.isCancelled {
+            do {
+                let mounts = try MountWatch(onlyMounts: true)
+                var isFirst = true
+                while !Task.isCancelled {
+                    waker.rest(until: .now.advanced(by: Self.patience))
+                    if Task.isCancelled { return }
+                    try await noteUnknown(&unknown, isNew: !isFirst)
+                    isFirst = false
+                    _ = try mounts.wait(until: nil, waker: waker)
+                }
+            } catch {
+                // Only disks that nobody watches stay unseen meanwhile.
+                waker.rest(until: .now.advanced(by: Self.retryPause))
+            }
+        }
+    }
+
+    private func noteUnknown(_ known: inout [FilePath: Card], isNew: Bool) async throws {
+        let patterns = shared.settings.watch.compactMap(\.pattern)
+        let table = try MountTable.current()
+        let watched = Set(shared.cards.all.filter { !$0.state.withLock(\.facts.isUnknown) }.map(\.mount))
+        let disks = Set(
+            table.mounts.filter { mount in
+                !mount.type.isPseudoFileSystem && patterns.contains { $0.mayHold(mount.point) }
+                    && !watched.contains(mount.point)
+            }.map(\.point))
+        for (point, card) in known where !disks.contains(point) {
+            shared.cards.leave(card)
+            known[point] = nil
+        }
+        for point in disks where known[point] == nil {
+            let identity = try VolumeFinder().identity(of: point)
+            let row = try await shared.journal.card(identity, key: identity.key, weaker: identity.weakerKeys, at: .now)
+            let insertion = try await shared.journal.insertion(of: row.id, at: point, isNew: isNew, now: .now)
+            known[point] = shared.cards.arrivedUnknown(insertion, mount: point)
+        }
+    }
+}
+
+extension RootPattern {
+    /// Whether a disk that is mounted at `point` is one that the pattern is meant for, though nothing on it may match.
+    func mayHold(_ point: FilePath) -> Bool {
+        guard point.isWithin(parent), point != parent else { return false }
+        let below = Array(point.components.dropFirst(parent.components.count))
+        return below.count <= parts.count && zip(parts, below).allSatisfy { $0.matches($1) }
+    }
+}
+
+/// The life of one card in a reader.
+private struct CardLoop: Sendable {
+    let card: Card
+    let shared: Shared
+    /// A card that does not answer holds up nobody else.
+    private let pool = BlockingPool(name: "card", threads: 1)
+    private let probing = BlockingPool(name: "probe", threads: 1)
+
+    /// Between two direct reads, and how long one may take.
+    private static let probePause = Duration.seconds(4)
+    private static let probeTime = Duration.seconds(4)
+    /// Before destinations that did not answer are asked again; it doubles.
+    private static let retryPause = Duration.seconds(1)
+    private static let longestPause = Duration.seconds(60)
+
+    init(_ card: Card, _ shared: Shared) { (self.card, self.shared) = (card, shared) }
+
+    func run() async {
+        await withDiscardingTaskGroup { group in
+            group.addTask { await self.watchOver() }
+            await withTaskExecutorPreference(pool) { await follow() }
+            group.cancelAll()
+        }
+        await end()
+    }
+
+    private var isGone: Bool { Task.isCancelled || card.state.withLock(\.isGone) }
+
+    // MARK: - Deciding
+
+    private func follow() async {
+        var (said, pause): (String?, Duration) = (nil, Self.retryPause)
+        while !isGone {
+            let hasNews = card.state.withLock { state in
+                defer { state.hasNews = false }
+                return state.hasNews
+            }
+            let begun = ContinuousClock.now
+            var isSettled = true
+            if hasNews {
+                do {
+                    isSettled = try await decide(&said)
+                } catch {
+                    // The journal, the card or its watcher reports what is wrong; it is looked at again.
+                    isSettled = false
+                }
+            }
+            pause = isSettled ? Self.retryPause : min(pause * 2, Self.longestPause)
+            if !isSettled { card.state.withLock { $0.hasNews = true } }
+            // Counting a big card must not become all the work there is.
+            let cost = begun.duration(to: .now)
+            let next = ContinuousClock.now.advanced(by: max(isSettled ? .zero : pause, min(cost * 4, .seconds(20))))
+            if !isSettled {
+                await card.signal.wait(until: next)
+            } else {
+                await card.signal.wait(until: nil)
+                if next > .now { await Task.rest(for: next - .now) }
+            }
+        }
+    }
+
+    /// - Returns: whether nothing has to be asked again.
+    private func decide(_ said: inout String?) async throws -> Bool {
+        var evaluation = CardEvaluation(card, shared, pool)
+        let facts = try await evaluation.run { show($0, evaluation: nil) }
+        let verdict = show(facts, evaluation: evaluation)
+        let (insertion, lines) = card.state.withLock { ($0.insertion, $0.lines) }
+        let word = "\(verdict.headline) \(facts.files) \(facts.accounted)"
+        if word != said, verdict != .notYet(files: 0) {
+            let isChecked = verdict.isSafe && facts.source != .off
+            try await shared.journal.setVerdict(
+                of: insertion.id, verdict, facts, lines: lines, checked: isChecked ? evaluation.inventory : nil, at: .now)
+        }
+        if word != said { tell(verdict, facts, insertion, lines) }
+        said = word
+        return facts.places.allSatisfy { $0.silent == 0 }
+    }
+
+    @discardableResult
+    private func show(_ facts: CardFacts, evaluation: CardEvaluation?) -> CardVerdict {
+        let rules = card.rules?.card ?? CardRules()
+        return card.state.withLock { state in
+            var facts = facts
+            (facts.isPulled, facts.isOut) = (state.isPulled, state.isOut)
+            let verdict = CardVerdict(facts, rules)
+            (state.facts, state.verdict, state.decidedAt) = (facts, verdict, .now)
+            state.lines = facts.lines(rules, identity: state.insertion.card.identity) { $0.rfc3339Seconds }
+            if let evaluation { (state.others, state.missing) = (evaluation.othersDigest, evaluation.missing) }
+            if facts.openBytes > 0, state.pace == nil { state.pace = (.now, facts.openBytes) }
+            if facts.openBytes == 0 { state.pace = nil }
+            return verdict
+        }
+    }
+
+    private func tell(_ verdict: CardVerdict, _ facts: CardFacts, _ insertion: InsertionRow, _ lines: [CardLine]) {
+        let root = card.state.withLock { $0.roots.keys.min { $0.string < $1.string } } ?? card.mount
+        let report = VolumeReport(root: root, insertion, verdict, facts, lines)
+        if verdict == .notYet(files: 0) || facts.open > 0 { return }
+        shared.log.emit(.volumeDone(report))
+    }
+
+    // MARK: - Watching over it
+
+    /// Notices a card that was pulled although it is still mounted, and files that come outside of the watched folders.
+    private func watchOver() async {
+        var space: UInt64?
+        while !isGone {
+            await Task.rest(for: Self.probePause)
+            if isGone || card.state.withLock({ $0.isOut }) { continue }
+            let answer = await answer()
+            if case .failed = answer {
+                if !card.state.withLock(\.isPulled) { card.touch { $0.isPulled = true } }
+                continue
+            }
+            if case .answers = answer, card.state.withLock(\.isPulled) { card.touch { $0.isPulled = false } }
+            let now = await probing.run { [card] in FreeSpace.fingerprint(card.mount) }
+            if let space, let now, space != now { card.touch() }
+            space = now ?? space
+        }
+    }
+
+    private func answer() async -> DirectRead.Answer {
+        // A read of a dead card may never return: that is an answer too.
+        await withTaskGroup(of: DirectRead.Answer?.self) { [card, probing] tasks in
+            tasks.addTask { await probing.run { DirectRead.probe(card.mount) } }
+            tasks.addTask {
+                await Task.rest(for: Self.probeTime)
+                return nil
+            }
+            defer { tasks.cancelAll() }
+            return await tasks.next() ?? nil ?? .failed(nil)
+        }
+    }
+
+    private func end() async {
+        let id = card.state.withLock { $0.insertion.id }
+        // The stay ends at the next sight of the card otherwise.
+        if card.state.withLock(\.isGone) { try? await shared.journal.endInsertion(id, at: .now) }
+    }
+}
