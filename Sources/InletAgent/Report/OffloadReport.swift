@@ -57,13 +57,15 @@ package struct OffloadReport: Codable, Sendable {
     package struct Insertion: Codable, Sendable {
         /// A finding of the verdict.
         package struct Line: Codable, Sendable {
+            /// `good`, `waiting`, `bad` or `note`.
+            package var mark: String
             package var text: String
+            /// The destination that had all files of the card when it was asked.
             package var destination: String?
-            /// When the destination was asked.
             package var asked_at: String?
 
-            package init(_ text: String, destination: String? = nil, askedAt: WallTime? = nil) {
-                (self.text, self.destination) = (text, destination)
+            package init(_ text: String, mark: String, destination: String? = nil, askedAt: WallTime? = nil) {
+                (self.text, self.mark, self.destination) = (text, mark, destination)
                 asked_at = askedAt?.rfc3339Seconds
             }
         }
@@ -76,7 +78,7 @@ package struct OffloadReport: Codable, Sendable {
         package var camera: String?
         package var `operator`: String?
         package var note: String?
-        /// `safe`, `not_yet` or `call_somebody`.
+        /// `safe`, `not_yet`, `call_somebody` or another word of `CardVerdict`.
         package var verdict: String?
         /// The verdict in a sentence.
         package var sentence: String?
@@ -100,9 +102,8 @@ package struct OffloadReport: Codable, Sendable {
         package var uuid: String?
         package var kind: String?
         package var first_seen: String?
-        package var last_seen: String?
-        package var read_errors: Int64?
-        package var slow_reads: Int64?
+        package var read_errors: Int?
+        package var slow_reads: Int?
         package var last_read_error: String?
         /// Numbers that are missing from runs of recordings.
         package var missing: [String]?
@@ -199,7 +200,7 @@ package struct OffloadReport: Codable, Sendable {
     }
 
     /// The part of a volume's key before the folder.
-    private static func key(of volume: String) -> String {
+    static func key(of volume: String) -> String {
         // A device's own name has slashes.
         if volume.hasPrefix("device:") { return volume }
         return volume.split(separator: "/", maxSplits: 1).first.map(String.init) ?? volume
@@ -250,6 +251,18 @@ extension OffloadReport.File {
                     line.destination == deliveries[index].destination && line.asked_at != nil
                 }?.asked_at
         }
+    }
+}
+
+extension OffloadReport.File {
+    /// When its destination had all files of the card, after this one had arrived there. `lines` are ordered newest
+    /// first.
+    private func asked(_ delivery: OffloadReport.Delivery, _ lines: [OffloadReport.Insertion.Line]) -> String? {
+        lines.first { line in
+            guard line.destination == delivery.destination, let asked = line.asked_at.flatMap({ WallTime(rfc3339: $0) })
+            else { return false }
+            return delivery.ended_at.flatMap { WallTime(rfc3339: $0) }.map { $0 <= asked } ?? false
+        }?.asked_at
     }
 }
 

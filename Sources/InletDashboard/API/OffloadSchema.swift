@@ -34,7 +34,7 @@ extension OffloadReport.File: NamedSchema {
 extension OffloadReport.Card: NamedSchema {
     static var schemaName: String { "OffloadCard" }
     static let notes: [String: SchemaDescription] = [
-        "name": "Unique among all cards.", "first_seen": .time, "last_seen": .time, "last_read_error": .time,
+        "name": "Unique among all cards.", "first_seen": .time, "last_read_error": .time,
         "missing": "Numbers that are missing from its runs of recordings.",
     ]
 }
@@ -48,5 +48,7 @@ extension OffloadReport.Insertion: NamedSchema {
 
 extension OffloadReport.Insertion.Line: NamedSchema {
     static var schemaName: String { "OffloadLine" }
-    static let notes: [String: SchemaDescription] = ["asked_at": .time]
+    static let notes: [String: SchemaDescription] = [
+        "asked_at": .time, "destination": "Left out unless it had all files of the card.",
+    ]
 }
