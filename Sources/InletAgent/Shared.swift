@@ -11,6 +11,8 @@ final class Shared: Sendable {
     let journal: Journal
     let destinations: DestinationRegistry
     let roots = RootRegistry()
+    let cards = CardRegistry()
+    let cardLabels = CardLabelsRegistry()
     let signals = Signals()
     let log: EventLog
     /// Whether the journal can be written, the loops are alive, and the parts run.

@@ -19,7 +19,8 @@ package struct CardRow: Sendable, Equatable {
     /// For people: `UUID 1234-ABCD`.
     package var identity: String { uuid.map { "UUID \($0)" } ?? "\(kind) \(key)" }
 
-    fileprivate static let columns = "card.id, card.key, card.name, card.label, card.uuid, card.kind, card.first_seen, card.errors"
+    fileprivate static let columns =
+        "card.id, card.key, card.name, card.label, card.uuid, card.kind, card.first_seen, card.errors"
 
     fileprivate init(_ row: SQLRow) {
         id = row.integer(0)

@@ -22,24 +22,19 @@ package struct ClipFacts: Sendable, Equatable {
     static func read(_ bytes: BoundedBytes) throws(SystemError) -> ClipFacts {
         let head = try bytes.read(upTo: 16, at: 0)
         if MXFFile.begins(head) { return try MXFFile.facts(bytes) }
-        if BoxType.opensFile(head) { return try movie(bytes) }
-        var facts = ClipFacts()
-        if let block = try ExifBlock.find(head, bytes) {
-            let camera = ExifBlock.camera(block)
-            facts.camera = name(camera.make.map { $0[...] }, camera.model.map { $0[...] })
-        }
+        var facts = BoxType.opensFile(head) ? try movie(bytes) : ClipFacts()
+        facts.camera = name(try CameraTags.read(bytes))
         return facts
     }
 
-    /// `model` where it begins with `make`, as most do; else both.
-    private static func name(_ make: ArraySlice<UInt8>?, _ model: ArraySlice<UInt8>?) -> String? {
-        let texts = [make, model].map { text in
-            DisplayText.escape(text ?? []).split(separator: " ").joined(separator: " ")
+    /// The model where it begins with the make, as most do; else both.
+    private static func name(_ tags: CameraTags) -> String? {
+        let texts = [tags.make, tags.model].map { text in
+            DisplayText.escape(text ?? "").split(separator: " ").joined(separator: " ")
         }
-        let first = texts[0].split(separator: " ").first.map { $0.lowercased() } ?? ""
-        let name =
-            texts[1].lowercased().hasPrefix(first) && !texts[1].isEmpty
-            ? texts[1] : texts.filter { !$0.isEmpty }.joined(separator: " ")
+        let make = texts[0].split(separator: " ").first.map { $0.lowercased() } ?? ""
+        let isWhole = !texts[1].isEmpty && texts[1].lowercased().hasPrefix(make)
+        let name = isWhole ? texts[1] : texts.filter { !$0.isEmpty }.joined(separator: " ")
         return name.isEmpty ? nil : name
     }
 
@@ -82,20 +77,10 @@ extension ClipFacts {
             switch box.type {
             case "mvhd": facts.duration = try length(box, bytes)
             case "trak": if facts.timecode == nil { facts.timecode = try timecode(inTrack: box, bytes) }
-            case "meta": if facts.camera == nil { facts.camera = try camera(box, bytes) }
-            case "udta":
-                if facts.camera == nil, let meta = try bytes.first("meta", in: box.content) {
-                    facts.camera = try camera(meta, bytes)
-                }
             default: continue
             }
         }
         return facts
-    }
-
-    private static func camera(_ meta: Box, _ bytes: BoundedBytes) throws(SystemError) -> String? {
-        name(
-            try MovieDates.value(ofKey: "make", in: meta, bytes), try MovieDates.value(ofKey: "model", in: meta, bytes))
     }
 
     /// `mvhd`: behind the two dates the units of a second, and the length in these.

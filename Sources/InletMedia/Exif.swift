@@ -13,7 +13,7 @@ enum ExifBlock {
     /// The block of a picture that begins with `head`; nil if it has none or is of another format.
     static func find(_ head: [UInt8], _ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
         if head.starts(with: [0xFF, 0xD8]) { return try inJPEG(at: 0, bytes) }
-        if isTIFF(head) { return try TIFFDates.read(head, bytes) }
+        if isTIFF(head) { return try TIFFExcerpt.read(head, bytes) }
         if head.starts(with: "FUJIFILMCCD-RAW".utf8) { return try inRAF(bytes) }
         if head.starts(with: png) { return try inPNG(bytes) }
         if head.starts(with: "RIFF".utf8), head.dropFirst(8).starts(with: "WEBP".utf8) { return try inWebP(bytes) }
@@ -39,7 +39,7 @@ enum ExifBlock {
     }
 
     /// The first APP1 segment that begins with `Exif`, in the picture that starts at `start`.
-    private static func inJPEG(at start: Int64, _ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
+    static func inJPEG(at start: Int64, _ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
         var offset = start + 2
         for _ in 0..<maximumSegments {
             let head = try bytes.read(upTo: 10, at: offset)
@@ -96,7 +96,7 @@ extension ExifBlock {
     }
 }
 
-/// The dates in a block of EXIF.
+/// The dates and the camera in a block of EXIF.
 extension ExifBlock {
     /// Dates with the fields that make them exact (CIPA DC-008 4.6.5 and 4.6.6), the best first. The last one changes when a
     /// picture is edited.
@@ -117,10 +117,11 @@ extension ExifBlock {
         }
     }
 
-    /// Make and model of the camera (CIPA DC-008 4.6.4).
-    static func camera(_ block: [UInt8]) -> (make: [UInt8]?, model: [UInt8]?) {
-        let data = ExifFields(block)
-        return (data?.text(0x010F), data?.text(0x0110))
+    /// The camera that wrote `block`.
+    static func cameraTags(_ block: [UInt8]) -> CameraTags {
+        guard let data = ExifFields(block) else { return CameraTags() }
+        func text(_ tag: UInt32) -> String? { data.text(tag).flatMap { String(validating: $0, as: UTF8.self) } }
+        return CameraTags(make: text(0x010F), model: text(0x0110))
     }
 }
 
@@ -150,16 +151,16 @@ private final class ExifFields {
 ///
 /// libexif reads the first 64 KiB of its input. In a file the directories may be anywhere, also behind the picture,
 /// where most software writes them. So the relevant fields are collected here.
-struct TIFFDates {
+struct TIFFExcerpt {
     /// A text, including its NUL.
     private typealias Field = (tag: UInt64, value: [UInt8])
 
-    /// The dates, the fields that make them exact, and the camera: `ExifBlock.dates`, `ExifBlock.camera`.
+    /// Make and model, the dates, and the fields that make them exact: see `ExifBlock`.
     private static let wanted: Set<UInt64> = [
         0x010F, 0x0110, 0x0132, 0x9003, 0x9004, 0x9010, 0x9011, 0x9012, 0x9290, 0x9291, 0x9292,
     ]
     private static let exifPointer: UInt64 = 0x8769
-    /// No date and no fraction of a second is longer.
+    /// No date, fraction of a second, or camera's name is longer.
     private static let longestText = 64
     /// The most entries of one directory; valid files have at most a few hundred.
     private static let maximumEntries = 2000
@@ -170,7 +171,7 @@ struct TIFFDates {
     /// The block for a file that begins with `head`: TIFF, or a raw format built on it.
     static func read(_ head: [UInt8], _ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
         guard head.count >= 8 else { return nil }
-        let excerpt = TIFFDates(bytes: bytes, isBig: head[0] == 0x4D)
+        let excerpt = TIFFExcerpt(bytes: bytes, isBig: head[0] == 0x4D)
         let main = try excerpt.directory(at: Int64(excerpt.number(head[4..<8])))
         let exif = try main.exif.map { offset throws(SystemError) in try excerpt.directory(at: offset).fields } ?? []
         // EXIF's own fields first: libexif keeps the first of a name.

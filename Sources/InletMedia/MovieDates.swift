@@ -57,13 +57,18 @@ enum MovieDates {
 
     /// CR3: Canon's own box holds the EXIF directory as a TIFF file, `CMT2`.
     private static func inCanonRaw(_ box: Box, _ bytes: BoundedBytes) throws(SystemError) -> [CaptureDate] {
+        try canonBlock("CMT2", in: box, bytes).map(ExifBlock.dates) ?? []
+    }
+
+    /// A TIFF file in Canon's own box; nil if `box` is another one.
+    static func canonBlock(_ name: BoxType, in box: Box, _ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
         let length = Int64(canonID.count)
         guard box.length >= length, try bytes.read(canonID.count, at: box.content.lowerBound) == canonID else {
-            return []
+            return nil
         }
         let inside = (box.content.lowerBound + length)..<box.content.upperBound
-        guard let block = try bytes.first("CMT2", in: inside) else { return [] }
-        return try ExifBlock.at(block.content.lowerBound, count: block.length, bytes).map(ExifBlock.dates) ?? []
+        guard let block = try bytes.first(name, in: inside) else { return nil }
+        return try ExifBlock.at(block.content.lowerBound, count: block.length, bytes)
     }
 
     /// 85c0b687-820f-11e0-8111-f4ce462b6a48
@@ -75,30 +80,29 @@ enum MovieDates {
 /// The metadata of `moov/meta`: `keys` names them, `ilst` holds a value under each key's number (Apple, "QuickTime File
 /// Format": Metadata Atoms and Types).
 extension MovieDates {
+    private static let creationDate = "com.apple.quicktime.creationdate"
+    /// The longest text of a value that counts.
+    private static let longestValue = 64
     /// A key's length that no valid file reaches; keys behind a longer one are ignored.
     private static let longestKey = 1024
     private static let maximumKeys = 256
 
     private static func inMetadata(_ meta: Box, _ bytes: BoundedBytes) throws(SystemError) -> [CaptureDate] {
-        guard let text = try value(ofKey: "creationdate", in: meta, bytes), let time = DateText.time(text) else {
-            return []
-        }
+        guard let text = try value(of: creationDate, in: meta, bytes), let time = DateText.time(text) else { return [] }
         return [CaptureDate(time: time, origin: "QuickTime creationdate")]
     }
 
-    /// The value of `com.apple.quicktime.NAME`, of at most 64 bytes.
-    static func value(
-        ofKey name: String, in meta: Box, _ bytes: BoundedBytes
-    ) throws(SystemError) -> ArraySlice<UInt8>? {
+    /// The bytes of the value under a key; nil if it is missing or too long.
+    static func value(of key: String, in meta: Box, _ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
         let inside = try children(of: meta, bytes)
         guard let keys = try bytes.first("keys", in: inside), let list = try bytes.first("ilst", in: inside),
-            let number = try number(ofKey: Array("com.apple.quicktime.\(name)".utf8), in: keys, bytes),
+            let number = try number(ofKey: Array(key.utf8), in: keys, bytes),
             let item = try bytes.first(BoxType(code: number), in: list.content),
             let data = try bytes.first("data", in: item.content),
             // The value's type and locale, then the value.
-            let content = try bytes.content(of: data, limit: 72), content.count > 8
+            let content = try bytes.content(of: data, limit: 8 + longestValue), content.count > 8
         else { return nil }
-        return content.dropFirst(8)
+        return Array(content.dropFirst(8))
     }
 
     /// QuickTime's `meta` begins with boxes, MPEG's with four bytes of version and flags. The first box of both is

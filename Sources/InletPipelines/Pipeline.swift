@@ -74,6 +74,8 @@ package struct Destination: Sendable {
     package var maxInFlight: Int?
     /// Its address as a short checksum: proofs from another address are not claimed for this one. nil = it has none.
     package var address: String?
+    /// The host of that address; nil for destinations without a network.
+    private(set) var host: String?
     /// The server that receives its requests; nil for destinations without a network.
     var server: (url: HTTPURL, trust: Trust)?
     /// Whether a card is not safe to remove without it (`required`).
@@ -116,6 +118,7 @@ package struct Destination: Sendable {
     mutating func setAddress(_ server: HTTPURL, _ rest: String = "") {
         let place = server.redacted.drop { $0 != ":" }.drop { ":/".contains($0) }
         setAddress("\(place)/\(rest)")
+        host = server.host
     }
 
     mutating func setAddress(_ place: String) {
@@ -138,6 +141,14 @@ package struct Destination: Sendable {
         return
             "the login was last renewed \(days(age)) days ago, and ends after \(days(life)) days without: "
             + "see why it cannot be renewed, or \(remedy)"
+    }
+
+    /// The disks or the server that hold what is delivered, for `CopyCount`; nil for a destination that only registers
+    /// files. Blocks.
+    package func disks(_ disks: PhysicalDisks) -> Set<String>? {
+        if storage != nil { return nil }
+        if let folder { return disks.disks(of: folder) }
+        return host.map { CopyCount.disks(ofServer: $0, localNames: [ProcessSetup.hostName.lowercased()]) } ?? []
     }
 
     /// By name, for those that have one.

@@ -103,11 +103,12 @@ struct ContentCheck {
     private var part: SliceHasher
     private var partDigests: [UInt8] = []
 
-    init(_ order: VerifyOrder) {
-        size = order.proof.size
-        let content = order.proof.content
+    init(_ order: VerifyOrder) { self.init(size: order.proof.size, order.digests, order.proof.content) }
+
+    init(size: Int64, _ digests: [Digest], _ content: ContentHash?) {
+        self.size = size
         composite = content.flatMap { $0.partSize.map { $0 > 0 } == true ? $0 : nil }
-        wanted = order.digests + (content.map { $0.partSize == nil ? [$0.digest] : [] } ?? [])
+        wanted = digests + (content.map { $0.partSize == nil ? [$0.digest] : [] } ?? [])
         whole = SliceHasher(Set(wanted.map(\.algorithm)))
         part = Self.hasher(composite)
     }

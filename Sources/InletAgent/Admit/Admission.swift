@@ -130,7 +130,7 @@ struct Admission: Sendable {
     ) async throws -> AdmissionResult {
         let (arrival, companions) = (candidate.arrival, candidate.companions)
         try await hashing.learnFirst(of: arrival, by: routes, at: arrival.place, &facts)
-        if let route = routes.route(for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType) {
+        if let route = routes.route(for: arrival.path, size: arrival.identity.size, facts: facts) {
             do {
                 facts.add(try await sidecar(among: companions, candidate.rule, hashing.pool))
             } catch let error as ConfigErrors {
@@ -146,7 +146,9 @@ struct Admission: Sendable {
         case .plan(let plan): return await commit(planned(arrival, plan, why), companions + derived, why)
         case .rejected(let route, let reason):
             return await commit(FileAdmission(arrival, rejectedBy: route, reason: reason), companions, why)
-        case .unmatched, .needs: return AdmissionResult(arrival: arrival, outcome: .unmatched)
+        case .needs(let wanted):
+            return AdmissionResult(arrival: arrival, outcome: .later, awaited: Set(wanted.compactMap(\.label)))
+        case .unmatched: return AdmissionResult(arrival: arrival, outcome: .unmatched)
         }
     }
 

@@ -9,6 +9,8 @@ package struct Hashing: Sendable {
     package let pool: BlockingPool
     /// The loop that waits for a long read.
     var held: (heartbeat: Heartbeat, part: Heartbeat.Part)?
+    /// The watched folder, if it is on a card: its names tell the camera of files whose own path does not.
+    var cardTop: FilePath?
 
     /// Called at every chunk, to show that the waiting loop is alive.
     func progress() { if let held { held.heartbeat.beat(held.part) } }
@@ -21,19 +23,19 @@ package struct Hashing: Sendable {
     package func learnFirst(
         of arrival: FoundFile, by routes: RouteTable, at path: RootedPath, _ facts: inout FileProperties
     ) async throws {
-        if facts.mediaType != nil { return }
-        let candidates = routes.candidates(for: arrival.path, size: arrival.identity.size)
-        // No file is derived from a file that will be rejected.
-        if candidates.contains(where: {
-            !$0.match.mediaTypes.isEmpty || !$0.derive.isEmpty && !$0.validate.mediaTypes.isEmpty
-        }) {
-            facts.mediaType = try await mediaType(path)
+        var wanted: Set<FileProperty> = []
+        for route in routes.candidates(for: arrival.path, size: arrival.identity.size) {
+            wanted.formUnion(route.match.facts)
+            // No file is derived from a file that will be rejected.
+            if !route.derive.isEmpty, !route.validate.mediaTypes.isEmpty { wanted.insert(.mediaType) }
         }
+        if !wanted.isEmpty { try await learn(wanted, of: path, &facts) }
     }
 
     /// The plan of `routes` for a file, with every fact that they ask for.
     ///
     /// - Parameter sequence: assigns a number for `{seq}`.
+    /// - Returns: `.needs` only for labels of the card that a person must give; nothing more was read then.
     func decide(
         _ arrival: FoundFile, by routes: RouteTable, at place: RootedPath, _ facts: inout FileProperties,
         sequence: () async throws -> Int64
@@ -41,6 +43,7 @@ package struct Hashing: Sendable {
         while true {
             let decision = routes.plan(arrival, facts: facts, at: .now)
             guard case .needs(let wanted) = decision else { return decision }
+            if facts.card != nil, wanted.contains(where: { $0.label != nil }) { return decision }
             if facts.missing(of: wanted).contains(.sequence) { facts.sequence = try await sequence() }
             try await learn(wanted, of: place, &facts)
         }
@@ -51,6 +54,9 @@ package struct Hashing: Sendable {
         let missing = facts.missing(of: wanted)
         if missing.contains(.mediaType) { facts.mediaType = try await mediaType(path) }
         if missing.contains(.captured) { facts.captured = try await captured(path) }
+        if missing.contains(.camera) { facts.camera = try await camera(path) }
+        // Nobody has labelled a file that is on no watched card.
+        if facts.card == nil, missing.contains(where: { $0.label != nil }) { facts.card = CardLabels() }
         let algorithms = Set(missing.compactMap(\.algorithm))
         if algorithms.isEmpty { return }
         facts.add(
@@ -70,10 +76,15 @@ package struct Hashing: Sendable {
             Captured(try CaptureDate.read(from: try SourceFile(opening: path)))
         }
     }
+
+    /// As for the date: an unreadable file is checked again later.
+    private func camera(_ path: RootedPath) async throws -> Camera {
+        try await pool.run { [cardTop] () throws(SystemError) in try CameraFinder.camera(of: path, cardTop: cardTop) }
+    }
 }
 
 extension Hashing {
-    package init(pool: BlockingPool) { self.init(pool: pool, held: nil) }
+    package init(pool: BlockingPool) { self.init(pool: pool, held: nil, cardTop: nil) }
 }
 
 extension FoundFile {

@@ -80,6 +80,8 @@ struct AdmissionResult: Sendable {
     var companions: [FilePath] = []
     /// Facts that were read, for its next admission.
     var facts = FileProperties()
+    /// The labels of its card that it waits for.
+    var awaited: Set<CardLabels.Field> = []
 }
 
 /// A unit (a folder delivered as one) that received a file.

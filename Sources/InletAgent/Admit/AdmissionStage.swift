@@ -38,6 +38,8 @@ struct AdmissionStage: Sendable {
     /// Facts about files that the journal has not accepted yet.
     private var learned: [FilePath: (identity: FileIdentity, facts: FileProperties)] = [:]
     private static let mostLearned = 1000
+    /// Files that wait for labels of their card.
+    var labelWait = LabelWait()
 
     /// Of a removable volume, reset with each listing.
     var awaited = AwaitedFiles()
@@ -57,7 +59,8 @@ struct AdmissionStage: Sendable {
         self.firstSeen = firstSeen
         let (root, heartbeat) = (settings.path, admission.shared.health.heartbeat)
         let skipBefore = settings.existing == .skip ? firstSeen : nil
-        self.hashing = Hashing(pool: hashing, held: (heartbeat, .intake(root)))
+        self.hashing = Hashing(
+            pool: hashing, held: (heartbeat, .intake(root)), cardTop: volume?.key == nil ? nil : root)
         checker = FileChecker(settings, volume, admission, skipBefore: skipBefore)
         companions = CompanionRule(routes: admission.routes, settle: settings.settle, skipBefore: skipBefore)
         if adopts { adopter = AdoptionCheck(admission.registry) }
@@ -82,13 +85,14 @@ struct AdmissionStage: Sendable {
         guard case .success(let known) = answer else {
             return looks.judged + arrivals.map { ($0.path, .look(.later("the journal cannot be read", .seconds(1)))) }
         }
-        let endings = await adopt(
-            zip(arrivals, known).filter {
-                $1 == .new && renames.origins(of: $0.path).isEmpty && looks.refused[$0.path] == nil
-            }.map(\.0))
-        var hashed: Int64 = 0
+        let unknown = zip(arrivals, known).filter {
+            $1 == .new && renames.origins(of: $0.path).isEmpty && looks.refused[$0.path] == nil
+        }.map(\.0)
         var considered: [FilePath: EvaluationResult] = [:]
-        for (arrival, known) in zip(arrivals, known) {
+        for arrival in unknown { considered[arrival.path] = awaitsLabels(arrival).map { .look($0) } }
+        let endings = await adopt(unknown.filter { considered[$0.path] == nil })
+        var hashed: Int64 = 0
+        for (arrival, known) in zip(arrivals, known) where considered[arrival.path] == nil {
             considered[arrival.path] = await consider(arrival, known, looks, endings[arrival.path], &hashed)
         }
         let new = arrivals.filter { considered[$0.path] == nil }
@@ -240,15 +244,21 @@ struct AdmissionStage: Sendable {
     mutating func candidate(_ path: FilePath, _ identity: FileIdentity) -> Candidate {
         let arrival = FoundFile(root: root, path: path, identity: identity, volume: volume)
         checker.refused.forget(path)
-        let facts = learned[path].flatMap { $0.identity == identity ? $0.facts : nil } ?? FileProperties()
         return Candidate(
-            arrival: arrival, companions: found[path] ?? [], late: late[path], rule: settings.sources, facts: facts)
+            arrival: arrival, companions: found[path] ?? [], late: late[path], rule: settings.sources,
+            facts: facts(of: arrival))
     }
 
-    /// A file that comes back unchanged need not be read again. Its sidecar is read anew.
+    func remembered(_ path: FilePath, _ identity: FileIdentity) -> FileProperties {
+        learned[path].flatMap { $0.identity == identity ? $0.facts : nil } ?? FileProperties()
+    }
+
+    /// A file that comes back unchanged need not be read again. Its sidecar and its card's labels are read anew.
     mutating func remember(_ result: AdmissionResult) {
         var facts = result.facts
         facts.add(Sidecar())
+        (facts.card, facts.awaitsCard) = (nil, false)
+        labelWait.note(result.arrival.path, lacks: result.awaited)
         if !result.outcome.comesBack || facts == FileProperties() {
             if !learned.isEmpty { learned[result.arrival.path] = nil }
         } else {

@@ -202,11 +202,14 @@ extension AdmissionStage {
     private func plan(_ arrival: FoundFile, by routes: RouteTable) async -> (Plan?, Adoption) {
         let path = root.pushing(arrival.path)
         do {
-            var facts = FileProperties()
+            var facts = facts(of: arrival)
             try await hashing.learnFirst(of: arrival, by: admission.routes, at: arrival.place, &facts)
-            let decision = try await admission.decide(arrival, by: routes, at: arrival.place, &facts, hashing)
-            guard case .plan(let plan) = decision else { return (nil, .unmatched) }
-            return (plan, .adopted)
+            switch try await admission.decide(arrival, by: routes, at: arrival.place, &facts, hashing) {
+            case .plan(let plan): return (plan, .adopted)
+            // The admission finds that it waits for labels of its card.
+            case .needs: return (nil, .send)
+            case .unmatched, .rejected: return (nil, .unmatched)
+            }
         } catch let error as DeliveryError where error.verdict == .sourceGone {
             return (nil, .known)
         } catch let error as SystemError where error.isMissing {

@@ -12,10 +12,10 @@ extension AdmissionStage {
     ///   other files.
     mutating func follow(_ arrival: FoundFile, from origins: [FilePath]) async throws -> EvaluationResult? {
         guard let renamed = try await known(arrival, origins) else { return nil }
-        var facts = FileProperties()
+        var facts = facts(of: arrival)
         try await hashing.learnFirst(of: arrival, by: admission.routes, at: arrival.place, &facts)
         let route = admission.routes.route(
-            for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType)
+            for: arrival.path, size: arrival.identity.size, facts: facts)
         guard let route, route.name == renamed.file.route, !route.hasCompanions, route.derive.isEmpty,
             admission.routes.belongings(of: arrival.path).isEmpty
         else { return nil }

@@ -156,9 +156,9 @@ package struct DryRun {
             }
             var facts = FileProperties()
             try await hashing.learnFirst(of: arrival, by: routes, at: arrival.place, &facts)
-            finding.passed = routes.trace(arrival, mediaType: facts.mediaType).filter { $0.mismatch != nil }
+            finding.passed = routes.trace(arrival, facts: facts).filter { $0.mismatch != nil }
             guard
-                let route = routes.route(for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType)
+                let route = routes.route(for: arrival.path, size: arrival.identity.size, facts: facts)
             else { return }
             if let marker = try missingMarker(of: arrival, route) {
                 finding.verdict = .awaited(marker: marker)
@@ -167,7 +167,7 @@ package struct DryRun {
             do {
                 facts.add(
                     try await SidecarFile.metadata(
-                        beside: arrival, routes, mediaType: facts.mediaType, on: hashing.pool))
+                        beside: arrival, routes, facts: facts, on: hashing.pool))
             } catch let error as ConfigErrors {
                 finding.verdict = .rejected(route: route.name, reason: SidecarFile.reason(error))
                 return
@@ -239,7 +239,7 @@ package struct RouteDryRun: Sendable {
             (traces, planned, rejection) = ([], nil, nil)
             return
         }
-        traces = table.trace(arrival, mediaType: facts.mediaType)
+        traces = table.trace(arrival, facts: facts)
         switch decision {
         case .plan(let plan):
             planned = (plan, DeliverySteps(plan, of: arrival.path, destination: destination))
@@ -268,6 +268,14 @@ package struct RouteDryRun: Sendable {
             let type = MediaType.byExtension(FileName(path).plainExtension)
             facts.mediaType = type
             return "its content is not read here: \(type) was assumed from its name"
+        case .camera:
+            let camera = Camera(system: CameraStructure(of: path))
+            facts.camera = camera
+            return camera.name.map { "its camera is not read here: \($0) was assumed from its path" }
+                ?? "its camera is not read here"
+        case .card:
+            facts.card = CardLabels()
+            return "the labels of its card are not known here"
         }
     }
 

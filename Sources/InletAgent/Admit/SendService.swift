@@ -78,10 +78,10 @@ extension Admission {
             let file = RootedPath("", path)
             var facts = FileProperties()
             try await hashing.learnFirst(of: arrival, by: self.routes, at: file, &facts)
-            let routes = destination.map { route(for: place.path, identity.size, facts.mediaType, to: $0) } ?? asked
+            let routes = destination.map { route(for: place.path, identity.size, facts, to: $0) } ?? asked
             // Other companions, units and markers are for watched folders: a named file goes alone, and at once.
             facts.add(
-                try await SidecarFile.metadata(beside: arrival, routes, mediaType: facts.mediaType, on: hashing.pool))
+                try await SidecarFile.metadata(beside: arrival, routes, facts: facts, on: hashing.pool))
             let decision = try await decide(arrival, by: routes, at: file, &facts, hashing)
             switch decision {
             case .plan(let plan): return .success(planned(arrival, plan, why))
@@ -169,9 +169,9 @@ extension Admission {
 
     /// The file's route, with another destination. Its source stays.
     private func route(
-        for path: FilePath, _ size: Int64, _ mediaType: String?, to destination: String
+        for path: FilePath, _ size: Int64, _ facts: FileProperties, to destination: String
     ) -> RouteTable {
-        let known = self.routes.route(for: path, size: size, mediaType: mediaType)
+        let known = self.routes.route(for: path, size: size, facts: facts)
         var route = known ?? Route(name: "send", to: [destination])
         route.to = [destination]
         // A route to other destinations does not have this destination's fields.

@@ -10,17 +10,17 @@ package enum SidecarFile {
     ///
     /// - Throws: `ConfigErrors` for an invalid sidecar, `SystemError` for an unreadable one.
     package static func metadata(
-        beside arrival: FoundFile, _ routes: RouteTable, mediaType: String? = nil, on pool: BlockingPool
+        beside arrival: FoundFile, _ routes: RouteTable, facts: FileProperties = FileProperties(), on pool: BlockingPool
     ) async throws -> Sidecar {
-        guard let path = try path(beside: arrival, routes, mediaType) else { return Sidecar() }
+        guard let path = try path(beside: arrival, routes, facts) else { return Sidecar() }
         return try await read(path, by: SourceRule(), on: pool)
     }
 
     /// Separate, because Swift 6.3.1 cannot optimise the look within a loop of an asynchronous function.
     private static func path(
-        beside arrival: FoundFile, _ routes: RouteTable, _ mediaType: String?
+        beside arrival: FoundFile, _ routes: RouteTable, _ facts: FileProperties
     ) throws(SystemError) -> RootedPath? {
-        let route = routes.route(for: arrival.path, size: arrival.identity.size, mediaType: mediaType)
+        let route = routes.route(for: arrival.path, size: arrival.identity.size, facts: facts)
         for companion in route?.companions(of: arrival.path) ?? [] where companion.kind == .metadata {
             let path = RootedPath(arrival.root, companion.path)
             if try FileLook.look(at: path).identity != nil { return path }

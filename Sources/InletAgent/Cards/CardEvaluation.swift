@@ -2,6 +2,7 @@ internal import InletCore
 internal import InletJournal
 internal import InletLinux
 internal import InletPipelines
+internal import Synchronization
 internal import SystemPackage
 
 /// Finds out how a card stands, from the card, the journal and the destinations. Blocks, and decides nothing.
@@ -17,12 +18,17 @@ struct CardEvaluation {
     private var others: [OtherFiles.Reason: OtherFiles] = [:]
     /// The disks of each destination; a service is a disk of its own.
     private var disks: [String: Set<String>] = [:]
+    private let physical: PhysicalDisks
     private var copyCounts: [Set<String>: Int] = [:]
+    /// Errors and slow reads of this look at the card.
+    private(set) var (readFaults, slowReads) = (0, 0)
     private(set) var missing: [Int64: Set<Int64>] = [:]
     /// The checksums of everything on the card, and of the other files.
     private(set) var inventory = ""
     private(set) var othersDigest = ""
     private var silent: [String: String] = [:]
+    /// The files to read a second time.
+    private var secondRead = SecondRead()
     /// What a store's list says, by destination.
     private var listed: [String: ListedKeys] = [:]
 
@@ -32,12 +38,14 @@ struct CardEvaluation {
     private static let group = 256
     private static let questions = 16
 
-    init(_ card: Card, _ shared: Shared, _ pool: BlockingPool) {
+    init(_ card: Card, _ shared: Shared, _ pool: BlockingPool) throws(SystemError) {
         (self.card, self.shared, self.pool) = (card, shared, pool)
+        physical = try PhysicalDisks.current()
         let state = card.state.withLock(\.self)
         (roots, insertion) = (state.roots, state.insertion)
         rules = card.rules?.card ?? CardRules()
         (facts.isPulled, facts.isOut, facts.isUnknown) = (state.isPulled, state.isOut, state.roots.isEmpty)
+        secondRead.isWanted = rules.secondRead != .off
         (facts.readErrors, facts.copies) = (state.insertion.card.errors, rules.copies)
     }
 
@@ -54,7 +62,7 @@ struct CardEvaluation {
         progress(facts)
         let files = try list()
         try await classify(files)
-        try await checkSource(files, progress)
+        try await checkSource(progress)
         facts.stage = .known
         return facts
     }
@@ -73,7 +81,8 @@ struct CardEvaluation {
             if root.state?.awaitsLabels == true { facts.awaitsLabels = true }
             if root.state?.isWhole != true { isQuiet = false }
             guard isQuiet else { continue }
-            isQuiet = try await shared.journal.mayLeave(root.volume, proofs: rules.copies ?? root.settings.volumeDoneAfter)
+            isQuiet = try await shared.journal.mayLeave(
+                root.volume, proofs: rules.copies ?? root.settings.volumeDoneAfter)
         }
         facts.stage = facts.open > 0 || roots.values.allSatisfy { $0.state?.isWhole == true } ? .copying : .listing
         // Files may still be on their way where enough destinations have them: each is judged by itself.
@@ -83,34 +92,32 @@ struct CardEvaluation {
 
     // MARK: - What is on it
 
-    private typealias Found = (root: FilePath?, path: FilePath, file: VolumeInventory.File)
+    /// With its path below the watched folder.
+    private typealias Found = (path: FilePath, file: VolumeInventory.File)
+
+    private func beat() { for root in roots.keys { shared.health.heartbeat.beat(.intake(root)) } }
 
     @discardableResult
     private mutating func list() throws -> [FilePath: [Found]] {
         var found: [FilePath: [Found]] = [:]
-        var (all, outside) = (VolumeInventory.Digest(), VolumeInventory.Digest())
-        let (heartbeat, names) = (shared.health.heartbeat, Array(roots.keys))
-        let seen = try VolumeInventory.walk(
-            around: card.mount, limit: Self.mostFiles,
-            beat: { for root in names { heartbeat.beat(.intake(root)) } }
-        ) { file in
-            all.add(file)
+        var outside = InventorySum()
+        let folders = roots.keys.map { (path: $0, below: $0.resolved.components.dropFirst(card.mount.components.count)) }
+        let tolerance = FileSystemKind.known(of: card.mount)?.modifiedTolerance ?? 0
+        let seen = try VolumeInventory.walk(around: card.mount, limit: Self.mostFiles, beat: beat) { file in
             facts.files += 1
             facts.bytes += file.size
-            let whole = card.mount.pushing(file.path)
-            guard let root = names.first(where: { whole.isWithin($0) }) else {
-                outside.add(file)
-                return add(file, .outside)
+            let root = folders.first { file.path.starts(with: FilePath(root: nil, $0.below)) }
+            if let root, file.kind == .regular {
+                let path = FilePath(root: nil, file.path.components.dropFirst(root.below.count))
+                return found[root.path, default: []].append((path, file))
             }
-            guard file.isRegular else {
-                outside.add(file)
-                return add(file, .irregular)
-            }
-            found[root, default: []].append((root, FilePath(root: nil, whole.components(below: root)), file))
+            outside.add(file.path, file.identity, tolerance: tolerance)
+            add(file, root == nil ? .outside : .irregular)
         }
-        facts.isWhole = !seen.isCut
-        facts.unread += seen.unreadable.count
-        (inventory, othersDigest) = (all.text, outside.text)
+        // Where only a part of the card is mounted, the rest of it is unknown.
+        facts.isWhole = !seen.isCut && seen.folder == "/"
+        facts.unread += seen.unreadableCount
+        (inventory, othersDigest) = (seen.digest ?? "", outside.text)
         return found
     }
 
@@ -122,34 +129,36 @@ struct CardEvaluation {
     // MARK: - Where it is
 
     private mutating func classify(_ files: [FilePath: [Found]]) async throws {
-        var unrouted = VolumeInventory.Digest()
+        var unrouted = InventorySum()
         for (root, found) in files {
             guard let entry = roots[root] else { continue }
             let tolerance = try FileSystemKind.of(root).modifiedTolerance
             try await listStores(entry.volume)
             for group in found.groups(of: Self.group) {
-                for root in roots.keys { shared.health.heartbeat.beat(.intake(root)) }
+                beat()
                 let jobs = try await shared.journal.cardFiles(of: entry.volume, group.map(\.path))
                 var asked: [(job: Job, answers: [String: Answer])] = []
                 for (one, job) in zip(group, jobs) {
                     guard let job, let now = one.file.identity, now.isKnown(as: job.file.identity, tolerance: tolerance)
                     else {
-                        unrouted.add(one.file)
+                        unrouted.add(one.file.path, one.file.identity, tolerance: tolerance)
                         add(one.file, .unrouted)
                         continue
                     }
                     asked.append((job, [:]))
                 }
                 try await ask(&asked, entry.settings)
-                for one in asked { count(one.job, one.answers, entry.settings) }
+                for one in asked {
+                    count(one.job, one.answers, entry.settings)
+                    secondRead.add(one.job, root, tolerance)
+                }
             }
         }
         othersDigest += unrouted.text
         facts.others = OtherFiles.Reason.allCases.compactMap { others[$0] }
         facts.othersMayStay = insertion.othersLeft == othersDigest
         facts.places = places.values.sorted { $0.name < $1.name }
-        let names = facts.places.map { (name: $0.name, disks: disks[$0.name] ?? []) }
-        facts.shared = CopyCount.count(destinations: names).shared
+        facts.shared = CopyCount.count(facts.places.map { ($0.name, disks[$0.name] ?? []) }).shared.map(\.text)
     }
 
     /// What is known of one file at one destination.
@@ -160,7 +169,9 @@ struct CardEvaluation {
         case silent(String)
     }
 
-    private mutating func ask(_ files: inout [(job: Job, answers: [String: Answer])], _ settings: WatchSettings) async throws {
+    private mutating func ask(_ files: inout [(job: Job, answers: [String: Answer])], _ settings: WatchSettings)
+        async throws
+    {
         typealias Question = (index: Int, delivery: DeliveryRow, proof: Proof)
         var questions: [Question] = []
         for (index, file) in files.enumerated() {
@@ -174,10 +185,14 @@ struct CardEvaluation {
             }
         }
         for group in questions.groups(of: Self.questions) {
-            let (digests, registry, silent) = (group.map { files[$0.index].job.file.digests }, shared.destinations, silent)
+            let (digests, registry, silent) = (
+                group.map { files[$0.index].job.file.digests }, shared.destinations, silent
+            )
             let answers = await withTaskGroup(of: (Int, Answer).self) { [insertedAt = insertion.insertedAt] tasks in
                 for (place, question) in group.enumerated() {
-                    let (delivery, order) = (question.delivery, VerifyOrder(proof: question.proof, digests: digests[place]))
+                    let (delivery, order) = (
+                        question.delivery, VerifyOrder(proof: question.proof, digests: digests[place])
+                    )
                     tasks.addTask {
                         if let reason = silent[delivery.destination] { return (place, .silent(reason)) }
                         return (place, await Self.ask(registry, delivery, order, since: insertedAt))
@@ -231,7 +246,8 @@ struct CardEvaluation {
             order.proof.method != .adopted || verifier.findsByKey
         else {
             // What this stay of the card has proved counts; an older proof could be out of date.
-            let isFresh = (delivery.endedAt ?? WallTime(milliseconds: 0)) >= insertedAt && order.proof.method != .adopted
+            let isFresh =
+                (delivery.endedAt ?? WallTime(milliseconds: 0)) >= insertedAt && order.proof.method != .adopted
             return isFresh ? answer(.same(""), order.proof) : .silent("it cannot be asked")
         }
         do throws(DeliveryError) {
@@ -246,7 +262,8 @@ struct CardEvaluation {
         let rows = Self.copies(job)
         // A companion or marker without a place of its own ends as its file did.
         if rows.isEmpty {
-            if job.file.state == .delivered || job.file.state == .duplicate { facts.accounted += 1 } else { facts.failed += 1 }
+            let isFine = job.file.state == .delivered || job.file.state == .duplicate
+            if isFine { account(job) } else { facts.failed += 1 }
             return
         }
         var (here, open, lacks) = (Set<String>(), false, false)
@@ -281,7 +298,7 @@ struct CardEvaluation {
             places[name] = place
         }
         if isEnough(here, of: rows, settings) {
-            facts.accounted += 1
+            account(job)
         } else if open {
             facts.open += 1
             facts.openBytes += job.file.identity.size
@@ -294,14 +311,20 @@ struct CardEvaluation {
         }
     }
 
+    private mutating func account(_ job: Job) {
+        facts.accounted += 1
+        facts.accountedBytes += job.file.identity.size
+    }
+
     private mutating func note(_ row: DeliveryRow, of job: Job) {
-        if missing.count < Self.mostMissing || missing[job.file.id] != nil { missing[job.file.id, default: []].insert(row.id) }
+        if missing.count < Self.mostMissing || missing[job.file.id] != nil {
+            missing[job.file.id, default: []].insert(row.id)
+        }
     }
 
     private mutating func makePlace(_ name: String) -> CardPlace {
         let destination = shared.destinations[name]
-        disks[name] =
-            destination?.folder.map { PhysicalDisk.names(below: $0) } ?? ["service \(destination?.address ?? name)"]
+        disks[name] = destination?.disks(physical) ?? []
         return CardPlace(name: name, isRequired: destination?.isRequired ?? false)
     }
 
@@ -315,7 +338,7 @@ struct CardEvaluation {
 
     private mutating func copyCount(_ names: Set<String>) -> Int {
         if let known = copyCounts[names] { return known }
-        let count = CopyCount.count(destinations: names.map { (name: $0, disks: disks[$0] ?? []) }).copies
+        let count = CopyCount.count(names.map { ($0, disks[$0] ?? []) }).copies
         copyCounts[names] = count
         return count
     }
@@ -335,4 +358,70 @@ struct CardEvaluation {
             }
         }
     }
+}
+
+/// The files of a card that are read a second time, with what their delivery knows of them.
+private struct SecondRead {
+    typealias File = (
+        place: RootedPath, known: FileIdentity, tolerance: Int64, digests: [Digest], contents: [ContentHash]
+    )
+
+    var isWanted = false
+    private(set) var files: [File] = []
+
+    mutating func add(_ job: Job, _ root: FilePath, _ tolerance: Int64) {
+        guard isWanted else { return }
+        let contents = job.deliveries.compactMap { $0.proof?.content } + [job.file.content].compactMap(\.self)
+        files.append(
+            (
+                RootedPath(root, job.file.path), job.file.identity, tolerance, job.file.digests, contents
+            ))
+    }
+}
+
+extension CardEvaluation {
+    private static let mostDifferences = 100
+
+    /// Reads the card's files a second time, past the cache, where the watched folder wants that.
+    private mutating func checkSource(_ progress: (CardFacts) -> Void) async throws {
+        guard rules.secondRead != .off, facts.open == 0, facts.failed == 0 else { return }
+        if !inventory.isEmpty, insertion.checked == inventory {
+            facts.source = .same(files: secondRead.files.count)
+            return
+        }
+        facts.stage = .checking
+        var files = secondRead.files
+        if rules.secondRead == .sample {
+            let chosen = SourceSample.choose(files.map(\.known.size), seed: card.key + inventory)
+            files = chosen.sorted().map { files[$0] }
+        }
+        var (differences, unknown): ([String], Int) = ([], 0)
+        for (index, file) in files.enumerated() {
+            facts.source = .running(done: index, of: files.count)
+            progress(facts)
+            do throws(SystemError) {
+                let read = try await SourceDigests.reread(
+                    file.place, known: file.known, tolerance: file.tolerance, digests: file.digests,
+                    contents: file.contents, on: pool, progress: beat)
+                if let slowest = read.slowest, slowest < Self.slow { slowReads += 1 }
+                switch read.outcome {
+                case .same: break
+                case .nothingToCompare: unknown += 1
+                case .differs(let reason):
+                    if differences.count < Self.mostDifferences {
+                        differences.append("\(file.place.whole.display): \(reason)")
+                    }
+                }
+            } catch {
+                readFaults += 1
+                if differences.count < Self.mostDifferences {
+                    differences.append("\(file.place.whole.display): \(error)")
+                }
+            }
+        }
+        facts.source = differences.isEmpty ? .same(files: files.count - unknown) : .differs(differences)
+    }
+
+    /// Below this rate, in bytes per second, a second of reading counts as slow.
+    private static let slow: Int64 = 1 << 20
 }

@@ -91,7 +91,9 @@ final class CardRegistry: Sendable {
     }
 
     /// A watched folder of a card is there; the first one brings the card.
-    func arrived(_ insertion: InsertionRow, mount: FilePath, _ root: FilePath, _ settings: WatchSettings, volume: String) {
+    func arrived(
+        _ insertion: InsertionRow, mount: FilePath, _ root: FilePath, _ settings: WatchSettings, volume: String
+    ) {
         let entry = Card.Root(settings: settings, volume: volume)
         let known = all.first { $0.key == insertion.card.key && $0.mount == mount }
         let card = known ?? add(Card(insertion, mount: mount))
@@ -102,8 +104,10 @@ final class CardRegistry: Sendable {
     }
 
     /// A disk that no pattern fits.
-    func arrivedUnknown(_ insertion: InsertionRow, mount: FilePath) {
-        add(Card(insertion, mount: mount)).touch { $0.facts.isUnknown = true }
+    func arrivedUnknown(_ insertion: InsertionRow, mount: FilePath) -> Card {
+        let card = Card(insertion, mount: mount)
+        card.touch { $0.facts.isUnknown = true }
+        return add(card)
     }
 
     @discardableResult

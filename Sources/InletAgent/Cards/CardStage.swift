@@ -68,11 +68,12 @@ final class CardStage: Service {
         let watched = Set(shared.cards.all.filter { !$0.state.withLock(\.facts.isUnknown) }.map(\.mount))
         let disks = Set(
             table.mounts.filter { mount in
-                !mount.type.isPseudoFileSystem && patterns.contains { $0.mayHold(mount.point) }
+                mount.source.isAbsolute && patterns.contains { $0.mayHold(mount.point) }
                     && !watched.contains(mount.point)
             }.map(\.point))
         for (point, card) in known where !disks.contains(point) {
-            shared.cards.leave(card)
+            // A watched folder may have come on it meanwhile: then its watcher says when it goes.
+            if card.state.withLock(\.roots.isEmpty) { shared.cards.leave(card) }
             known[point] = nil
         }
         for point in disks where known[point] == nil {
@@ -156,7 +157,7 @@ private struct CardLoop: Sendable {
 
     /// - Returns: whether nothing has to be asked again.
     private func decide(_ said: inout String?) async throws -> Bool {
-        var evaluation = CardEvaluation(card, shared, pool)
+        var evaluation = try CardEvaluation(card, shared, pool)
         let facts = try await evaluation.run { show($0, evaluation: nil) }
         let verdict = show(facts, evaluation: evaluation)
         let (insertion, lines) = card.state.withLock { ($0.insertion, $0.lines) }
@@ -164,7 +165,8 @@ private struct CardLoop: Sendable {
         if word != said, verdict != .notYet(files: 0) {
             let isChecked = verdict.isSafe && facts.source != .off
             try await shared.journal.setVerdict(
-                of: insertion.id, verdict, facts, lines: lines, checked: isChecked ? evaluation.inventory : nil, at: .now)
+                of: insertion.id, verdict, facts, lines: lines, checked: isChecked ? evaluation.inventory : nil,
+                at: .now)
         }
         if word != said { tell(verdict, facts, insertion, lines) }
         said = word
@@ -198,32 +200,18 @@ private struct CardLoop: Sendable {
 
     /// Notices a card that was pulled although it is still mounted, and files that come outside of the watched folders.
     private func watchOver() async {
-        var space: UInt64?
+        let (probe, device) = (CardProbe(), FolderIdentity(card.mount).device)
+        var free: UInt64?
         while !isGone {
             await Task.rest(for: Self.probePause)
-            if isGone || card.state.withLock({ $0.isOut }) { continue }
-            let answer = await answer()
-            if case .failed = answer {
-                if !card.state.withLock(\.isPulled) { card.touch { $0.isPulled = true } }
-                continue
-            }
-            if case .answers = answer, card.state.withLock(\.isPulled) { card.touch { $0.isPulled = false } }
-            let now = await probing.run { [card] in FreeSpace.fingerprint(card.mount) }
-            if let space, let now, space != now { card.touch() }
-            space = now ?? space
-        }
-    }
-
-    private func answer() async -> DirectRead.Answer {
-        // A read of a dead card may never return: that is an answer too.
-        await withTaskGroup(of: DirectRead.Answer?.self) { [card, probing] tasks in
-            tasks.addTask { await probing.run { DirectRead.probe(card.mount) } }
-            tasks.addTask {
-                await Task.rest(for: Self.probeTime)
-                return nil
-            }
-            defer { tasks.cancelAll() }
-            return await tasks.next() ?? nil ?? .failed(nil)
+            if isGone || card.state.withLock(\.isOut) { continue }
+            let answer = await probing.run { [card] in probe.ask(card.mount, device, within: Self.probeTime) }
+            let isPulled = answer == .pulled
+            if isPulled != card.state.withLock(\.isPulled) { card.touch { $0.isPulled = isPulled } }
+            guard case .there(let now) = answer else { continue }
+            // Files have come or gone where no event tells.
+            if let free, free != now { card.touch() }
+            free = now
         }
     }
 
@@ -231,5 +219,36 @@ private struct CardLoop: Sendable {
         let id = card.state.withLock { $0.insertion.id }
         // The stay ends at the next sight of the card otherwise.
         if card.state.withLock(\.isGone) { try? await shared.journal.endInsertion(id, at: .now) }
+    }
+}
+
+/// Asks a card's medium whether it is still there.
+private final class CardProbe: Sendable {
+    enum Answer: Sendable, Equatable {
+        /// With a number that changes with its files.
+        case there(free: UInt64)
+        case pulled
+    }
+
+    /// Whether a read has not returned: then no second one is begun.
+    private let isAsking = Atomic<Bool>(false)
+
+    /// Blocks, at most for `patience`: a read of a dead card may never return, and that is an answer too.
+    func ask(_ mount: FilePath, _ device: UInt64, within patience: Duration) -> Answer {
+        if isAsking.load(ordering: .acquiring) { return .pulled }
+        isAsking.store(true, ordering: .releasing)
+        do throws(SystemError) {
+            let answer = try LoopThread.result(name: "probe", within: patience) { [self] () -> Answer in
+                defer { isAsking.store(false, ordering: .releasing) }
+                if case .failed = DirectRead.probe(mount, device: device) { return .pulled }
+                // Without it, only such changes stay unseen.
+                return .there(free: (try? FreeSpace.fingerprint(mount)) ?? 0)
+            }
+            return answer ?? .pulled
+        } catch {
+            // The system has no thread to ask with: nothing is known of the card.
+            isAsking.store(false, ordering: .releasing)
+            return .there(free: 0)
+        }
     }
 }

@@ -125,7 +125,7 @@ final class NotificationSender: Service {
         case .jobDelivered(let ref, _, _):
             // An earlier process may have reported it as down.
             if reported.withLock({ $0.insert(ref.destination).inserted }) { isUp(ref.destination, isReply: true) }
-        case .volumeDone(let end) where end.isDone:
+        case .volumeDone(let end) where end.isSafe:
             add(.notify(.volumeDone, payload: NotificationText.volume(end), time: .now, word: end.word))
         case .watchPaused(let root, let reason):
             let payload = NotificationText.pausedRoot(root, reason: reason)

@@ -63,12 +63,14 @@ struct NotificationText: Sendable {
         var object = JSONLine()
         object.add("name", DisplayText.escape(end.volume))
         object.add("path", end.root.display)
+        object.add("state", end.isSafe ? "safe" : "problem")
+        object.add("verdict", end.verdict)
         object.add("files", Int64(end.files))
         object.add("bytes", end.bytes)
         object.add("ignored", Int64(end.ignored))
         object.add("others", Int64(end.others))
-        if let time = end.deliveredAt { object.add("delivered_at", time.rfc3339) }
-        object.add("text", text(end))
+        object.add("text", DisplayText.escape("\(end.volume): \(end.headline)"))
+        object.add("lines", end.lines.map { DisplayText.escape($0.text) })
         return object.finished
     }
 
@@ -78,27 +80,6 @@ struct NotificationText: Sendable {
         object.add("state", "paused")
         object.add("reason", DisplayText.escape(reason))
         return object.finished
-    }
-
-    /// Facts only: what was delivered, when, and what else is there. A person decides whether to erase the volume.
-    private static func text(_ end: VolumeReport) -> String {
-        let name = "'\(DisplayText.escape(end.volume))'"
-        var text = "no file of \(name) matches a route"
-        if end.files > 0 {
-            text = end.files == 1 ? "the one file" : "all \(end.files) files"
-            text += " of \(name) that \(end.files == 1 ? "matches a route was" : "match a route were") delivered"
-            if let number = end.destinations { text += " to \(number) of their destinations, or to all" }
-            if let time = end.deliveredAt { text += ", the last on \(time.rfc3339Seconds)" }
-            if end.adopted > 0 { text += "; \(end.adopted) of them count as delivered because they existed before" }
-            if end.unasked > 0 {
-                text += "; the destinations of \(end.unasked) cannot confirm that they still have them"
-            } else if end.wasAsked {
-                text += "; their destinations confirmed that they still have them"
-            }
-        }
-        let others = end.others == 1 ? "1 other file is" : "\(end.others == 0 ? "no" : "\(end.others)") other files are"
-        text += "; \(others) on it"
-        return end.hasMore ? text + "; the scan of the volume is not complete" : text
     }
 
     /// - Parameter jobs: the batch's files, undelivered ones first; of a large batch not all.

@@ -1,6 +1,7 @@
 package import InletCore
 package import InletJournal
 internal import InletLinux
+internal import InletMedia
 internal import SystemPackage
 
 /// The report on the files of a batch or of cards, for a person to print, sign and keep. Paths are escaped. Keys may be

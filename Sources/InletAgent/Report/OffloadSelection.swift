@@ -1,6 +1,7 @@
-internal import Foundation
+package import Foundation
 package import InletCore
 package import InletJournal
+internal import InletLinux
 
 /// The files of a report on cards: those that meet every criterion.
 package struct OffloadSelection: Sendable {

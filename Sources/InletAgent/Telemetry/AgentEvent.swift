@@ -102,7 +102,7 @@ package enum AgentEvent: Sendable {
         case .watchAdopted(let root, let files, let bytes): rows.watchAdopted.line(root, files, bytes)
         case .watchPaused(let root, let reason): rows.watchPaused.line(root, reason)
         case .volumeDone(let end):
-            (end.isDone ? rows.volumeDone : rows.volumeUnverified).line(
+            (end.isSafe ? rows.volumeDone : rows.volumeUnverified).line(
                 end.root, end.volume, end.files, end.bytes, end.unproved, end.missing, end.unmarked, end.unread,
                 end.ignored, end.others)
         case .fileNotDerived(let path, let name, let reason): rows.fileNotDerived.line(path, name, reason)

@@ -100,7 +100,9 @@ package struct EventTable: Sendable {
         "file.ignored info path reason", "ignoring {path}: {reason}", note: "logged once per folder and extension")
     let fileAwaited = EventSpec(
         "file.awaited info path reason", "{path} waits: {reason}",
-        note: "a file without its marker; logged once per folder and extension")
+        note:
+            "a file without its marker, logged once per folder and extension; or a card's first file that waits for labels"
+    )
     let fileRejected = EventSpec(
         "file.rejected warning job# path route reason", "{path} rejected by {route}: {reason}")
     let fileNote = EventSpec(

@@ -277,7 +277,7 @@ extension RootLoop {
     mutating func advanceListing() async throws(SystemError) {
         guard !listing.isDone, trackHeld() else { return }
         defer { listing.rest() }
-        volume.question.reopen()
+        hasVolumeNews = true
         var budget = Self.listingBudget
         guard shared.room.limit.isOff else { return trackListed(&budget) }
         let (admission, tolerance) = (stage.admission, stage.tolerance)

@@ -210,10 +210,7 @@ extension RootLoop {
                 if directory.isEmpty { return loseRoot() }
             case .trouble(let directory, let error): tell(directory, error)
             case .nothing: break
-            case .finished:
-                // No event reports files that were taken off such a volume.
-                if volume.said?.isDone == false { volume.question.reopen() }
-                return
+            case .finished: return
             }
         }
     }

@@ -32,8 +32,8 @@ struct RootLoop: ~Copyable {
     var pressure: (hasRoomLeft: Bool, notBefore: ContinuousClock.Instant?, notAfter: ContinuousClock.Instant?) = (
         true, nil, nil
     )
-    /// The removable volume of the root: open questions, and the last report without its trivial parts.
-    var volume: (said: VolumeReport?, question: VolumeReportTimer, earlier: VolumeDeliveryCheck)
+    /// Whether a file of the root was seen, admitted or proved since its card was told.
+    var hasVolumeNews = true
     /// When the status was shown, and its remembered parts.
     var lastShown: ContinuousClock.Instant?
     /// The writers of waiting files, and when to look for them again.
@@ -51,7 +51,6 @@ struct RootLoop: ~Copyable {
         watch = try RootWatch(settings, ignore: ignore, log: shared.log)
         listing = Listing(root: settings.path, isRecursive: settings.recursive, pause: settings.rescan)
         settler = Settler(settle: settings.settle, places: places)
-        volume = (nil, VolumeReportTimer(), VolumeDeliveryCheck(before: .now, shared.destinations))
         place = FolderIdentity(settings.path)
         for batch in openUnits { if let joined = stage.rule(batch) { join(joined) } }
     }
@@ -96,7 +95,7 @@ struct RootLoop: ~Copyable {
             let ready = settler.nextDeadline.map { max($0, pressure.notAfter ?? $0) }
             return [
                 ready, listing.isDone ? settler.stuckFolders.nextListing : nil,
-                listing.next, nextPass, lockCheck?.due, listing.isComplete ? units.nextDeadline : nil, volumeDeadline,
+                listing.next, nextPass, lockCheck?.due, listing.isComplete ? units.nextDeadline : nil,
             ].compactMap(\.self).min()
         }
     }
@@ -107,14 +106,14 @@ struct RootLoop: ~Copyable {
         for path in requests.looks { notice(path, isAsked: true) }
         for path in requests.derived { lookNow(path) }
         if requests.wantsListing { listing.ask() }
-        if requests.hasEnded { volume.question.reopen() }
+        if requests.hasEnded { hasVolumeNews = true }
         guard requests.hasMountChange else { return }
         if FolderIdentity(settings.path) != place { loseRoot() } else { followMounts() }
     }
 
     mutating func apply(_ event: FileEvent) {
         if let path = event.name {
-            volume.question.reopen()
+            hasVolumeNews = true
             units.touch(path, at: .now)
         }
         switch event {
@@ -133,12 +132,12 @@ struct RootLoop: ~Copyable {
             noteLock(path)
             if !isFolder { forget(path) }
         case .folder(let path):
-            volume.question.reopen()
+            hasVolumeNews = true
             list(path)
         case .linked(let path): lookNow(path)
         case .lost(let reason): loseRoot(reason)
         case .overflow:
-            volume.question.reopen()
+            hasVolumeNews = true
             log.emit(.watchOverflow(root: settings.path))
             listing.ask()
         }
@@ -226,7 +225,7 @@ struct RootLoop: ~Copyable {
     mutating func admitDue() async {
         let due = await dueNow()
         guard !due.isEmpty else { return }
-        volume.question.reopen()
+        hasVolumeNews = true
         let looks = stage.checker.look(due)
         let known = await stage.admission.recall(looks.arrivals, tolerance: stage.tolerance)
         let considered = await stage.consider(looks, known)

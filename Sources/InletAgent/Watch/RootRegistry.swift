@@ -34,6 +34,9 @@ final class RootRegistry: Sendable {
     /// Has a file checked again.
     func look(again file: FileRow) { mailbox(of: file.root)?.look(again: file.path) }
 
+    /// Has files looked at now, without another quiet time.
+    func lookNow(at files: Set<FilePath>, in root: FilePath) { mailbox(of: root)?.put { $0.derived += files } }
+
     /// A file was proved, or has ended: a removable volume is reported once all of its files have.
     func ended(_ file: FileRow) {
         if file.volume != nil { mailbox(of: file.root)?.put { $0.hasEnded = true } }
@@ -106,7 +109,8 @@ final class RootMailbox: Sendable {
     struct Requests: Sendable {
         /// Files to check again.
         var looks: [FilePath] = []
-        /// Originals whose derived files are ready, or cannot be made.
+        /// Files that no longer wait for others: their derived files are ready, or cannot be made; or their card has its
+        /// labels.
         var derived: [FilePath] = []
         /// Too many requests to remember: the whole root is listed.
         var wantsListing = false

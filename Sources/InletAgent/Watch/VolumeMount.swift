@@ -1,6 +1,7 @@
 internal import InletCore
 internal import InletJournal
 internal import InletLinux
+internal import Synchronization
 internal import SystemPackage
 
 /// The folder at the end of a path, by its numbers.
@@ -85,6 +86,12 @@ struct VolumeMount: Sendable {
     /// would be new the next time.
     func isStill(_ now: VolumeIdentity) -> Bool { now.isSame(as: identity) != false && !identity.isOutnamed(by: now) }
 
+    /// `CardRow.key`: its files' volume without the folder.
+    var cardKey: String { String((volume.key ?? identity.key).dropLast(folder.utf8.count + 1)) }
+
+    /// Earlier keys of its card.
+    var weakerCardKeys: [String] { cardKey == identity.key ? identity.weakerKeys : [] }
+
     /// Earlier identities of this volume, from before its UUID was known; none for a volume with a double.
     var weakerKeys: [String] {
         guard isVolume, volume.key == Volume(identity, folder: folder).key else { return [] }
@@ -97,21 +104,42 @@ extension Shared {
     /// Files checked between two transactions.
     private static let group = 256
 
-    /// - Parameter isNew: whether it came after the start: earlier reports about it are then repeated.
-    func volumeArrived(_ place: VolumeMount, at root: FilePath, isNew: Bool) async throws {
+    /// Gives it the name of its card, and tells the card.
+    ///
+    /// - Parameter isNew: whether it came after the start.
+    func volumeArrived(
+        _ place: inout VolumeMount, at root: FilePath, _ settings: WatchSettings, isNew: Bool
+    ) async throws {
+        guard let key = place.volume.key else { return roots.set(.present(volume: nil), root) }
+        let insertion = try await insertion(&place, at: root, isNew: isNew)
         let volume = place.volume
-        guard let key = volume.key else { return roots.set(.present(volume: nil), root) }
-        if isNew { try await journal.forgetLastWord(of: key) }
         // First: files known by another name would pass for another volume's.
         try await inherit(place.weakerKeys, key, at: root)
         try await journal.volumeArrived(key, at: root)
         let waiting = try await recognise(key, at: root)
         roots.set(.present(volume: key), root)
+        cards.arrived(insertion.row, mount: insertion.mount, root, settings.at(root), volume: key)
         try await journal.volumeIsBack(key, at: .now)
         log.emit(.volumeAdded(root: root, volume: volume.name, waiting: waiting))
         if waiting == 0 { return }
         signals.raiseDeliverable()
         signals.raise(.finishable)
+    }
+
+    /// The card's stay: of a card that is in already, or one that begins or goes on now.
+    private func insertion(
+        _ place: inout VolumeMount, at root: FilePath, isNew: Bool
+    ) async throws -> (row: InsertionRow, mount: FilePath) {
+        let mount = try MountTable.current().mount(of: root.resolved)?.point ?? root
+        let card = try await journal.card(
+            place.identity, key: place.cardKey, weaker: place.weakerCardKeys, at: .now)
+        place.volume.name = card.name
+        if let known = cards.all.first(where: { $0.key == card.key && $0.mount == mount }) {
+            return (known.state.withLock(\.insertion), mount)
+        }
+        let row = try await journal.insertion(of: card.id, at: mount, isNew: isNew, now: .now)
+        setCardLabels(row.labels, of: card.key)
+        return (row, mount)
     }
 
     /// Files that were known by their root's path, or by a weaker name of the volume, get its best name: present files
@@ -163,6 +191,9 @@ extension Shared {
 
     func volumeLeft(_ volume: Volume, _ root: FilePath) {
         roots.set(nil, root)
-        if volume.key != nil { log.emit(.volumeRemoved(root: root, volume: volume.name)) }
+        cards.left(root)
+        guard let key = volume.key else { return }
+        cardLabels.release(key)
+        log.emit(.volumeRemoved(root: root, volume: volume.name))
     }
 }

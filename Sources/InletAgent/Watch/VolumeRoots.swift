@@ -150,8 +150,8 @@ final class VolumeRoots: Sendable {
     /// - Returns: false to have it tried again.
     private func begin(_ root: FilePath, _ group: inout DiscardingTaskGroup) async -> Bool {
         do {
-            guard let place = try claim(root) else { return true }
-            try await shared.volumeArrived(place, at: root, isNew: state.withLock(\.hasBegun))
+            guard var place = try claim(root) else { return true }
+            try await shared.volumeArrived(&place, at: root, settings, isNew: state.withLock(\.hasBegun))
             let runner = try RootRunner(settings.at(root), shared, places, passing: place)
             // Before it reads the routes: from then on it can be renewed.
             state.withLock { $0.entries[root] = (runner, place, .now) }

@@ -45,6 +45,7 @@ extension SettingsReader {
             extensions: Set(extensions(section, \.matchExtensions)),
             minSize: section.matchMinSize, maxSize: section.matchMaxSize)
         match.mediaTypes = parsed(section, \.matchMediaType, MediaTypePattern.init)
+        match.cameras = parsed(section, \.matchCamera, CameraPattern.init)
         return match
     }
 

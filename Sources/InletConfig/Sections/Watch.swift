@@ -69,6 +69,7 @@ extension SettingsReader {
         watch.card.acceptsSize = section.acceptSize ?? false
         watch.card.copies = section.copies
         watch.card.secondRead = section.sourceCheck ?? .off
+        watch.ask = section.ask ?? .offer
         guard RootPattern.isPattern(watch.path) else {
             refuse(section, \.volumeWrites)
             refuse(section, \.volumeDoneAfter)
@@ -76,6 +77,7 @@ extension SettingsReader {
             refuse(section, \.acceptSize)
             refuse(section, \.copies)
             refuse(section, \.sourceCheck)
+            refuse(section, \.ask)
             return
         }
         do throws(PatternError) {

@@ -30,6 +30,7 @@ package struct CardFacts: Sendable, Equatable {
     package var isWhole = true
     /// Files that enough destinations have now.
     package var accounted = 0
+    package var accountedBytes: Int64 = 0
     /// Files that wait or are on their way.
     package var open = 0
     package var openBytes: Int64 = 0
@@ -48,8 +49,8 @@ package struct CardFacts: Sendable, Equatable {
     package var places: [CardPlace] = []
     /// How many disks must have each file; nil is every destination of its route.
     package var copies: Int?
-    /// Destinations that share a disk: together they are one copy.
-    package var shared: [[String]] = []
+    /// Which destinations share a disk, in words: together they are one copy.
+    package var shared: [String] = []
     package var source = SourceCheck.off
     /// Files that do not open, are empty, or are missing from a run of numbers: copied all the same.
     package var suspects: [String] = []

@@ -26,7 +26,9 @@ package enum CardVerdict: Sendable, Equatable {
     private static func decide(_ facts: CardFacts, _ settings: CardRules) -> Self {
         if facts.isOut { return .out }
         let waiting = facts.open + facts.unmarked
-        if facts.isPulled { return .pulled(files: max(waiting, facts.stage == .known ? 0 : facts.files - facts.accounted)) }
+        if facts.isPulled {
+            return .pulled(files: max(waiting, facts.stage == .known ? 0 : facts.files - facts.accounted))
+        }
         if facts.isUnknown { return .unknown(files: facts.files) }
         if let reason = fault(facts) { return .callSomebody(reason) }
         if waiting > 0 || facts.stage != .known { return .notYet(files: waiting) }
@@ -56,7 +58,9 @@ package enum CardVerdict: Sendable, Equatable {
         if facts.failed > 0 { return "\(facts.failed.counted("file was", "files were")) not delivered" }
         // With enough copies elsewhere a loss is only told.
         let places = facts.places.filter { $0.missing > 0 }
-        if let place = places.first, facts.accounted + facts.open + facts.otherFiles < facts.files, facts.stage == .known {
+        if let place = places.first, facts.accounted + facts.open + facts.otherFiles < facts.files,
+            facts.stage == .known
+        {
             let are = place.missing == 1 ? "is" : "are"
             return "\(place.missing.counted("file")) \(are) no longer at \(place.name): send again?"
         }
@@ -161,19 +165,22 @@ extension CardFacts {
     ///   - time: writes a moment for people.
     package func lines(_ settings: CardRules, identity: String, time: (WallTime) -> String) -> [CardLine] {
         if isUnknown { return [CardLine(.bad, "no watched folder fits this disk: \(files.counted("file")) on it")] }
-        return [contentLine(settings)] + others.map { other in
-            let isFine = settings.counts == .routed || othersMayStay
-            return CardLine(isFine ? .note : .bad, other.words + (othersMayStay ? " (they may stay)" : ""))
-        } + troubleLines + places.map { place in
-            CardLine(Self.mark(place, settings), place.words(time: time))
-        } + copyLines + sourceLines(identity) + suspectLines + [errorLine(time)]
+        return [contentLine(settings)]
+            + others.map { other in
+                let isFine = settings.counts == .routed || othersMayStay
+                return CardLine(isFine ? .note : .bad, other.words + (othersMayStay ? " (they may stay)" : ""))
+            } + troubleLines
+            + places.map { place in
+                CardLine(Self.mark(place, settings), place.words(time: time))
+            } + copyLines + sourceLines(identity) + suspectLines + [errorLine(time)]
     }
 
     private func contentLine(_ settings: CardRules) -> CardLine {
         if stage == .listing { return CardLine(.waiting, "the card is being listed") }
         let rest = files - accounted - (othersMayStay || settings.counts == .routed ? otherFiles : 0)
         if rest <= 0, isWhole, stage == .known {
-            return CardLine(.good, "everything on the card is accounted for: \(files.counted("file")), \(ByteText.format(bytes))")
+            return CardLine(
+                .good, "everything on the card is accounted for: \(files.counted("file")), \(ByteText.format(bytes))")
         }
         let total = "\(files.counted("file")), \(ByteText.format(bytes))"
         let open = open > 0 ? "; \(open.counted("file")), \(ByteText.format(openBytes)) to copy" : ""
@@ -184,8 +191,12 @@ extension CardFacts {
     private var troubleLines: [CardLine] {
         var lines: [CardLine] = []
         if awaitsLabels { lines.append(CardLine(.waiting, "files wait for the card's roll: name it")) }
-        if unmarked > 0 { lines.append(CardLine(.waiting, "\(unmarked.counted("file waits", "files wait")) for their marker")) }
-        if unread > 0 { lines.append(CardLine(.bad, "\(unread.counted("file or folder", "files or folders")) cannot be read")) }
+        if unmarked > 0 {
+            lines.append(CardLine(.waiting, "\(unmarked.counted("file waits", "files wait")) for their marker"))
+        }
+        if unread > 0 {
+            lines.append(CardLine(.bad, "\(unread.counted("file or folder", "files or folders")) cannot be read"))
+        }
         if failed > 0 { lines.append(CardLine(.bad, "\(failed.counted("file was", "files were")) not delivered")) }
         if isPulled { lines.append(CardLine(.bad, "the card no longer answers")) }
         return lines
@@ -198,11 +209,12 @@ extension CardFacts {
     }
 
     private var copyLines: [CardLine] {
-        var lines = shared.map { names in
-            CardLine(.note, "\(names.joined(separator: " and ")) lie on one disk: they are one copy")
-        }
+        var lines = shared.map { CardLine(.note, $0) }
         if short > 0 {
-            lines.append(CardLine(.bad, "\(short.counted("file has", "files have")) fewer than \((copies ?? 1).counted("copy", "copies"))"))
+            lines.append(
+                CardLine(
+                    .bad,
+                    "\(short.counted("file has", "files have")) fewer than \((copies ?? 1).counted("copy", "copies"))"))
         }
         return lines
     }
@@ -212,7 +224,11 @@ extension CardFacts {
         case .off: [CardLine(.good, "the card is the one that was read (\(identity))")]
         case .running(let done, let all): [CardLine(.waiting, "reading the card a second time: \(done) of \(all)")]
         case .same(let files):
-            [CardLine(.good, "the card is the one that was read (\(identity)); \(files.counted("file")) read twice, equal")]
+            [
+                CardLine(
+                    .good, "the card is the one that was read (\(identity)); \(files.counted("file")) read twice, equal"
+                )
+            ]
         case .listed(let files, let list):
             [CardLine(.good, "the card is the one that was read (\(identity)); \(files.counted("file")) as in \(list)")]
         case .differs(let paths): paths.prefix(10).map { CardLine(.bad, "not the same at the second look: \($0)") }

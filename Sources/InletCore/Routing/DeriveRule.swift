@@ -86,10 +86,10 @@ extension DeriveRule {
 extension RouteTable {
     /// The rules for a file before its admission; none if it is rejected, or no route takes it.
     ///
-    /// - Parameter facts: with `mediaType` if a candidate needs it.
+    /// - Parameter facts: with those that a candidate's conditions need.
     package func derivations(of arrival: FoundFile, facts: FileProperties) -> [DeriveRule] {
         guard hasDerivations else { return [] }
-        guard let route = route(for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType),
+        guard let route = route(for: arrival.path, size: arrival.identity.size, facts: facts),
             route.objection(to: arrival, facts) == nil
         else { return [] }
         return route.derive.filter { $0.isFor(arrival.path) }

@@ -12,6 +12,10 @@ enum KeyField: Sendable, Hashable {
     case category
     /// The file system's label, else its UUID.
     case volume
+    /// Its model, else the system by the card's structure.
+    case camera
+    /// Given by a person.
+    case card(CardLabels.Field)
     /// This many hexadecimal digits from the beginning.
     case sha256(Int)
     case epochMilliseconds
@@ -22,13 +26,14 @@ enum KeyField: Sendable, Hashable {
     case captured(DatePattern, zone: String?)
 
     private static let known = [
-        "name", "stem", "ext", "dir", "folder[1]", "owner", "category", "sha256", "epoch_ms", "seq", "volume", "mtime",
-        "now", "captured",
+        "name", "stem", "ext", "dir", "folder[1]", "owner", "category", "sha256", "epoch_ms", "seq", "volume", "camera",
+        "card.roll", "card.camera", "card.operator", "mtime", "now", "captured",
     ]
     private static let plain: [String: KeyField] = [
         "name": .name, "stem": .stem, "ext": .extension, "dir": .directory, "owner": .owner, "category": .category,
         "sha256": .sha256(64), "epoch_ms": .epochMilliseconds, "seq": .sequence,
-        "volume": .volume,
+        "volume": .volume, "camera": .camera, "card.roll": .card(.roll), "card.camera": .card(.camera),
+        "card.operator": .card(.operator),
     ]
 
     /// Parses the text between the braces; offsets in errors count from its beginning.
@@ -51,12 +56,16 @@ enum KeyField: Sendable, Hashable {
         }
     }
 
-    var fact: FileProperty? {
+    var facts: [FileProperty] {
         switch self {
-        case .sha256: .sha256
-        case .sequence: .sequence
-        case .captured: .captured
-        default: nil
+        case .sha256: [.sha256]
+        case .sequence: [.sequence]
+        case .captured: [.captured]
+        case .camera: [.camera]
+        // Without the label, the file's own camera counts.
+        case .card(.camera): [.card(.camera), .camera]
+        case .card(let field): [.card(field)]
+        default: []
         }
     }
 
@@ -118,6 +127,9 @@ extension KeyField {
         case .owner: fields.owner ?? ""
         case .category: fields.category
         case .volume: Self.oneName(fields.volume ?? "")
+        case .camera: Self.oneName(fields.camera?.name ?? "")
+        case .card(.camera): Self.oneName(fields.card?.camera ?? fields.camera?.name ?? "")
+        case .card(let field): Self.oneName(fields.card?[field] ?? "")
         case .sha256(let digits): fields.sha256.map { String($0.hex.prefix(digits)) } ?? ""
         case .epochMilliseconds: String(fields.admitted.milliseconds)
         case .sequence: fields.sequence.map { String($0) } ?? ""
@@ -171,11 +183,18 @@ package enum FileProperty: Hashable, Sendable {
     case digest(Digest.Algorithm)
     /// The media type by content: one read of the file's head.
     case mediaType
+    /// The camera: a few reads of the file's metadata, and of a clip's XML beside it.
+    case camera
+    /// A label of the file's card: a person gives it.
+    case card(CardLabels.Field)
 
     package static let sha256 = Self.digest(.sha256)
 
     /// The checksum's algorithm; nil for other facts.
     package var algorithm: Digest.Algorithm? { if case .digest(let algorithm) = self { algorithm } else { nil } }
+
+    /// The card's label; nil for other facts.
+    package var label: CardLabels.Field? { if case .card(let field) = self { field } else { nil } }
 }
 
 /// The facts about a file when its key is rendered.
@@ -196,6 +215,9 @@ package struct KeyFields: Sendable {
     package var zone: String?
     /// The label of its file system, or its UUID.
     package var volume: String?
+    package var camera: Camera?
+    /// The labels of its card.
+    package var card: CardLabels?
 
     package init(
         path: FilePath, modified: Int64, owner: String? = nil, category: String, sha256: Digest? = nil,

@@ -2,8 +2,8 @@ import Foundation
 
 /// A template for a key or a destination's field: text with `{fields}`; `{{` and `}}` are braces.
 ///
-/// Fields: `name stem ext dir folder[n] owner category sha256 sha256:n epoch_ms seq mtime:FORMAT@ZONE now:FORMAT@ZONE
-/// captured:FORMAT@ZONE`. Equal fields always give equal keys: a key is rendered once, at admission, and kept.
+/// Fields: `name stem ext dir folder[n] owner category volume camera card.roll card.camera card.operator sha256 sha256:n
+/// epoch_ms seq mtime:FORMAT@ZONE now:FORMAT@ZONE captured:FORMAT@ZONE`. Equal fields always give equal keys: a key is rendered once, at admission, and kept.
 package struct KeyTemplate: Sendable, Hashable {
     enum Part: Sendable, Hashable {
         case literal(String)
@@ -25,7 +25,7 @@ package struct KeyTemplate: Sendable, Hashable {
 
     /// The facts that `key(_:)` needs.
     package var facts: Set<FileProperty> {
-        Set(parts.compactMap { if case .field(let field) = $0 { field.fact } else { nil } })
+        Set(parts.flatMap { part -> [FileProperty] in if case .field(let field) = part { field.facts } else { [] } })
     }
 
     /// The object's key: 1 to 1,024 bytes of NFC text without a leading `/`, names `.` or `..`, control characters,

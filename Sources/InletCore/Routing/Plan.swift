@@ -27,6 +27,12 @@ package struct FileProperties: Sendable, Hashable {
     /// Checksums of the whole file, by algorithm.
     package var digests: [Digest.Algorithm: Digest] = [:]
     package var sha256: Digest? { digests[.sha256] }
+    /// Without values if nothing tells; nil if the file was not asked.
+    package var camera: Camera?
+    /// The labels of its card, none for a file on no card; nil if nobody was asked.
+    package var card: CardLabels?
+    /// Whether a label without a value is waited for (`ask: wait`); otherwise it is empty in keys.
+    package var awaitsCard = false
     /// The fields in the file's sidecar; no template needs them, so they have no `FileProperty`.
     package var metadata: [String: String]
     /// The labels in the file's sidecar.
@@ -57,8 +63,19 @@ package struct FileProperties: Sendable, Hashable {
             case .captured: captured == nil
             case .digest(let algorithm): digests[algorithm] == nil
             case .mediaType: mediaType == nil
+            case .camera: camera == nil
+            case .card(let label): isMissing(label)
             }
         }
+    }
+}
+
+extension FileProperties {
+    private func isMissing(_ label: CardLabels.Field) -> Bool {
+        guard let card else { return true }
+        guard awaitsCard, card[label] == nil else { return false }
+        // The file's own camera comes first; while it is unknown, it is asked for by itself.
+        return label != .camera || camera.map { $0.name == nil } ?? false
     }
 }
 

@@ -82,6 +82,8 @@ package struct RouteMatch: Sendable {
     package var maxSize: Int64?
     /// Media types by content; one must match; empty for any.
     package var mediaTypes: [MediaTypePattern] = []
+    /// One must match; empty for any camera, also an unknown one.
+    package var cameras: [CameraPattern] = []
 
     package init(
         paths: [GlobPattern] = [], extensions: Set<String> = [], minSize: Int64? = nil, maxSize: Int64? = nil

@@ -11,6 +11,8 @@ package struct RouteTable: Sendable {
     package let isByName: Bool
     /// Whether any route makes files from its files.
     package let hasDerivations: Bool
+    /// Whether any route uses labels of cards.
+    package let usesCardLabels: Bool
     /// Whether a file's quiet time depends on more than its path.
     let hasVaryingSettle: Bool
 
@@ -21,7 +23,8 @@ package struct RouteTable: Sendable {
         hasDerivations = routes.contains { !$0.derive.isEmpty }
         isByName =
             !hasCompanions && !hasDerivations
-            && routes.allSatisfy { $0.facts.isEmpty && $0.match.mediaTypes.isEmpty && $0.validate.mediaTypes.isEmpty }
+            && routes.allSatisfy { $0.facts.isEmpty && $0.match.facts.isEmpty && $0.validate.mediaTypes.isEmpty }
+        usesCardLabels = routes.contains { $0.facts.contains { $0.label != nil } }
         hasVaryingSettle =
             routes.contains { $0.settle != nil || $0.wantsMarker } && routes.contains { !$0.match.isByPath }
     }
@@ -31,11 +34,10 @@ package struct RouteTable: Sendable {
     package func plan(_ arrival: FoundFile, facts: FileProperties, at time: WallTime, zone: String? = nil)
         -> RoutingResult
     {
-        guard let route = route(for: arrival.path, size: arrival.identity.size, mediaType: facts.mediaType) else {
-            return .unmatched
-        }
+        guard let route = route(for: arrival.path, size: arrival.identity.size, facts: facts) else { return .unmatched }
         // The content can decide which route it is.
-        if facts.mediaType == nil, !route.match.mediaTypes.isEmpty { return .needs([.mediaType]) }
+        let undecided = facts.missing(of: route.match.facts)
+        if !undecided.isEmpty { return .needs(undecided) }
         if let reason = route.objection(to: arrival, facts) { return .rejected(route: route, reason: reason) }
         // Reads nothing else of a file that may be rejected for its content.
         if facts.mediaType == nil, !route.validate.mediaTypes.isEmpty { return .needs([.mediaType]) }
@@ -45,16 +47,25 @@ package struct RouteTable: Sendable {
 
     /// The first route that takes a file of this path, size and content; if one of these is unknown (nil), the first
     /// that might.
-    package func route(for path: FilePath, size: Int64?, mediaType: String? = nil) -> Route? {
-        routes.first { $0.match.mismatch(path, size: size, mediaType: mediaType) == nil }
+    package func route(for path: FilePath, size: Int64?, facts: FileProperties = FileProperties()) -> Route? {
+        routes.first { $0.match.mismatch(path, size: size, facts) == nil }
+    }
+
+    /// The labels of its card that the file waits for (`ask: wait`). None while its content decides between routes: the
+    /// facts for that come first.
+    package func awaitedLabels(of arrival: FoundFile, facts: FileProperties) -> Set<CardLabels.Field> {
+        guard usesCardLabels, facts.awaitsCard, facts.card != nil,
+            case .needs(let wanted) = plan(arrival, facts: facts, at: WallTime(milliseconds: 0))
+        else { return [] }
+        return Set(wanted.compactMap(\.label))
     }
 
     /// The possible routes of a file with this path and size; its content decides between them.
     package func candidates(for path: FilePath, size: Int64) -> [Route] {
         var found: [Route] = []
-        for route in routes where route.match.mismatch(path, size: size, mediaType: nil) == nil {
+        for route in routes where route.match.mismatch(path, size: size) == nil {
             found.append(route)
-            if route.match.mediaTypes.isEmpty { break }
+            if route.match.facts.isEmpty { break }
         }
         return found
     }
@@ -72,11 +83,11 @@ package struct RouteTable: Sendable {
     /// The routes tried, up to the one that matches, each with the first condition of its `match:` that failed, in
     /// words; nil if the route takes the file.
     package func trace(
-        _ arrival: FoundFile, mediaType: String? = nil
+        _ arrival: FoundFile, facts: FileProperties = FileProperties()
     ) -> [(route: String, mismatch: String?)] {
         var result: [(route: String, mismatch: String?)] = []
         for route in routes {
-            let mismatch = route.match.mismatch(arrival.path, size: arrival.identity.size, mediaType: mediaType)
+            let mismatch = route.match.mismatch(arrival.path, size: arrival.identity.size, facts)
             result.append((route.name, mismatch))
             if mismatch == nil { break }
         }
@@ -93,7 +104,7 @@ package struct RouteTable: Sendable {
     package func shortestSettle(for path: FilePath, root: Duration) -> Duration? {
         guard hasVaryingSettle else { return settle(for: path) }
         var shortest: Duration?
-        for route in routes where route.match.mismatch(path, size: nil, mediaType: nil) == nil {
+        for route in routes where route.match.mismatch(path, size: nil) == nil {
             let own = route.ownSettle ?? root
             shortest = min(shortest ?? own, own)
             if route.match.isByPath { break }
@@ -111,10 +122,16 @@ package struct RouteTable: Sendable {
 
 extension RouteMatch {
     /// Whether only the path counts.
-    var isByPath: Bool { minSize == nil && maxSize == nil && mediaTypes.isEmpty }
+    var isByPath: Bool { minSize == nil && maxSize == nil && facts.isEmpty }
+
+    /// The facts that the conditions need, beyond path and size.
+    package var facts: Set<FileProperty> {
+        if mediaTypes.isEmpty, cameras.isEmpty { return [] }
+        return Set((mediaTypes.isEmpty ? [] : [.mediaType]) + (cameras.isEmpty ? [] : [.camera]))
+    }
 
     /// The first condition that fails, in words; nil if all hold. Unknown values (nil) do not fail.
-    func mismatch(_ path: FilePath, size: Int64?, mediaType: String?) -> String? {
+    func mismatch(_ path: FilePath, size: Int64?, _ facts: FileProperties = FileProperties()) -> String? {
         if !paths.isEmpty, !paths.contains(where: { $0.matches(path) }) {
             return "path is not under " + paths.map { "'\($0.text)'" }.joined(separator: " or ")
         }
@@ -128,11 +145,16 @@ extension RouteMatch {
         if let size, let maxSize, size > maxSize {
             return ByteText.comparison(size, "over", maxSize, "the maximum size")
         }
-        guard let mediaType, !mediaTypes.isEmpty, !mediaTypes.contains(where: { $0.matches(mediaType) }) else {
+        if let found = facts.mediaType, !mediaTypes.isEmpty, !mediaTypes.contains(where: { $0.matches(found) }) {
+            return "its content is \(DisplayText.escape(found)), not "
+                + mediaTypes.map(\.text).joined(separator: " or ")
+        }
+        guard let camera = facts.camera, !cameras.isEmpty, !cameras.contains(where: { $0.matches(camera) }) else {
             return nil
         }
-        return "its content is \(DisplayText.escape(mediaType)), not "
-            + mediaTypes.map(\.text).joined(separator: " or ")
+        let wanted = cameras.map { DisplayText.escape($0.text) }.joined(separator: " or ")
+        return camera.name.map { "its camera is \(DisplayText.escape($0)), not \(wanted)" }
+            ?? "its camera is unknown; the route takes only \(wanted)"
     }
 }
 
@@ -172,10 +194,11 @@ extension Route {
     fileprivate func plan(_ arrival: FoundFile, _ facts: FileProperties, _ time: WallTime, _ zone: String?) -> Plan {
         let ext = FileName(arrival.path).plainExtension
         let category = category ?? MediaType.category(byExtension: ext)
-        let fields = KeyFields(
+        var fields = KeyFields(
             path: arrival.path, modified: arrival.identity.modified, owner: owner, category: category,
             sha256: facts.sha256, admitted: time, sequence: facts.sequence, captured: facts.captured, zone: zone,
             volume: arrival.volume?.name)
+        (fields.camera, fields.card) = (facts.camera, facts.card)
         let (with, notes) = merged(with.mapValues { $0.text(fields) }, facts.metadata)
         var plan = Plan(
             route: name, category: category, key: key.key(fields), mediaType: mediaType(ext, facts),

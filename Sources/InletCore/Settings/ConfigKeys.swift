@@ -146,6 +146,10 @@ package struct WatchKeys: KeyTable {
         "source_check", .choice(CardRules.SecondRead.self),
         "For a pattern: read a card's files a second time, past the cache, before it is safe: all (reread), some "
             + "(sample), or none (off, the default).")
+    package let ask = Key(
+        "ask", .choice(CardQuestion.self),
+        "For a pattern: whether to ask for the roll, camera and operator of a card: never, offer (default), or wait, which holds files whose keys or labels need them."
+    )
     package let shared = Key(
         "shared", .boolean,
         "Allow several agents to watch the folder at the same time. Without it, one waits while another watches.")
@@ -212,6 +216,10 @@ package struct RouteKeys: KeyTable {
     package let matchMediaType = Key(
         "match.media_type", .list(.string),
         "Media types, as in video/*; one must match. libmagic determines the type from the file's content."
+    )
+    package let matchCamera = Key(
+        "match.camera", .list(.string),
+        "Cameras, as in Sony or \"Canon EOS*\", in upper or lower case; one must match. The file's metadata and the card's folders tell the camera."
     )
     package let validate = Key(
         "validate", .section, "Requirements; a file that violates one is rejected with a reason.")

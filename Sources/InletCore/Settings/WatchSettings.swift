@@ -48,6 +48,8 @@ package struct WatchSettings: Sendable, Equatable {
     package var volumeDoneAfter: Int?
     /// When a card is safe to remove.
     package var card = CardRules()
+    /// Whether to ask for a card's labels.
+    package var ask = CardQuestion.offer
 
     package init(
         path: FilePath, mode: Mode = WatchKeys.all.mode.standard, recursive: Bool = WatchKeys.all.recursive.standard,
@@ -96,6 +98,15 @@ extension WatchSettings {
         /// Like `auto`, but with one mark for a file system instead of a watch for each folder, if possible.
         case fanotify
     }
+}
+
+/// `ask:` of an entry of `watch:`: whether a person is asked for the labels of an inserted card.
+package enum CardQuestion: String, Sendable, CaseIterable {
+    case never
+    /// Files do not wait for the answer.
+    case offer
+    /// Files whose route uses a label that has no value wait for it.
+    case wait
 }
 
 /// How changes below a folder are noticed.

@@ -95,6 +95,12 @@ package enum FreeSpace {
         return Int64(clamping: UInt64(statistics.f_blocks).multipliedReportingOverflow(by: UInt64(statistics.f_bsize)))
     }
 
+    /// A number that changes when files of the file system come, go or grow.
+    package static func fingerprint(_ path: FilePath) throws(SystemError) -> UInt64 {
+        let statistics = try statistics(path)
+        return UInt64(statistics.f_bfree) &* 0x9E37_79B9_7F4A_7C15 ^ UInt64(statistics.f_ffree)
+    }
+
     static func statistics(_ path: FilePath) throws(SystemError) -> statfs {
         var statistics = statfs()
         _ = try SystemCall.result("statfs", path) { path.withPlatformString { statfs($0, &statistics) } }

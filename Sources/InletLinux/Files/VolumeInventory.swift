@@ -191,11 +191,13 @@ extension Folder {
 }
 
 /// The sum of the files' hashes modulo 2^64, twice: the same in any order.
-private struct InventorySum: Sendable, Equatable {
+package struct InventorySum: Sendable, Equatable {
     private var high: UInt64 = 0
     private var low: UInt64 = 0
 
-    var text: String {
+    package init() {}
+
+    package var text: String {
         [high, low].map { half in
             let digits = String(half, radix: 16)
             return String(repeating: "0", count: 16 - digits.count) + digits
@@ -203,7 +205,7 @@ private struct InventorySum: Sendable, Equatable {
     }
 
     /// - Parameter tolerance: FAT cuts times to that when a file leaves the kernel's memory.
-    mutating func add(_ path: FilePath, _ identity: FileIdentity?, tolerance: Int64) {
+    package mutating func add(_ path: FilePath, _ identity: FileIdentity?, tolerance: Int64) {
         let modified = identity?.modified ?? -1
         let rest = tolerance > 0 ? (modified % tolerance + tolerance) % tolerance : 0
         var hash = SHA256()

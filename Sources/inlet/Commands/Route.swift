@@ -83,6 +83,7 @@ struct RouteSummary {
     private let destinations: [String: Destination]
     private let arrival: FoundFile
     private var facts = FileProperties()
+    private var isMissing = false
 
     var size: Int64 { arrival.identity.size }
 
@@ -111,13 +112,17 @@ struct RouteSummary {
             said.append(StyledText("  ignored: \(ignored)", .warning))
             return
         }
+        isMissing = FileLook.glance(at: path) == .missing
+        if isMissing, table.routes.contains(where: { $0.match.facts.union($0.facts).contains(.camera) }) {
+            facts.camera = Camera(system: CameraStructure(of: path))
+        }
         if let trouble = await learnFirst() { said.append(StyledText("  \(trouble)", .warning)) }
-        said += table.trace(arrival, mediaType: facts.mediaType).map { trace in
+        said += table.trace(arrival, facts: facts).map { trace in
             trace.mismatch == nil
                 ? StyledText("  route \(trace.route) takes it", .good)
                 : "  route \(trace.route): \(DisplayText.escape(trace.mismatch ?? ""))"
         }
-        let route = table.route(for: arrival.path, size: size, mediaType: facts.mediaType)
+        let route = table.route(for: arrival.path, size: size, facts: facts)
         let mains = mains
         said += mains + (route.map { sets(of: $0) } ?? [])
         let decision = try await decision()
@@ -149,7 +154,7 @@ struct RouteSummary {
         do {
             facts.add(
                 try await SidecarFile.metadata(
-                    beside: arrival, table, mediaType: facts.mediaType, on: Self.hashing.pool))
+                    beside: arrival, table, facts: facts, on: Self.hashing.pool))
         } catch let error as ConfigErrors {
             return [StyledText("  rejected: \(SidecarFile.reason(error))", .bad)]
         } catch {
@@ -159,7 +164,7 @@ struct RouteSummary {
             switch table.plan(arrival, facts: facts, at: .now) {
             case .unmatched: return [StyledText("  no route takes it: Inlet would ignore it", .warning)]
             case .rejected(_, let reason): return [StyledText("  rejected: \(reason)", .bad)]
-            case .needs([.captured]) where FileLook.glance(at: path) == .missing: facts.captured = .unknown
+            case .needs(let wanted) where wanted.contains(.captured) && isMissing: facts.captured = .unknown
             case .needs(let wanted):
                 do {
                     try await Self.hashing.learn(wanted, of: RootedPath("", path), &facts)
@@ -189,8 +194,8 @@ struct RouteSummary {
 
     private static func unreadable(_ wanted: Set<FileProperty>) -> String {
         if wanted.contains(.mediaType) { return "its route asks for its content type" }
-        return wanted.contains { $0.algorithm != nil }
-            ? "its route needs a checksum of the file" : "its key needs the date inside of the file"
+        if wanted.contains(where: { $0.algorithm != nil }) { return "its route needs a checksum of the file" }
+        return wanted.contains(.captured) ? "its key needs the date inside of the file" : "its route needs its camera"
     }
 
     private func line(_ window: DeliveryWindow) -> StyledText {
@@ -236,6 +241,8 @@ struct RouteSummary {
             return StyledText("  with     \(name): \(text)" + (decided.map { " (\($0))" } ?? ""))
         }
         if case .at(let time, let origin) = facts.captured { lines.append("  captured \(time.display) (\(origin))") }
+        if let camera = facts.camera?.name { lines.append("  camera   \(DisplayText.escape(camera))") }
+        if facts.card != nil { lines.append("  note     only the agent knows the labels of the card") }
         lines += plan.notes.map { "  note     \($0)" }
         return lines + readings.compactMap(\.objection).map { StyledText("  warning  \($0)", .warning) }
     }

@@ -2,6 +2,7 @@ import InletAgent
 import InletCore
 import InletDashboard
 import InletLinux
+import InletPipelines
 import SystemPackage
 
 // The checks of folders: the state directory, the watched folders, and those for results.
@@ -41,6 +42,17 @@ extension Findings {
                 remedy: "choose another folder for 'results'")
         } else {
             add(.fine, what, "results go to \(path.display)")
+        }
+    }
+
+    /// Which destinations of a route are one copy, because they share a disk or a server.
+    mutating func checkCopies(_ routes: [Route], _ destinations: [Destination]) {
+        // The watched folders' checks report a missing /proc.
+        guard let disks = try? PhysicalDisks.current() else { return }
+        let known = destinations.compactMap { made in made.disks(disks).map { (name: made.name, disks: $0) } }
+        for route in routes {
+            let copies = CopyCount.count(known.filter { route.to.contains($0.name) })
+            for shared in copies.shared { add(.fine, "copies, route \(route.name)", shared.text) }
         }
     }
 
