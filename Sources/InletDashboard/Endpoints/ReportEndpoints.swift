@@ -3,6 +3,7 @@ internal import Hummingbird
 package import InletAgent
 internal import InletCore
 internal import InletJournal
+internal import InletLinux
 
 /// Reports on what came from batches and cards.
 extension Endpoints {
@@ -26,19 +27,23 @@ extension Endpoints {
         return try await call.control.agent.offload(batch)
     }
 
-    package static let cardReport = TypedEndpoint.get(
-        "report", "The report on the files of cards, or on those that came since a time.", query: criteria,
-        isLarge: { _ in true }
-    ) { call throws -> OffloadReport in try await report(call) }
+    // A POST, because there can be many cards; it changes nothing.
+    package static let cardReport = TypedEndpoint.post(
+        "report", "The report on the files of cards that meet every criterion.", OffloadRequest.self, need: .read,
+        isLarge: { _, _ in true }
+    ) { call, request throws -> OffloadReport in try await report(request, call) }
 
-    /// The same as a document.
     static let cardDocument = Endpoint(
-        method: .get, path: Endpoint.base + "report/{form}", summary: "The same report as a page, a text or a table.",
+        method: .get, path: Endpoint.base + "report/{form}", summary: "The same report, to be shown, saved or printed.",
         need: .read, query: criteria, places: [form.name: form.schema], answer: .text, answerType: "text/html"
     ) { call, _ in
         let permit = try call.context.largeAnswers?.permitForAnswer()
-        let form = call.text(form).flatMap(OffloadForm.init) ?? .html
-        let report = try await report(call)
+        guard let form = call.text(form).flatMap({ OffloadForm(rawValue: $0) }) else {
+            throw APIFault.notFound("a report is \(OffloadForm.allCases.map(\.rawValue).joined(separator: ", "))")
+        }
+        let request = OffloadRequest(
+            cards: call.texts(.card), since: call.text(.since), project: call.text(.project))
+        let report = try await report(request, call)
         var response = Response.text(report.document(form), type: "\(form.mediaType); charset=utf-8")
         response.headers[.contentDisposition] = "inline; filename=\"\(report.fileName).\(form.ending)\""
         return permit.map { response.holding($0) } ?? response
@@ -47,16 +52,8 @@ extension Endpoints {
     /// The most files of a report that a port gives: it is in memory as a whole.
     private static let mostReported = 20_000
 
-    private static func report(_ call: APICall) async throws -> OffloadReport {
-        var selection = OffloadSelection(cards: call.texts(.card), project: call.text(.project))
-        if let text = call.text(.since) {
-            guard let since = OffloadSelection.moment(text, at: .now) else {
-                throw APIFault.badRequest(
-                    "'since' must be a time such as 06:00, an RFC 3339 time, or an age such as 12h")
-            }
-            selection.since = since
-        }
-        if selection.isEmpty { throw APIFault.badRequest("name 'card', 'since' or 'project'") }
+    private static func report(_ request: OffloadRequest, _ call: APICall) async throws -> OffloadReport {
+        let selection = try request.selection(at: .now)
         do {
             let most = call.context.largeAnswers == nil ? nil : mostReported
             let (report, files) = try await call.control.agent.offload(selection, most: most)
@@ -78,4 +75,40 @@ extension Parameter {
     package static let since = Parameter(
         "since", .text, "Only files admitted since then: 06:00, an RFC 3339 time, or an age such as 12h.")
     package static let project = Parameter("project", .text, "Only files whose label 'project' is this.")
+}
+
+/// Selects the files of a report on cards: those that meet every criterion.
+package struct OffloadRequest: Codable, Sendable, NamedSchema {
+    /// Names, UUIDs or labels.
+    package var cards: [String]?
+    package var since: String?
+    package var project: String?
+
+    static let notes: [String: SchemaDescription] = [
+        "cards": "Names, UUIDs or labels.",
+        "since": "Only files admitted since then: 06:00, an RFC 3339 time, or an age such as 12h.",
+        "project": "Only files whose label 'project' is this.",
+    ]
+
+    package init(cards: [String], since: String?, project: String?) {
+        (self.cards, self.since, self.project) = (cards.isEmpty ? nil : cards, since, project)
+    }
+
+    /// Each is looked up separately.
+    private static let mostCards = 1000
+
+    func selection(at now: WallTime) throws(APIFault) -> OffloadSelection {
+        var selection = OffloadSelection(cards: cards ?? [], project: project)
+        if let since {
+            guard let time = OffloadSelection.moment(since, at: now) else {
+                throw .badRequest("'since' must be a time such as 06:00, an RFC 3339 time, or an age such as 12h")
+            }
+            selection.since = time
+        }
+        if selection.isEmpty { throw .badRequest("name cards, 'since' or 'project'") }
+        if selection.cards.count > Self.mostCards {
+            throw .badRequest("a report may name at most \(Self.mostCards) cards")
+        }
+        return selection
+    }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import InletConfig
+import InletAgent
 import InletCore
 import InletDashboard
 import InletLinux
