@@ -103,6 +103,16 @@ extension Journal {
         return (report, jobs.count)
     }
 
+    /// The report on all files of one card.
+    func offload(_ card: CardRow) async throws -> OffloadReport {
+        let selection = OffloadSelection(cards: [card.name])
+        let insertions = try await insertions(of: card.name, limit: Self.mostInsertions)
+        let jobs = try await jobs(ofCard: card.key).filter { selection.accepts($0) }
+        let known = OffloadReport.Card.all(insertions.filter { $0.card.key == card.key })
+        return OffloadReport(
+            cards: known, jobs, selection: selection.words, clips: await ClipReader.read(jobs), at: .now)
+    }
+
     /// The keys of the cards with this name or UUID, else with this label or key.
     private func keys(ofCard name: String, _ insertions: [InsertionRow]) async throws -> Set<String> {
         let lowered = name.lowercased()

@@ -183,6 +183,12 @@ package struct EventTable: Sendable {
         "checksum list of {path} not written at {destination}: {reason}",
         note: "the delivered files are inside a watched folder")
 
+    let reportWritten = EventSpec(
+        "report.written info volume destination file", "report on {volume} written to {file}")
+    let reportFailed = EventSpec(
+        "report.failed warning volume destination reason", "report on {volume} not written at {destination}: {reason}",
+        note: "not retried; `inlet report --card` prints the same")
+
     let queueResuming = EventSpec(
         "queue.resuming info waiting#", "resuming {waiting} waiting files",
         note: "files that waited at the start, at most 50,000")
@@ -379,6 +385,14 @@ extension AgentEvent {
     /// No checksum list may lie beside the unit's files at `destination`. Logged once per unit.
     static func manifestSkipped(_ batch: Batch, destination: String, reason: String) -> Self {
         say(rows.manifestSkipped, batch.id, batch.name, batch.route, destination, reason)
+    }
+
+    static func reportWritten(volume: String, destination: String, file: FilePath) -> Self {
+        say(rows.reportWritten, volume, destination, file)
+    }
+
+    static func reportFailed(volume: String, destination: String, reason: String) -> Self {
+        say(rows.reportFailed, volume, destination, reason)
     }
 
     package static func queueResuming(waiting: Int) -> Self { say(rows.queueResuming, waiting) }

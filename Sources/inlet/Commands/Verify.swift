@@ -1,6 +1,6 @@
 import ArgumentParser
-import InletConfig
 import InletAgent
+import InletConfig
 import InletCore
 import InletDashboard
 import InletLinux

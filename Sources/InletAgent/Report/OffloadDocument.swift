@@ -1,25 +1,6 @@
-internal import Foundation
-internal import InletCore
+package import InletCore
 
-/// The forms in which a report is written to a file.
-package enum OffloadForm: String, Sendable, CaseIterable {
-    case html
-    case csv
-    case json
-    case text
-
-    package var ending: String { self == .text ? "txt" : rawValue }
-
-    package var mediaType: String {
-        switch self {
-        case .html: "text/html"
-        case .csv: "text/csv"
-        case .json: "application/json"
-        case .text: "text/plain"
-        }
-    }
-}
-
+/// The report as a file.
 extension OffloadReport {
     package func document(_ form: OffloadForm, _ style: ReportStyle = .iso) -> String {
         switch form {
