@@ -39,7 +39,7 @@ package enum ClipCheck {
         while let box = try walk.next() {
             switch box.type {
             case "mdat", "moov", "moof":
-                if box.missing > 0 { return "it is cut off: \(ByteText.format(box.missing)) are missing at its end" }
+                if box.missing > 0 { return "it is cut off: \(ByteText.format(box.missing)) short" }
                 hasIndex = hasIndex || box.type == "moov"
             // A picture's index.
             case "meta": hasIndex = true

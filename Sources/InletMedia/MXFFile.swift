@@ -33,7 +33,7 @@ enum MXFFile {
         }
         guard footer < bytes.size - start else {
             let missing = footer - (bytes.size - start)
-            return "it is cut off: at least \(ByteText.format(max(missing, 1))) are missing at its end"
+            return "it is cut off: at least \(ByteText.format(max(missing, 1))) short"
         }
         let found = try packet(at: start + footer, bytes)
         guard let found, found.key.starts(with: partition), found.key[13] == footerKind else {
