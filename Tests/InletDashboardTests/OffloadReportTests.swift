@@ -208,7 +208,7 @@ import Testing
             #expect(card.missing == ["DCIM/100/C0002"] && card.uuid == "BBBB")
             #expect(card.insertions.map(\.roll) == [nil, "A00b"])
             #expect(report.files.map(\.insertion) == card.insertions.map(\.insertion))
-            let text = report.text().replacing(/ +/, with: " ")
+            let text = report.text().replacing(/\ +/, with: " ")
             for part in [
                 "CARD EOS (2)", "label EOS · UUID BBBB · exfat", "Roll A00b", "Operator Kim", "2 of 2 files",
             ] {
