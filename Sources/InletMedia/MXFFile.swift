@@ -42,7 +42,7 @@ enum MXFFile {
         return found.content.upperBound > bytes.size ? "it is cut off in its footer" : nil
     }
 
-    // MARK: - What it says of itself
+    // MARK: - Facts in its header
 
     /// The duration and the time code of its first frame, from the sets of the header.
     static func facts(_ bytes: BoundedBytes) throws(SystemError) -> ClipFacts {

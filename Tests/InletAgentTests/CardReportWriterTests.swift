@@ -9,6 +9,26 @@ import Testing
 @testable import InletAgent
 @testable import InletPipelines
 
+/// The warnings about a card before it is formatted.
+@Suite struct SuspectTests {
+    @Test func `recordings that do not open and missing numbers are named with their paths`() throws {
+        let directory = try TemporaryDirectory()
+        for (name, content) in [
+            ("DCIM/100/C0001.MP4", "text"), ("DCIM/100/C0003.MP4", ""), ("DCIM/100/note.txt", ""),
+        ] {
+            try directory.write(content.utf8, to: FilePath(name))
+        }
+        let paths: [FilePath] = [
+            "DCIM/100/C0001.MP4", "DCIM/100/C0003.MP4", "DCIM/100/note.txt", "DCIM/gone/C0001.MP4",
+        ]
+        #expect(
+            ClipReader.suspects(on: directory.path, paths) == [
+                "DCIM/100/C0001.MP4: its beginning is not that of a MOV or MP4 file", "DCIM/100/C0003.MP4: it is empty",
+                "DCIM/100/C0002 is missing from its run of numbers",
+            ])
+    }
+}
+
 /// The report beside the copies of a card.
 @Suite(.enabled(if: CardReader.isAvailable, "needs the right to mount")) struct CardReportWriterTests {
     private let reader: CardReader

@@ -140,7 +140,7 @@ struct ClipTests {
         }
     }
 
-    // MARK: - What they say
+    // MARK: - Facts
 
     /// A track of time codes whose first sample lies in a box behind it, with the number of the first frame.
     private static func timecodeTrack(_ base: UInt8, _ frame: Int64, isDrop: Bool = false, at place: Int64 = 0)

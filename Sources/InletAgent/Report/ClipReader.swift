@@ -2,9 +2,9 @@ internal import InletCore
 package import InletJournal
 internal import InletLinux
 package import InletMedia
-internal import SystemPackage
+package import SystemPackage
 
-/// What a recording's own headers say, for a report.
+/// The findings in a recording's headers, for a report.
 package struct ClipReading: Sendable {
     /// Why it may not open.
     package var fault: String?
@@ -36,6 +36,27 @@ package enum ClipReader {
             }
         }
         return readings
+    }
+
+    /// The warnings about a card before it is formatted: recordings that do not open, and missing numbers, each with its
+    /// path. Recordings that cannot be read now are left out. Blocks.
+    ///
+    /// - Parameter paths: the files' paths below `mount`.
+    package static func suspects(on mount: FilePath, _ paths: [FilePath]) -> [String] {
+        let end = ContinuousClock.now.advanced(by: patience)
+        var faults: [String] = []
+        for path in paths where NumberedRun.isRecording(named: path.display) {
+            if ContinuousClock.now > end { break }
+            do {
+                let fault = try ClipCheck.fault(at: RootedPath(mount, path))
+                if let fault { faults.append("\(path.display): \(fault)") }
+            } catch {
+                // An unreadable file has its own line in the card's list.
+                continue
+            }
+        }
+        return faults
+            + NumberedRun.gaps(inFolders: paths.map(\.display)).map { "\($0) is missing from its run of numbers" }
     }
 
     private static func read(_ job: Job) -> ClipReading {

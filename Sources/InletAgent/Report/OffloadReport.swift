@@ -278,7 +278,7 @@ extension OffloadReport.Delivery {
     }
 }
 
-// MARK: - What both forms for people say
+// MARK: - For the forms that people read
 
 extension OffloadReport {
     /// The files of a batch, or of one card.
@@ -406,7 +406,7 @@ extension OffloadReport {
 }
 
 extension OffloadReport.File {
-    /// What the file itself says, and the card's labels.
+    /// Facts from the file's headers, and the camera that a person named.
     var facts: String {
         [duration_ms.map { OffloadReport.length($0) }, timecode.map { "TC \($0)" }, camera].compactMap(\.self)
             .joined(separator: " · ")

@@ -17,9 +17,8 @@ struct Report: AsyncParsableCommand {
             Examples:
               inlet report
               inlet report 12 --format html --output offload.html
-              inlet report --card EOS_DIGITAL --card 'UNTITLED (2)' --format pdf --output cards.pdf
+              inlet report --card EOS_DIGITAL --format pdf --output card.pdf
               inlet report --since 06:00 --format csv --output today.csv
-              inlet report --project spring --format html --frames --output spring.html
             """)
 
     enum Format: String, ExpressibleByArgument, CaseIterable {

@@ -6,7 +6,7 @@ import SystemPackage
 
 /// Adds the first and the last frame of recordings to a report, by FFmpeg.
 ///
-/// FFmpeg reads strangers' files: it may write only in a folder of its own, as far as the kernel can enforce that, its
+/// FFmpeg reads strangers' files. So it may write only in a folder of its own, as far as the kernel can enforce that. Its
 /// time is bounded, and it opens no address.
 struct FrameGrabber {
     private static let most = 1000
