@@ -291,3 +291,29 @@ import Testing
         #expect(found?.rfc3339Seconds == expected)
     }
 }
+
+/// Reports over the port, for the page's button.
+@Suite struct ReportEndpointTests {
+    @Test func `the port gives a report as a page with its style, which runs nothing, and as a table`() async throws {
+        let scene = try DashboardScene()
+        try await scene.serving { port in
+            try await scene.journal.take("film.mp4", for: "disk") { $0.plan?.labels = ["project": "spring"] }
+            let client = try RawClient(port: port)
+            let page = try await client.get("report/html?project=spring")
+            #expect(page.status == 200 && page.body.hasPrefix("<!doctype html>") && page.body.contains("film.mp4"))
+            #expect(page.headers["content-type"] == "text/html; charset=utf-8")
+            let policy = try #require(page.headers["content-security-policy"])
+            #expect(policy.contains("style-src 'unsafe-inline'") && policy.contains("sandbox"), "\(policy)")
+            #expect(page.headers["content-disposition"]?.hasSuffix(".html\"") == true)
+            let table = try await client.get("report/csv?project=spring")
+            #expect(table.headers["content-type"] == "text/csv; charset=utf-8" && table.body.hasPrefix("batch,card,"))
+            #expect(try await client.get("report/json?since=1h").status == 200)
+            for (path, status) in [
+                ("report/html?card=NO_SUCH", 404), ("report/html", 400), ("report/html?since=yesterday", 400),
+                ("report/pdf?since=1h", 404),
+            ] {
+                #expect(try await client.get(path).status == status, "\(path)")
+            }
+        }
+    }
+}

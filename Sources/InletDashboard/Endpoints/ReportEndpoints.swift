@@ -45,6 +45,10 @@ extension Endpoints {
             cards: call.texts(.card), since: call.text(.since), project: call.text(.project))
         let report = try await report(request, call)
         var response = Response.text(report.document(form), type: "\(form.mediaType); charset=utf-8")
+        // The style stands in the page itself, and there is no script.
+        response.headers[.contentSecurityPolicy] =
+            "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+            + "frame-ancestors 'none'; sandbox"
         response.headers[.contentDisposition] = "inline; filename=\"\(report.fileName).\(form.ending)\""
         return permit.map { response.holding($0) } ?? response
     }
