@@ -230,6 +230,12 @@ static inline int inlet_file_system_label(int folder, char *_Nonnull answer) {
     return ioctl(folder, _IOR(0x94, 49, char[256]), answer);
 }
 
+/* syncfs(2) is declared for _GNU_SOURCE only. */
+static inline int inlet_sync_file_system(int file) { return (int)syscall(SYS_syncfs, file); }
+
+/* ioctl(2) is variadic: BLKROSET of an open block device, as blockdev(8) does with --setro and --setrw. */
+static inline int inlet_set_read_only(int device, int is_read_only) { return ioctl(device, BLKROSET, &is_read_only); }
+
 /* A file in memory (memfd_create(2), declared with its constants for _GNU_SOURCE only) that holds `bytes` and can not be
    changed any more: F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE. */
 static inline int inlet_sealed_file(const void *_Nonnull bytes, size_t count) {

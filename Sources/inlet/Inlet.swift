@@ -34,6 +34,7 @@ struct Inlet: AsyncParsableCommand {
         version: release,
         subcommands: [
             Init.self, Run.self, Check.self, RouteCommand.self, Send.self, Status.self, Tail.self, Queue.self,
+            Cards.self,
             BatchCommand.self, Receipts.self, ReloadCommand.self, Verify.self, Report.self, Pause.self, Resume.self,
             Limit.self, Logs.self, Notify.self, Storage.self,
             Fetch.self,

@@ -349,6 +349,7 @@ import Testing
         let requests: [HostRequest] = [
             .commands([CommandPattern(["a", ""], place: "/b/"), CommandPattern([])]), .run(.max, child), .cancel(0),
             .holders(9, [ProbedFile(identity, FilePath(bytes: [0x2F, 0xFF]))], isFresh: true),
+            .users(4, device: .max),
         ]
         for request in requests {
             let read = try #require(HostRequest(request.message))

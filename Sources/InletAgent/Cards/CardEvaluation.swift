@@ -26,6 +26,8 @@ struct CardEvaluation {
     /// The checksums of everything on the card, and of the other files.
     private(set) var inventory = ""
     private(set) var othersDigest = ""
+    /// The checksum of the content whose second read was right just now.
+    private(set) var checked: String?
     private var silent: [String: String] = [:]
     /// The files to read a second time.
     private var secondRead = SecondRead()
@@ -37,6 +39,8 @@ struct CardEvaluation {
     private static let mostMissing = 10_000
     private static let group = 256
     private static let questions = 16
+    /// As many names tell the camera.
+    private static let mostPaths = 500
 
     init(_ card: Card, _ shared: Shared, _ pool: BlockingPool) throws(SystemError) {
         (self.card, self.shared, self.pool) = (card, shared, pool)
@@ -101,11 +105,15 @@ struct CardEvaluation {
     private mutating func list() throws -> [FilePath: [Found]] {
         var found: [FilePath: [Found]] = [:]
         var outside = InventorySum()
-        let folders = roots.keys.map { (path: $0, below: $0.resolved.components.dropFirst(card.mount.components.count)) }
+        let folders = roots.keys.map {
+            (path: $0, below: $0.resolved.components.dropFirst(card.mount.components.count))
+        }
         let tolerance = FileSystemKind.known(of: card.mount)?.modifiedTolerance ?? 0
+        var paths: [FilePath] = []
         let seen = try VolumeInventory.walk(around: card.mount, limit: Self.mostFiles, beat: beat) { file in
             facts.files += 1
             facts.bytes += file.size
+            if paths.count < Self.mostPaths { paths.append(file.path) }
             let root = folders.first { file.path.starts(with: FilePath(root: nil, $0.below)) }
             if let root, file.kind == .regular {
                 let path = FilePath(root: nil, file.path.components.dropFirst(root.below.count))
@@ -114,6 +122,7 @@ struct CardEvaluation {
             outside.add(file.path, file.identity, tolerance: tolerance)
             add(file, root == nil ? .outside : .irregular)
         }
+        facts.camera = CameraStructure(listing: paths)?.system
         // Where only a part of the card is mounted, the rest of it is unknown.
         facts.isWhole = !seen.isCut && seen.folder == "/"
         facts.unread += seen.unreadableCount
@@ -420,6 +429,7 @@ extension CardEvaluation {
             }
         }
         facts.source = differences.isEmpty ? .same(files: files.count - unknown) : .differs(differences)
+        if differences.isEmpty, !inventory.isEmpty { checked = inventory }
     }
 
     /// Below this rate, in bytes per second, a second of reading counts as slow.

@@ -27,6 +27,8 @@ final class Card: Sendable {
 
     struct State: Sendable {
         var roots: [FilePath: Root] = [:]
+        /// The volumes of folders that are gone.
+        var volumes: Set<String> = []
         var insertion: InsertionRow
         var facts = CardFacts()
         var verdict = CardVerdict.notYet(files: 0)
@@ -38,12 +40,18 @@ final class Card: Sendable {
         var missing: [Int64: Set<Int64>] = [:]
         /// Bytes that had been copied at two moments, for the time left.
         var pace: (since: WallTime, open: Int64)?
+        /// Failed reads that are not in the journal yet.
+        var readFaults = 0
         /// Whether something has happened since the last evaluation began.
         var hasNews = true
         var isPulled = false
         var isOut = false
-        /// Whether it left the reader.
-        var isGone = false
+        /// Whether it is being unmounted: then nobody else reads from it.
+        var isEjecting = false
+        /// When it left the reader.
+        var goneAt: WallTime?
+
+        var isGone: Bool { goneAt != nil }
     }
 
     /// `CardRow.key`
@@ -76,11 +84,35 @@ final class Card: Sendable {
 
 /// The cards that are in a reader now.
 final class CardRegistry: Sendable {
-    private let state = Mutex<(cards: [Card], new: [Card])>(([], []))
+    /// `departed` are cards that a person still has to hear about.
+    private let state = Mutex<(cards: [Card], new: [Card], departed: [Card])>(([], [], []))
+    private static let mostDeparted = 20
+    /// How long a card is shown after its eject.
+    private static let outTime = Duration.seconds(60)
     /// A card has come.
     let signal = WakeSignal()
 
     var all: [Card] { state.withLock { $0.cards } }
+
+    /// Those, and the cards that were ejected a moment ago, or went too early and have not come back.
+    func shown(at now: WallTime) -> [Card] {
+        state.withLock { state in
+            state.departed.removeAll { card in
+                card.state.withLock { $0.isOut && now - ($0.goneAt ?? now) > Self.outTime }
+            }
+            return state.cards + state.departed
+        }
+    }
+
+    /// The card is gone, and a person has to know how.
+    func keepShowing(_ card: Card) {
+        state.withLock { state in
+            if state.cards.contains(where: { $0.key == card.key }) { return }
+            state.departed.removeAll { $0.key == card.key }
+            state.departed.append(card)
+            if state.departed.count > Self.mostDeparted { state.departed.removeFirst() }
+        }
+    }
 
     /// The card with this key, name or UUID.
     subscript(_ name: String) -> Card? {
@@ -113,6 +145,7 @@ final class CardRegistry: Sendable {
     @discardableResult
     private func add(_ card: Card) -> Card {
         state.withLock { state in
+            state.departed.removeAll { $0.key == card.key || $0.mount == card.mount && $0.state.withLock(\.isOut) }
             state.cards.append(card)
             state.new.append(card)
         }
@@ -124,7 +157,8 @@ final class CardRegistry: Sendable {
     func left(_ root: FilePath) {
         for card in all {
             let isLast = card.state.withLock { state in
-                guard state.roots.removeValue(forKey: root) != nil else { return false }
+                guard let entry = state.roots.removeValue(forKey: root) else { return false }
+                state.volumes.insert(entry.volume)
                 return state.roots.isEmpty
             }
             if isLast { leave(card) } else { card.touch() }
@@ -136,7 +170,7 @@ final class CardRegistry: Sendable {
             state.cards.removeAll { $0 === card }
             state.new.removeAll { $0 === card }
         }
-        card.touch { $0.isGone = true }
+        card.touch { $0.goneAt = .now }
     }
 
     func takeNew() -> [Card] {
@@ -157,8 +191,8 @@ final class CardRegistry: Sendable {
         if isNew || hasNews { card.touch() }
     }
 
-    /// A read of a card's file failed.
+    /// A file of a card could not be read.
     func readFailed(_ volume: String) {
-        for card in all where volume.hasPrefix(card.key + "/") { card.touch { $0.facts.readErrors.reads += 0 } }
+        for card in all where volume.hasPrefix(card.key + "/") { card.touch { $0.readFaults += 1 } }
     }
 }

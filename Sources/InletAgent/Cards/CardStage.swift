@@ -135,6 +135,7 @@ private struct CardLoop: Sendable {
             var isSettled = true
             if hasNews {
                 do {
+                    try await noteFaults()
                     isSettled = try await decide(&said)
                 } catch {
                     // The journal, the card or its watcher reports what is wrong; it is looked at again.
@@ -155,22 +156,50 @@ private struct CardLoop: Sendable {
         }
     }
 
+    /// Keeps failed reads with the card, unless it was pulled.
+    private func noteFaults(slow: Int = 0) async throws {
+        let (reads, isPulled, id) = card.state.withLock { state in
+            defer { state.readFaults = 0 }
+            return (state.readFaults, state.isPulled, state.insertion.card.id)
+        }
+        guard reads + slow > 0, !isPulled else { return }
+        let errors = try await shared.journal.addErrors(id, reads: reads, slow: slow, at: .now)
+        card.state.withLock { $0.insertion.card.errors = errors }
+    }
+
     /// - Returns: whether nothing has to be asked again.
     private func decide(_ said: inout String?) async throws -> Bool {
         var evaluation = try CardEvaluation(card, shared, pool)
         let facts = try await evaluation.run { show($0, evaluation: nil) }
+        card.state.withLock { $0.readFaults += evaluation.readFaults }
+        try await noteFaults(slow: evaluation.slowReads)
         let verdict = show(facts, evaluation: evaluation)
-        let (insertion, lines) = card.state.withLock { ($0.insertion, $0.lines) }
         let word = "\(verdict.headline) \(facts.files) \(facts.accounted)"
-        if word != said, verdict != .notYet(files: 0) {
-            let isChecked = verdict.isSafe && facts.source != .off
-            try await shared.journal.setVerdict(
-                of: insertion.id, verdict, facts, lines: lines, checked: isChecked ? evaluation.inventory : nil,
-                at: .now)
+        if word != said {
+            await record(verdict, facts, checked: evaluation.checked)
+            said = word
         }
-        if word != said { tell(verdict, facts, insertion, lines) }
-        said = word
         return facts.places.allSatisfy { $0.silent == 0 }
+    }
+
+    /// Writes a verdict down, and tells it where it is one.
+    private func record(_ verdict: CardVerdict, _ facts: CardFacts, checked: String? = nil) async {
+        let (insertion, lines, roots) = card.state.withLock { ($0.insertion, $0.lines, $0.roots) }
+        do {
+            try await shared.journal.setVerdict(
+                of: insertion.id, verdict, facts, lines: lines, checked: checked, at: .now)
+        } catch {
+            // The page and the log tell it all the same; the history lacks it.
+        }
+        if case .notYet = verdict, facts.unmarked == 0 || facts.open > 0 { return }
+        let root = roots.keys.min { $0.string < $1.string } ?? card.mount
+        let report = VolumeReport(root: root, insertion, verdict, facts, lines)
+        switch verdict {
+        case .unknown:
+            shared.log.emit(.volumeUnknown(path: card.mount, volume: report.volume, files: facts.files))
+        case .out: break
+        default: shared.log.emit(.volumeDone(report))
+        }
     }
 
     @discardableResult
@@ -189,13 +218,6 @@ private struct CardLoop: Sendable {
         }
     }
 
-    private func tell(_ verdict: CardVerdict, _ facts: CardFacts, _ insertion: InsertionRow, _ lines: [CardLine]) {
-        let root = card.state.withLock { $0.roots.keys.min { $0.string < $1.string } } ?? card.mount
-        let report = VolumeReport(root: root, insertion, verdict, facts, lines)
-        if verdict == .notYet(files: 0) || facts.open > 0 { return }
-        shared.log.emit(.volumeDone(report))
-    }
-
     // MARK: - Watching over it
 
     /// Notices a card that was pulled although it is still mounted, and files that come outside of the watched folders.
@@ -204,7 +226,7 @@ private struct CardLoop: Sendable {
         var free: UInt64?
         while !isGone {
             await Task.rest(for: Self.probePause)
-            if isGone || card.state.withLock(\.isOut) { continue }
+            if isGone || card.state.withLock({ $0.isOut || $0.isEjecting }) { continue }
             let answer = await probing.run { [card] in probe.ask(card.mount, device, within: Self.probeTime) }
             let isPulled = answer == .pulled
             if isPulled != card.state.withLock(\.isPulled) { card.touch { $0.isPulled = isPulled } }
@@ -216,9 +238,25 @@ private struct CardLoop: Sendable {
     }
 
     private func end() async {
-        let id = card.state.withLock { $0.insertion.id }
-        // The stay ends at the next sight of the card otherwise.
-        if card.state.withLock(\.isGone) { try? await shared.journal.endInsertion(id, at: .now) }
+        let state = card.state.withLock(\.self)
+        guard let goneAt = state.goneAt else { return }
+        shared.setCardLabels(nil, of: card.key)
+        var open = 0
+        do {
+            try await shared.journal.endInsertion(state.insertion.id, at: goneAt)
+            for volume in state.volumes { open += try await shared.journal.open(of: volume).files }
+        } catch {
+            // The stay ends at the next sight of the card, and its files wait for it in any case.
+            open = state.facts.open
+        }
+        if state.isOut { return shared.cards.keepShowing(card) }
+        guard open > 0 else { return }
+        var facts = state.facts
+        (facts.isPulled, facts.open) = (true, open)
+        card.state.withLock { $0.isPulled = true }
+        let verdict = show(facts, evaluation: nil)
+        shared.cards.keepShowing(card)
+        await record(verdict, facts)
     }
 }
 

@@ -114,7 +114,8 @@ extension Settings {
     fileprivate var commands: [CommandPattern] {
         let told = notify.compactMap { if case .exec(let words) = $0.receiver { words } else { nil } }
         let place = Deriver.folder(in: stateDirectory).string + "/"
-        return told.map { CommandPattern($0) }
+        let ejecting = watch.contains { $0.pattern != nil } ? VolumeEject.commands : []
+        return (told + watch.compactMap(\.onCard)).map { CommandPattern($0) } + ejecting
             + routes.flatMap { $0.derive.map { CommandPattern($0.command, place: place) } }
     }
 }
@@ -143,7 +144,7 @@ extension AccessPlan {
     /// kernel's view of processes, mounts, disks and processors.
     private static let systemFolders: [FilePath] = [
         "/etc", "/usr", "/lib", "/lib32", "/lib64", "/nix/store", "/gnu/store", "/proc", "/sys/fs/cgroup",
-        "/sys/devices/system", "/dev/disk", "/dev/random", "/dev/urandom", "/run/udev", "/run/systemd",
+        "/sys/devices", "/dev/disk", "/dev/random", "/dev/urandom", "/run/udev", "/run/systemd",
         "/run/resolvconf",
         "/run/NetworkManager", "/run/connman", "/run/nscd", "/var/lib/ca-certificates",
     ]

@@ -227,6 +227,7 @@ struct DeliveryAttempt: Sendable {
             isStopping: stage.isStopping.isSet || Task.isCancelled,
             localFaults: stage.faults.withLock { $0.count(of: delivery.id) }, time: now)
         var random = SystemRandomNumberGenerator()
+        if error.code == .sourceUnreadable, let volume = file.volume { shared.cards.readFailed(volume) }
         let decision = FailureClassifier.classify(error, attempt, presence, using: &random) { event, error in
             shared.destinations.report(ref.destination, event, reason: error.reason, code: error.code).action
         }

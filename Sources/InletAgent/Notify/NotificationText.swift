@@ -48,6 +48,12 @@ struct NotificationText: Sendable {
             id: "inlet-test-\(now.milliseconds)", event: "test", at: now, host: host, "test", object.finished)
     }
 
+    /// The state of a card, for its lamp.
+    static func card(_ fields: JSONLine, host: String, at now: WallTime) -> NotificationText {
+        NotificationText(
+            id: "inlet-card-\(now.milliseconds)", event: "card", at: now, host: host, "card", fields.finished)
+    }
+
     // MARK: - Payloads
 
     static func destination(_ name: String, state: String, reason: String?, nextProbe: WallTime?) -> [UInt8] {
@@ -148,6 +154,9 @@ struct NotificationEnvironment: Sendable, Equatable {
     var destination: String?
     /// A removable volume's name.
     var volume: String?
+    var cardState: String?
+    /// A sentence for people.
+    var text: String?
 
     init() {}
 
@@ -188,6 +197,7 @@ struct NotificationEnvironment: Sendable, Equatable {
         let own: [(ChildVariable, String?)] = [
             (.language, ProcessSetup.environment("LANG") ?? "C.UTF-8"), (.event, event), (.state, state),
             (.route, route), (.key, key), (.url, url), (.destination, destination), (.volume, volume),
+            (.cardState, cardState), (.text, text),
         ]
         let texts = (places + own.map { ($0.rawValue, $1) }).compactMap { name, value in
             value.map { (name, Array($0.utf8)) }

@@ -104,7 +104,7 @@ package enum AgentEvent: Sendable {
         case .volumeDone(let end):
             (end.isSafe ? rows.volumeDone : rows.volumeUnverified).line(
                 end.root, end.volume, end.files, end.bytes, end.unproved, end.missing, end.unmarked, end.unread,
-                end.ignored, end.others)
+                end.ignored, end.others, end.headline)
         case .fileNotDerived(let path, let name, let reason): rows.fileNotDerived.line(path, name, reason)
         case .fileIgnored(let path, let reason): rows.fileIgnored.line(path, reason)
         case .fileRejected(let job, let path, let route, let reason): rows.fileRejected.line(job, path, route, reason)

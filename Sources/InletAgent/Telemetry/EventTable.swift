@@ -71,15 +71,25 @@ package struct EventTable: Sendable {
     let volumeRemoved = EventSpec("volume.removed info path volume", "volume {volume} removed from {path}")
     let volumeDone = EventSpec(
         "volume.done info \(volume)",
-        "all files of volume {volume} at {path} that match a route are delivered: {files}, {bytes}; "
-            + "{others} other files",
-        note: "every file that matches a route is delivered")
+        "{verdict}: card {volume} at {path}: {files} files, {bytes}, {others} other files",
+        note: "the card is safe to remove: everything on it is accounted for")
     let volumeUnverified = EventSpec(
         "volume.unverified warning \(volume)",
-        "volume {volume} at {path} is NOT safe to erase: {unproved} not delivered, {missing} gone from their "
+        "card {volume} at {path} is NOT safe to remove: {verdict}: {unproved} not delivered, {missing} gone from their "
             + "destination, {unmarked} not marked, {unread} unreadable; {files} delivered, {others} other files",
-        was: "volume.unproved", note: "all its files have ended, but some are not delivered, or a destination lost them"
-    )
+        was: "volume.unproved", note: "nothing moves any more, but a person has to do something before it is safe")
+
+    let volumeUnknown = EventSpec(
+        "volume.unknown warning path volume files#", "no watched folder fits {volume} at {path}: {files} files on it",
+        note: "a disk was mounted where cards are expected, and no pattern fits anything on it")
+    let cardLabelled = EventSpec("card.labelled info volume labels by", "card {volume} is {labels}, says {by}")
+    let cardOthersLeft = EventSpec(
+        "card.others_left info volume files# by", "{files} other files on {volume} may stay, says {by}")
+    let cardResent = EventSpec(
+        "card.resent info volume files# by", "{files} files of {volume} are sent again, by {by}")
+    let cardEjected = EventSpec("card.ejected info volume result by", "{volume} is out: {result}")
+    let cardNotEjected = EventSpec(
+        "card.not_ejected warning volume reason", "{volume} could not be ejected: {reason}")
 
     let fileError = EventSpec(
         "file.error warning path reason", "{path}: {reason}", was: "file.trouble", mayRepeat: true)
@@ -299,7 +309,7 @@ package struct EventTable: Sendable {
 }
 
 private let job = "job# path destination route"
-private let volume = "path volume files# bytes# unproved# missing# unmarked# unread# ignored# others#"
+private let volume = "path volume files# bytes# unproved# missing# unmarked# unread# ignored# others# verdict"
 private let rows = EventTable.rows
 
 // MARK: - Events without a case
@@ -341,6 +351,26 @@ extension AgentEvent {
     static func volumeAdded(root: FilePath, volume: String, waiting: Int) -> Self {
         say(rows.volumeAdded, root, volume, waiting)
     }
+
+    static func volumeUnknown(path: FilePath, volume: String, files: Int) -> Self {
+        say(rows.volumeUnknown, path, volume, files)
+    }
+
+    static func cardLabelled(volume: String, labels: String, by: String) -> Self {
+        say(rows.cardLabelled, volume, labels, by)
+    }
+
+    static func cardOthersLeft(volume: String, files: Int, by: String) -> Self {
+        say(rows.cardOthersLeft, volume, files, by)
+    }
+
+    static func cardResent(volume: String, files: Int, by: String) -> Self { say(rows.cardResent, volume, files, by) }
+
+    static func cardEjected(volume: String, result: String, by: String) -> Self {
+        say(rows.cardEjected, volume, result, by)
+    }
+
+    static func cardNotEjected(volume: String, reason: String) -> Self { say(rows.cardNotEjected, volume, reason) }
 
     static func volumeRemoved(root: FilePath, volume: String) -> Self { say(rows.volumeRemoved, root, volume) }
 

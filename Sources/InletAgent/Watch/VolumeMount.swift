@@ -126,6 +126,13 @@ extension Shared {
         signals.raise(.finishable)
     }
 
+    /// Files of a card are to be sent again: they are found at its present place.
+    func filesReturn(to root: FilePath, of volume: String) async throws {
+        try await journal.volumeArrived(volume, at: root)
+        _ = try await recognise(volume, at: root)
+        signals.raise(.finishable)
+    }
+
     /// The card's stay: of a card that is in already, or one that begins or goes on now.
     private func insertion(
         _ place: inout VolumeMount, at root: FilePath, isNew: Bool

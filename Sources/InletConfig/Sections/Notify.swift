@@ -66,11 +66,7 @@ extension SettingsReader {
         switch (section.webhook, section.exec) {
         case (let url?, nil): return .webhook(url)
         case (nil, let words?):
-            if words.first?.hasPrefix("/") == true { return .exec(words) }
-            report(
-                section.position(\.exec),
-                "'exec' must start with the program's absolute path, such as /usr/local/bin/rescan; no shell looks for it"
-            )
+            return program(words, at: section.position(\.exec), of: section.keyName(\.exec)).map { .exec($0) }
         case (_?, _?): report(section.position(\.exec), "give a receiver either 'webhook' or 'exec', not both")
         case (nil, nil):
             // An unreadable value has its own error.
@@ -78,6 +74,16 @@ extension SettingsReader {
                 report(section.values.position, "a receiver needs 'webhook' or 'exec'")
             }
         }
+        return nil
+    }
+
+    /// The words of a command that is run without a shell; nil after a report.
+    mutating func program(_ words: [String], at position: SourcePosition, of key: String) -> [String]? {
+        if words.first?.hasPrefix("/") == true { return words }
+        report(
+            position,
+            "'\(key)' must start with the program's absolute path, such as /usr/local/bin/rescan; no shell looks for it"
+        )
         return nil
     }
 }

@@ -80,7 +80,13 @@ extension SettingsReader {
             refuse(section, \.sourceCheck)
             refuse(section, \.cardReport)
             refuse(section, \.ask)
+            refuse(section, \.onComplete)
+            refuse(section, \.onCard)
             return
+        }
+        watch.onComplete = section.onComplete ?? .keep
+        watch.onCard = section.onCard.flatMap {
+            program($0, at: section.position(\.onCard), of: section.keyName(\.onCard))
         }
         do throws(PatternError) {
             watch.pattern = try RootPattern(watch.path)

@@ -24,6 +24,9 @@ package struct CardFacts: Sendable, Equatable {
     /// Whether files wait for a person to name its roll (`ask: wait`).
     package var awaitsLabels = false
 
+    /// The camera's system, by the names of its folders.
+    package var camera: String?
+
     /// Everything on it, and the sum of the sizes; `isWhole` is false where not all of it could be listed.
     package var files = 0
     package var bytes: Int64 = 0

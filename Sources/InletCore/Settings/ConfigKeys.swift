@@ -154,6 +154,13 @@ package struct WatchKeys: KeyTable {
         "ask", .choice(CardQuestion.self),
         "For a pattern: whether to ask for the roll, camera and operator of a card: never, offer (default), or wait, which holds files whose keys or labels need them."
     )
+    package let onComplete = Key(
+        "on_complete", .choice(WatchSettings.OnComplete.self),
+        "For a pattern: what to do with a card that is safe to remove: keep it mounted (by default), or eject it.")
+    package let onCard = Key(
+        "on_card", .list(.string),
+        "For a pattern: a program and its arguments, run without a shell at each change of a card's state (inserted, copying, safe, problem, out), for a lamp or a beeper."
+    )
     package let shared = Key(
         "shared", .boolean,
         "Allow several agents to watch the folder at the same time. Without it, one waits while another watches.")

@@ -10,6 +10,13 @@ package struct WatchSettings: Sendable, Equatable {
         case adopt
     }
 
+    /// What to do with a card that is safe to remove.
+    package enum OnComplete: String, Sendable, CaseIterable {
+        case keep
+        /// Unmounts it, and switches a disk off.
+        case eject
+    }
+
     /// Absolute; need not exist yet.
     package var path: FilePath
     /// How to notice changes.
@@ -44,6 +51,10 @@ package struct WatchSettings: Sendable, Equatable {
     package var isShared = false
     /// Whether files may be moved, deleted or written in folders of a pattern.
     package var volumeWrites = false
+    /// What to do with a card of a pattern that is safe to remove.
+    package var onComplete = OnComplete.keep
+    /// The program that follows the state of each card of a pattern, and its arguments.
+    package var onCard: [String]?
     /// How many destinations must prove a volume's files before it can be removed; nil for all.
     package var volumeDoneAfter: Int?
     /// The forms of the report that each folder destination gets when a card is safe.

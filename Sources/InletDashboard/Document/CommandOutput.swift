@@ -21,6 +21,9 @@ package struct CommandOutput: Sendable {
     /// Those of all kinds of destinations.
     package static let all = [
         CommandOutput("batch list", .named(JobReport.Batch.self), isLines: true),
+        CommandOutput("cards list", .named(CardsReport.self)),
+        CommandOutput("cards show", .named(CardReport.self)),
+        CommandOutput("cards history", .named(CardStayReport.self), isLines: true),
         CommandOutput("check", .named(CheckReport.self)),
         CommandOutput("config diff", .named(ReloadReport.Change.self), isLines: true),
         CommandOutput("config show", server),

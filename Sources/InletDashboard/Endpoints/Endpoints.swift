@@ -17,7 +17,7 @@ package enum Endpoints {
             clear.row, list.row, setPaused(true).row, setPaused(false).row, limits.row, setLimit.row, resumeRoot.row,
             config.row, reload.row, logLevel.row, setLogLevel.row, session.row, login, logout, healthz, readyz,
             undo.row, accessToken.row, backup.row, send.row, follow.row, proofs.row, contents.row, document, metrics,
-        ]
+        ] + cardRows
 
     /// The endpoint at a path, with the values of the path's parameters.
     static func find(

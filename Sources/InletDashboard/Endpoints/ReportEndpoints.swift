@@ -42,7 +42,7 @@ extension Endpoints {
             throw APIFault.notFound("a report is \(OffloadForm.allCases.map(\.rawValue).joined(separator: ", "))")
         }
         let request = OffloadRequest(
-            cards: call.texts(.card), since: call.text(.since), project: call.text(.project))
+            cards: call.texts(ofCard), since: call.text(since), project: call.text(project))
         let report = try await report(request, call)
         var response = Response.text(report.document(form), type: "\(form.mediaType); charset=utf-8")
         // The style stands in the page itself, and there is no script.
@@ -70,15 +70,12 @@ extension Endpoints {
     }
 
     private static let form = Parameter("form", .word(OffloadForm.allCases.map(\.rawValue)))
-    private static let criteria: [Parameter] = [.card, .since, .project]
-}
-
-extension Parameter {
-    package static let card = Parameter(
+    private static let ofCard = Parameter(
         "card", .text, "A card's name, UUID or label; may be repeated.", isRepeated: true)
-    package static let since = Parameter(
+    private static let since = Parameter(
         "since", .text, "Only files admitted since then: 06:00, an RFC 3339 time, or an age such as 12h.")
-    package static let project = Parameter("project", .text, "Only files whose label 'project' is this.")
+    private static let project = Parameter("project", .text, "Only files whose label 'project' is this.")
+    private static let criteria = [ofCard, since, project]
 }
 
 /// Selects the files of a report on cards: those that meet every criterion.

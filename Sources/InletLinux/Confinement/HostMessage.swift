@@ -110,6 +110,8 @@ enum HostRequest: Sendable {
     case cancel(UInt64)
     /// Asks for processes that may write to these files. - Parameter isFresh: scan now, rather than use the last scan.
     case holders(UInt64, [ProbedFile], isFresh: Bool)
+    /// Asks for the processes that keep a file system mounted. - Parameter device: its `st_dev`.
+    case users(UInt64, device: UInt64)
 
     var message: HostMessage {
         var message = HostMessage()
@@ -134,6 +136,10 @@ enum HostRequest: Sendable {
             message.add(isFresh ? 1 : 0)
             message.add(files.count)
             for file in files { message.add(file) }
+        case .users(let number, let device):
+            message.add("users")
+            message.add(number)
+            message.add(device)
         }
         return message
     }
@@ -158,6 +164,9 @@ enum HostRequest: Sendable {
                 let files = fields.list({ ProbedFile(&$0) })
             else { return nil }
             self = .holders(number, files, isFresh: isFresh == 1)
+        case "users":
+            guard let number = fields.number(UInt64.self), let device = fields.number(UInt64.self) else { return nil }
+            self = .users(number, device: device)
         default: return nil
         }
     }

@@ -118,15 +118,23 @@ package final class ProcessHost: Sendable {
 
     /// The processes that may write to each of the files; nil where the host does not say. Blocks.
     func holders(of files: [ProbedFile], isFresh: Bool) -> [OpenWriters.WriterProcess?]? {
+        let holders = processes { .holders($0, files, isFresh: isFresh) }
+        return holders?.count == files.count ? holders : nil
+    }
+
+    /// The processes that keep a file system mounted; nil where the host does not say. Blocks.
+    func users(of device: UInt64) -> [OpenWriters.WriterProcess]? {
+        processes { .users($0, device: device) }?.compactMap(\.self)
+    }
+
+    private func processes(_ request: (UInt64) -> HostRequest) -> [OpenWriters.WriterProcess?]? {
         do throws(SystemError) {
             let call = try Call()
             let number = try register(call)
             defer { forget(number) }
-            try send(.holders(number, files, isFresh: isFresh))
+            try send(request(number))
             _ = try call.waker.wait(until: .now.advanced(by: Self.patience))
-            guard case .holders(let holders)? = call.answer.withLock({ $0 }), holders.count == files.count else {
-                return nil
-            }
+            guard case .holders(let holders)? = call.answer.withLock({ $0 }) else { return nil }
             return holders
         } catch {
             // The caller looks itself.

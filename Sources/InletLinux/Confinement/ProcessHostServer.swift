@@ -49,6 +49,7 @@ package final class ProcessHostServer: Sendable {
         case .run(let number, let child): run(number, child)
         case .holders(let number, let files, let isFresh):
             begin(number) { .holders(WriterProbe.ownHolders(of: files, isFresh: isFresh)) }
+        case .users(let number, let device): begin(number) { .holders(OpenWriters.ownUsers(of: device)) }
         }
     }
 
@@ -167,4 +168,6 @@ package enum ChildVariable: String {
     case destination = "INLET_DESTINATION"
     case volume = "INLET_VOLUME"
     case path = "INLET_PATH"
+    case cardState = "INLET_CARD_STATE"
+    case text = "INLET_TEXT"
 }

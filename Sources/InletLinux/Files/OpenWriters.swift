@@ -92,7 +92,7 @@ package struct OpenWriters: Sendable {
         return inlet_cached_status(link, &device, &inode) == 1 ? (device, inode) : nil
     }
 
-    private static func name(of process: Int32) -> String {
+    static func name(of process: Int32) -> String {
         // Only a name for people: that it holds the file is known by then.
         guard let bytes = DurableFile.readIfPossible(FilePath("/proc/\(process)/comm"), limit: 256) else {
             return "a process that has ended"

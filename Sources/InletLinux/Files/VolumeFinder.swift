@@ -66,9 +66,9 @@ package struct VolumeFinder: Sendable {
         if names.uuid != nil, names.label != nil { return names }
         // Unlike `/dev/disk`, udev's own record needs no device node. So it is also there for a service with its own
         // `/dev`, and in a container that is given `/run/udev`.
-        let minor = (number & 0xFF) | (number >> 12 & 0xFFFF_FF00)
+        let name = "b\(BlockDevice.major(number)):\(BlockDevice.minor(number))"
         let text = try Self.ifKnown { () throws(SystemError) in
-            try DurableFile.read(udev.appending("b\(Self.major(number)):\(minor)"), limit: 1 << 20)
+            try DurableFile.read(udev.appending(name), limit: 1 << 20)
         }
         let record = Self.udevNames(in: text ?? [])
         return (names.uuid ?? record.uuid, names.label ?? record.label)
@@ -114,10 +114,8 @@ package struct VolumeFinder: Sendable {
     /// File systems that do not put a device number there, which tells where a card is rather than which card it is.
     private static let makesIDFromUUID: Set<String> = ["ext4", "btrfs", "bcachefs", "zfs", "tmpfs"]
 
-    private static func major(_ device: UInt64) -> UInt64 { (device >> 8 & 0xFFF) | (device >> 32 & ~0xFFF) }
-
     /// Assigned to file systems without their own block device, and to btrfs: a new one at each mount.
-    private static func isAnonymous(_ device: UInt64) -> Bool { major(device) == 0 }
+    private static func isAnonymous(_ device: UInt64) -> Bool { BlockDevice.major(device) == 0 }
 }
 
 extension VolumeFinder {
