@@ -22,6 +22,8 @@ package struct ClipReading: Sendable {
 package enum ClipReader {
     /// For all files of a report; a slow disk or server must not hold up the answer for longer.
     private static let patience = Duration.seconds(40)
+    /// FAT keeps times to two seconds.
+    private static let coarsest: Int64 = 2_000_000_000
     private static let pool = BlockingPool(name: "report", threads: 1)
 
     /// By the number of the file. Files that are no recordings are left out.
@@ -63,7 +65,13 @@ package enum ClipReader {
         for place in places(of: job) {
             do {
                 let source = try SourceFile(opening: place)
-                guard source.opened.size == job.file.identity.size else { continue }
+                let isCopy = place.root.isEmpty
+                // At the source's path there may be another card's file by now.
+                guard
+                    isCopy
+                        ? source.opened.size == job.file.identity.size
+                        : source.opened.isKnown(as: job.file.identity, tolerance: coarsest)
+                else { continue }
                 let fault = try ClipCheck.fault(of: source)
                 return ClipReading(fault: fault, facts: try ClipFacts.read(from: source))
             } catch {

@@ -31,10 +31,7 @@ struct FrameGrabber {
         var done = 0
         for index in report.files.indices where report.files[index].isVideo {
             guard done < Self.most, ContinuousClock.now < end, !Task.isCancelled else { return }
-            let places = report.places(of: report.files[index])
-            guard let place = places.first(where: { FileLook.size(at: $0) == report.files[index].size }) else {
-                continue
-            }
+            guard let place = report.place(of: report.files[index]) else { continue }
             done += 1
             report.files[index].first_frame = try await frame(of: place, [])
             report.files[index].last_frame = try await frame(of: place, ["-sseof", "-1"])
@@ -72,17 +69,24 @@ extension OffloadReport.File {
 }
 
 extension OffloadReport {
-    /// The copies in folders, then the source. An escaped path is another one.
-    fileprivate func places(of file: File) -> [FilePath] {
+    /// A copy in a folder, else the source; nil where neither is there.
+    fileprivate func place(of file: File) -> FilePath? {
         let copies = file.deliveries.compactMap(\.url).filter { $0.hasPrefix("/") }
+        if let copy = Self.first(of: copies, where: { $0.size == file.size }) { return copy }
         let mounts = (cards ?? []).filter { $0.name == file.card }.flatMap(\.insertions).compactMap(\.mount)
-        let sources = batch == nil ? mounts : [source]
-        return (copies + sources.reversed().map { "\($0)/\(file.path)" }).filter { !$0.contains("\\") }
-            .map { FilePath($0) }
+        let sources = batch == nil ? mounts.reversed() : [source]
+        // At the source's path there may be another card's file by now.
+        return Self.first(of: sources.map { "\($0)/\(file.path)" }) { found in
+            let modified = WallTime(rfc3339: file.modified_at)?.milliseconds ?? 0
+            let difference = WallTime(nanoseconds: found.modified).milliseconds - modified
+            return found.size == file.size && abs(difference) <= 2000
+        }
     }
-}
 
-extension FileLook {
-    /// nil for everything but a regular file that can be seen.
-    fileprivate static func size(at path: FilePath) -> Int64? { file(at: RootedPath("", path))?.size }
+    /// The first of these paths with such a file. An escaped path is another one.
+    private static func first(of paths: [String], where isRight: (FileIdentity) -> Bool) -> FilePath? {
+        paths.lazy.filter { !$0.contains("\\") }.map { FilePath($0) }.first { path in
+            FileLook.file(at: RootedPath("", path)).map(isRight) ?? false
+        }
+    }
 }
