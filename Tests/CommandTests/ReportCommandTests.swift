@@ -61,6 +61,34 @@ import Testing
         #expect(!place.exists(file))
     }
 
+    @Test(.enabled(if: isThere(["/usr/bin/ffmpeg"]), "needs ffmpeg"))
+    func `with frames, a page shows the first and the last picture of each recording`() async throws {
+        let place = try ManifestTests.place()
+        let film = place.folder.path.appending("film.mov")
+        let maker = try Process.run(
+            URL(fileURLWithPath: "/usr/bin/ffmpeg"),
+            arguments: [
+                "-v", "error", "-f", "lavfi", "-i", "testsrc=d=2:r=25:s=320x240", "-timecode", "01:02:03:04", "-c:v",
+                "mpeg4", film.string,
+            ])
+        maker.waitUntilExit()
+        try #require(maker.terminationStatus == 0)
+        let agent = try await place.run()
+        try place.put("A001/C0001.MOV", try place.content(film))
+        try place.put("A001/text.mov", Data("no film".utf8))
+        try place.put("A001/DONE", Data())
+        try await agent.line("batch.ended")
+        let page = place.folder.path.appending("page.html")
+        try await place.inlet("report", "--format", "html", "--frames", "--output", page.string, code: 0)
+        let written = String(decoding: try place.content(page), as: UTF8.self)
+        #expect(written.matches(of: /src="data:image\/jpeg;base64,/).count == 2 && written.contains("img-src data:"))
+        #expect(written.contains("2s · TC 01:02:03:04"))
+        try await place.inlet(
+            "report", "--format", "html", "--frames", environment: ["PATH": place.folder.path.string], code: 1,
+            errors: "install ffmpeg")
+        #expect(try await agent.stop() == .code(0))
+    }
+
     @Test func `options that contradict each other are refused`() async throws {
         let place = try Place()
         for (arguments, reason) in [
