@@ -127,6 +127,15 @@ import Testing
         }
     }
 
+    @Test func `a copy of which only the size was compared is not called verified`() async throws {
+        try await report({ jobs in jobs[0].deliveries[0].proof?.method = .size }) { report in
+            for form in [report.text(), report.page()] {
+                #expect(form.contains("copied, sizes equal, not verified") && !form.contains("verified by size"))
+            }
+            #expect(report.table().contains(",size,"))
+        }
+    }
+
     @Test func `a recording to look at comes before everything else, and a missing number with it`() async throws {
         try await report({ jobs in
             for (index, name) in ["A001/C0001.MP4", "A001/C0002.MP4", "A001/C0004.MP4"].enumerated() {

@@ -40,7 +40,7 @@ struct ClipTests {
         let data = Sample.box("mdat", [UInt8](repeating: 7, count: 5000))
         for whole in [Sample.fileType + Self.index + data, Sample.fileType + data + Self.index] {
             #expect(try fault(whole) == nil)
-            #expect(try fault(whole.dropLast(1)) == "it is cut off: 1 B short")
+            #expect(try fault(whole.dropLast(1)) == "it is cut off: 1 byte short")
         }
         let big = SparseFile(
             size: 1 << 30, [(0, Sample.fileType + Self.index + Sample.wideBox("mdat", [], size: 3 << 30))])

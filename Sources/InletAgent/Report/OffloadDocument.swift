@@ -12,6 +12,9 @@ extension OffloadReport {
         }
     }
 
-    /// A name for a file, without its ending: letters, digits and `-._`.
-    package var fileName: String { "INLET-REPORT-\(UnitManifest.plain(name))-\(printed_at.prefix(10))" }
+    /// A name for a file, without its ending, with the local date: letters, digits and `-._`.
+    package var fileName: String {
+        let day = WallTime(rfc3339: printed_at)?.rfc3339(in: nil).prefix(10) ?? ""
+        return "INLET-REPORT-\(UnitManifest.plain(name))-\(day)"
+    }
 }

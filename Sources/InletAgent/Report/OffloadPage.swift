@@ -43,7 +43,8 @@ extension OffloadReport {
         .card + .card { break-before: page }
         .group { font-size: 9pt; color: #444 }
         .size { text-align: right; white-space: nowrap }
-        .missing h2, .missing h3, .missing .state, .check, .doubt { color: #a00 }
+        .unclear h2, .unclear h3, .missing h2, .missing h3, .missing .state, .check, .doubt { color: #a00 }
+        .state, .time { white-space: nowrap }
         .check { font-weight: bold }
         .place, .facts { font-size: 9pt; color: #444 }
         .frame { max-height: 4.5em; margin: .2em .4em 0 0 }
@@ -66,7 +67,7 @@ extension OffloadReport {
         }
         var parts = ""
         if !group.unclear.isEmpty || !gaps.isEmpty {
-            parts += "<section class=\"missing\">\n<h\(level)>Check before you format</h\(level)>\n" + gaps.joined()
+            parts += "<section class=\"unclear\">\n<h\(level)>Check before you format</h\(level)>\n" + gaps.joined()
             parts += Self.table(group.unclear, name, style) + "</section>\n"
         }
         let sections = [("Not delivered", "missing", group.undelivered), ("Delivered", "delivered", group.delivered)]
@@ -97,8 +98,8 @@ extension OffloadReport {
     private static func row(_ file: File, _ style: ReportStyle) -> String {
         let places = file.deliveries.map { delivery in
             let facts = [
-                delivery.destination, delivery.state, delivery.comparison(style), delivery.ended_at.map(style.time),
-                delivery.place,
+                delivery.destination, delivery.state, delivery.comparison, delivery.ended_at.map(style.time),
+                delivery.asked_at.map { "asked \(style.time($0))" }, delivery.place,
                 delivery.reason,
             ]
             let text = facts.compactMap(\.self).filter { !$0.isEmpty }.joined(separator: " · ")
@@ -113,7 +114,7 @@ extension OffloadReport {
         return """
             <tr><td>\(escape(file.path))\(notes)\(frames(file))\(places)</td>\
             <td class="size">\(escape(style.size(file.size)))</td>\
-            <td>\(escape(style.time(file.modified_at)))</td><td class="state">\(escape(file.state))</td><td>\(digests)</td></tr>
+            <td class="time">\(escape(style.time(file.modified_at)))</td><td class="state">\(escape(file.state))</td><td>\(digests)</td></tr>
             """
     }
 

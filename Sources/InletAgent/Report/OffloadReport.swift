@@ -88,7 +88,7 @@ package struct OffloadReport: Codable, Sendable {
 
         package init(_ number: Int64, mount: String? = nil, insertedAt: WallTime, removedAt: WallTime? = nil) {
             (insertion, self.mount) = (number, mount)
-            (inserted_at, removed_at) = (insertedAt.rfc3339, removedAt?.rfc3339)
+            (inserted_at, removed_at) = (insertedAt.rfc3339Seconds, removedAt?.rfc3339Seconds)
         }
 
         fileprivate var began: WallTime? { WallTime(rfc3339: inserted_at) }
@@ -414,11 +414,13 @@ extension OffloadReport.File {
 }
 
 extension OffloadReport.Delivery {
-    /// How its copy was proved, and when it was last asked for.
-    func comparison(_ style: ReportStyle) -> String? {
-        let parts = [verified.map { "verified by \($0)" }, asked_at.map { "asked \(style.time($0))" }].compactMap(
-            \.self)
-        return parts.isEmpty ? nil : parts.joined(separator: ", ")
+    /// How its copy was proved: only bytes that were read back, or a confirmed checksum, are a proof.
+    var comparison: String? {
+        switch verified.flatMap({ Proof.Method(rawValue: $0) }) {
+        case .size: "copied, sizes equal, not verified"
+        case .adopted: "adopted, not verified"
+        default: verified.map { "verified by \($0)" }
+        }
     }
 
     var place: String { url ?? key ?? "" }

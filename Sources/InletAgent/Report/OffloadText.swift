@@ -37,13 +37,14 @@ extension OffloadReport {
     private static func lines(_ file: File, _ style: ReportStyle) -> [String] {
         var lines = ["\(file.path)  \(style.size(file.size))  \(file.state)"]
         if let check = file.check { lines.append("    ! \(check)") }
-        lines.append("    modified \(style.time(file.modified_at))  " + file.digests.joined(separator: "  "))
+        lines.append("    " + (["modified \(style.time(file.modified_at))"] + file.digests).joined(separator: "  "))
         if !file.facts.isEmpty { lines.append("    \(file.facts)") }
         if let reason = file.reason { lines.append("    \(reason)") }
         for delivery in file.deliveries {
-            let state = [delivery.state, delivery.comparison(style)].compactMap(\.self).joined(separator: ", ")
+            let state = [delivery.state, delivery.comparison].compactMap(\.self).joined(separator: ", ")
             let end = delivery.ended_at.map { " at \(style.time($0))" } ?? ""
-            lines.append("    → \(delivery.destination): \(state)\(end)  \(delivery.place)")
+            let asked = delivery.asked_at.map { ", asked \(style.time($0))" } ?? ""
+            lines.append("    → \(delivery.destination): \(state)\(end)\(asked)  \(delivery.place)")
             if let reason = delivery.reason, reason != file.reason { lines.append("      \(reason)") }
         }
         return lines
