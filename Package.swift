@@ -159,7 +159,8 @@ let package = Package(
             "InletDashboardTests",
             [
                 "InletDashboard", "InletAgent", "InletJournal", "InletJournalSupport", "InletPipelines",
-                "InletTransfer", "InletLinux", "InletCore", hummingbird, hummingbirdCore, httpTypes, nioCore, lifecycle,
+                "InletTransfer", "InletMedia", "InletLinux", "InletCore", hummingbird, hummingbirdCore, httpTypes,
+                nioCore, lifecycle,
                 system,
             ]),
         tests(

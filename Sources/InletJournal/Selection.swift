@@ -21,6 +21,10 @@ package struct FileFilter: Sendable {
     package var code: String?
     /// Only files that ended at this time or before; files that have not ended count by their admission.
     package var before: WallTime?
+    /// Only files that were admitted at this time or later.
+    package var since: WallTime?
+    /// Only files of removable volumes.
+    package var isOnVolume = false
     package var batch: Int64?
     /// Only files that were meant to be sent: not units' markers, nor rejected files.
     package var hasDeliveries = false
@@ -101,6 +105,8 @@ private struct FileQuery {
         }
         if let route = filter.route { add("route = ?", route) }
         if let before = filter.before { add("ifnull(ended_at, admitted_at) <= ?", before.milliseconds) }
+        if let since = filter.since { add("admitted_at >= ?", since.milliseconds) }
+        if filter.isOnVolume { conditions.append("volume IS NOT NULL") }
         if let text = filter.text {
             add("(CAST(root AS TEXT) || '/' || CAST(path AS TEXT)) LIKE ? ESCAPE '\\'", "%\(Self.literal(text))%")
         }

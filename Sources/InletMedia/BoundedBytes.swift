@@ -1,3 +1,4 @@
+internal import InletCore
 internal import InletLinux
 
 /// A file's bytes in small pieces, within a budget that holds for any file, whatever sizes it claims.
@@ -23,6 +24,15 @@ final class BoundedBytes {
         self.size = min(size, Self.maximumSize)
         self.fetch = fetch
     }
+
+    convenience init(_ source: SourceFile) {
+        self.init(size: source.opened.size) { offset, count throws(SystemError) in
+            try source.content(of: count, at: offset)
+        }
+    }
+
+    /// Whether the budget is spent, so that the rest of the file is unknown.
+    var isSpent: Bool { bytesLeft == 0 || readsLeft == 0 }
 
     /// Exactly `count` bytes; nil where the file ends before them or the budget is spent.
     func read(_ count: Int, at offset: Int64) throws(SystemError) -> [UInt8]? {

@@ -13,10 +13,7 @@ package struct CameraTags: Sendable, Hashable {
     ///
     /// - Throws: Only if the file cannot be read.
     package static func read(from source: SourceFile) throws(SystemError) -> CameraTags {
-        try read(
-            BoundedBytes(size: source.opened.size) { offset, count throws(SystemError) in
-                try source.content(of: count, at: offset)
-            })
+        try read(BoundedBytes(source))
     }
 
     static func read(_ bytes: BoundedBytes) throws(SystemError) -> CameraTags {

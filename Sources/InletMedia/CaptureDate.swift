@@ -18,10 +18,7 @@ package struct CaptureDate: Sendable, Hashable {
     /// - Parameter now: Later dates count as future.
     /// - Throws: Only if the file cannot be read.
     package static func read(from source: SourceFile, at now: WallTime = .now) throws(SystemError) -> CaptureDate? {
-        let bytes = BoundedBytes(size: source.opened.size) { offset, count throws(SystemError) in
-            try source.content(of: count, at: offset)
-        }
-        return try read(bytes, at: now)
+        try read(BoundedBytes(source), at: now)
     }
 
     static func read(_ bytes: BoundedBytes, at now: WallTime) throws(SystemError) -> CaptureDate? {

@@ -239,6 +239,8 @@ struct Box {
     var type: BoxType
     /// The place of its content in the file; never beyond its parent's.
     var content: Range<Int64>
+    /// The bytes that it claims beyond its parent's end.
+    var missing: Int64 = 0
 
     var length: Int64 { content.upperBound - content.lowerBound }
 }
@@ -261,17 +263,18 @@ struct BoxIterator {
     mutating func next() throws(SystemError) -> Box? {
         guard end - offset >= 8 else { return nil }
         let head = try bytes.read(upTo: Int(min(16, end - offset)), at: offset)
-        guard head.count >= 8, let (header, size) = Self.measure(head, available: end - offset) else {
+        guard head.count >= 8, let (header, claimed) = Self.measure(head, available: end - offset) else {
             offset = end
             return nil
         }
+        let size = min(claimed, end - offset)
         let content = (offset + header)..<(offset + size)
         offset += size
-        return Box(type: BoxType(code: UInt32(head.bigEndian(4, at: 4))), content: content)
+        return Box(type: BoxType(code: UInt32(head.bigEndian(4, at: 4))), content: content, missing: claimed - size)
     }
 
-    /// The header's length, and the box's including it, cut to the existing bytes. A size of 1 means that 64 bits
-    /// follow, 0 that the box extends to the end.
+    /// The header's length, and the box's including it as it claims. A size of 1 means that 64 bits follow, 0 that the
+    /// box extends to the end.
     private static func measure(_ head: [UInt8], available: Int64) -> (header: Int64, size: Int64)? {
         var header: Int64 = 8
         var size = head.bigEndian(4, at: 0)
@@ -282,7 +285,7 @@ struct BoxIterator {
             size = head.bigEndian(8, at: 8)
         }
         guard size >= UInt64(header) else { return nil }
-        return (header, min(Int64(clamping: size), available))
+        return (header, Int64(clamping: size))
     }
 }
 

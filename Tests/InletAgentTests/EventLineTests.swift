@@ -49,6 +49,8 @@ import Testing
         (.watchStandby(root: path, holder: hostile), "watch.standby"),
         (.volumeAdded(root: path, volume: hostile, waiting: 2), "volume.added"),
         (.volumeRemoved(root: path, volume: hostile), "volume.removed"),
+        (.reportWritten(volume: hostile, destination: "d", file: path), "report.written"),
+        (.reportFailed(volume: hostile, destination: "d", reason: hostile), "report.failed"),
         (.volumeDone(volumeEnd(unread: 0)), "volume.done"),
         (.volumeDone(volumeEnd(unread: 1)), "volume.unverified"),
         (.fileSettling(path: path, busy: true), "file.settling"),

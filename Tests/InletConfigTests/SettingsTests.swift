@@ -213,6 +213,11 @@ struct VolumeSettingsTests {
             .watch.first
         #expect(lamp?.onComplete == .eject && lamp?.onCard == ["/bin/lamp", "red"])
         #expect(lamp?.at("/media/EOS/DCIM").onCard == ["/bin/lamp", "red"])
+        #expect(watch.cardReport.isEmpty)
+        for (list, forms) in [("[html, csv]", [.html, .csv]), ("json", [.json])] as [(String, [OffloadForm])] {
+            let reports = try parse(small(path: "\"/media/*/DCIM\", card_report: \(list)")).settings.watch.first
+            #expect(reports?.cardReport == forms)
+        }
         #expect(watch.covers("/media/EOS/DCIM"))
         #expect(!watch.covers("/media/EOS/DCIM/100CANON"))
         #expect(watch.at("/media/EOS/DCIM").path == "/media/EOS/DCIM")
@@ -249,7 +254,8 @@ struct VolumeSettingsTests {
     }
 
     @Test(arguments: [
-        ("/srv/drop, volume_done_after: 2", "pattern"),
+        ("/srv/drop, volume_done_after: 2", "pattern"), ("/srv/drop, card_report: html", "pattern"),
+        ("\"/media/*/DCIM\", card_report: pdf", "html, csv, json"),
         ("\"/media/*/DCIM\", volume_done_after: 0", "volume_done_after"),
         ("\"/media/**/DCIM\"", "'**'"), ("\"/media/[a/DCIM\"", "["), ("/srv/drop, volume_writes: true", "pattern"),
         ("/srv/drop, ask: wait", "remove 'ask'"),

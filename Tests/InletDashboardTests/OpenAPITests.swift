@@ -21,6 +21,7 @@ import Testing
         ("GET", "/api/v1/receipts", "?limit=3", nil),
         ("POST", "/api/v1/route", "", #"{"path": "gigs/a.mp4", "size": 5}"#),
         ("GET", "/api/v1/batches", "", nil), ("GET", "/api/v1/batches/{id}/offload", "", nil),
+        ("POST", "/api/v1/report", "", #"{"since": "1h"}"#),
         ("GET", "/api/v1/rates", "", nil), ("GET", "/api/v1/log", "?level=debug", nil),
         ("POST", "/api/v1/jobs/{id}/retry", "", "{}"), ("POST", "/api/v1/jobs/{id}/cancel", "", "{}"),
         ("POST", "/api/v1/jobs/{id}/forget", "", "{}"),
@@ -106,6 +107,7 @@ import Testing
     /// What has no JSON answer, needs a digest that only a journal knows, or a log that is being written.
     private static let unasked: Set<String> = [
         "GET /healthz", "GET /metrics", "GET /api/v1/events", "POST /api/v1/contents", "GET /api/v1/log/level",
+        "GET /api/v1/report/{form}",
     ]
 
     @Test func `the log's level is answered as the document says`() throws {

@@ -242,7 +242,7 @@ extension ChildProcess.Outcome {
     }
 
     /// Why the program failed; nil when it succeeded.
-    var failure: String? {
+    package var failure: String? {
         switch end {
         case .exited(0): nil
         case .exited(let code): "the program ended with \(code)\(tail)"

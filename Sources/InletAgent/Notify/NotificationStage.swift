@@ -132,7 +132,10 @@ final class NotificationSender: Service {
             if reported.withLock({ $0.insert(ref.destination).inserted }) { isUp(ref.destination, isReply: true) }
         case .volumeDone(let end) where end.isSafe:
             add(.notify(.volumeDone, payload: NotificationText.volume(end), time: .now, word: end.word))
-        case .volumeDone(let end): if !gathering.isEmpty { add(.withdraw(thing: end.word.thing)) }
+        case .volumeDone(let end):
+            if !gathering.isEmpty { add(.withdraw(thing: end.word.thing)) }
+            guard end.needsSomebody else { return }
+            add(.notify(.volumeProblem, payload: NotificationText.volume(end), time: .now, word: end.word))
         case .watchPaused(let root, let reason):
             let payload = NotificationText.pausedRoot(root, reason: reason)
             add(.notify(.rootPaused, payload: payload, time: .now, word: (Journal.thing(folder: root), reason)))

@@ -197,6 +197,12 @@ package struct EventTable: Sendable {
         "checksum list of {path} at {destination} does not continue the ASC MHL history there: {reason}",
         note: "the history came with the files, or was there before them; the list stands alone beside it")
 
+    let reportWritten = EventSpec(
+        "report.written info volume destination file", "report on {volume} written to {file}")
+    let reportFailed = EventSpec(
+        "report.failed warning volume destination reason", "report on {volume} not written at {destination}: {reason}",
+        note: "not retried; `inlet report --card` prints the same")
+
     let queueResuming = EventSpec(
         "queue.resuming info waiting#", "resuming {waiting} waiting files",
         note: "files that waited at the start, at most 50,000")
@@ -418,6 +424,14 @@ extension AgentEvent {
     /// The unit's list is not a generation of the history in its folder. Logged once per list.
     static func manifestStandalone(_ batch: Batch, destination: String, reason: String) -> Self {
         say(rows.manifestStandalone, batch.id, batch.name, batch.route, destination, reason)
+    }
+
+    static func reportWritten(volume: String, destination: String, file: FilePath) -> Self {
+        say(rows.reportWritten, volume, destination, file)
+    }
+
+    static func reportFailed(volume: String, destination: String, reason: String) -> Self {
+        say(rows.reportFailed, volume, destination, reason)
     }
 
     package static func queueResuming(waiting: Int) -> Self { say(rows.queueResuming, waiting) }

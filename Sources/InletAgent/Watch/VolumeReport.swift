@@ -12,6 +12,8 @@ package struct VolumeReport: Sendable, Equatable {
     package var files = 0
     package var bytes: Int64 = 0
     package var isSafe = false
+    /// Whether it stays so until a person does something.
+    package var needsSomebody = false
     /// The sentence that is seen from three metres.
     package var headline = ""
     /// `CardVerdict.word`
@@ -37,7 +39,8 @@ package struct VolumeReport: Sendable, Equatable {
     init(root: FilePath, _ insertion: InsertionRow, _ verdict: CardVerdict, _ facts: CardFacts, _ lines: [CardLine]) {
         (self.root, volume, self.insertion) = (root, insertion.card.name, insertion.id)
         (files, bytes) = (facts.accounted, facts.accountedBytes)
-        (isSafe, headline, self.verdict, self.lines) = (verdict.isSafe, verdict.headline, verdict.word, lines)
+        (isSafe, needsSomebody) = (verdict.isSafe, verdict.needsSomebody)
+        (headline, self.verdict, self.lines) = (verdict.headline, verdict.word, lines)
         (unproved, unmarked, unread) = (facts.failed + facts.short, facts.unmarked, facts.unread)
         missing = facts.places.reduce(0) { max($0, $1.missing) }
         ignored = facts.others.reduce(0) { $0 + ($1.reason == .outside ? 0 : $1.files) }

@@ -69,6 +69,7 @@ extension SettingsReader {
         watch.card.acceptsSize = section.acceptSize ?? false
         watch.card.copies = section.copies
         watch.card.secondRead = section.sourceCheck ?? .off
+        watch.cardReport = section.cardReport ?? []
         watch.ask = section.ask ?? .offer
         guard RootPattern.isPattern(watch.path) else {
             refuse(section, \.volumeWrites)
@@ -77,6 +78,7 @@ extension SettingsReader {
             refuse(section, \.acceptSize)
             refuse(section, \.copies)
             refuse(section, \.sourceCheck)
+            refuse(section, \.cardReport)
             refuse(section, \.ask)
             refuse(section, \.onComplete)
             refuse(section, \.onCard)

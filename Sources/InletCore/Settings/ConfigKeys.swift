@@ -147,6 +147,10 @@ package struct WatchKeys: KeyTable {
         "source_check", .choice(CardRules.SecondRead.self),
         "For a pattern: read a card's files a second time, past the cache, before it is safe: all (reread), some "
             + "(sample), or none (off, the default).")
+    package let cardReport = Key(
+        "card_report", .list(.choice(OffloadForm.self)),
+        "For a pattern: write a report into the top of each folder destination when a card is safe, in these forms; none by default."
+    )
     package let ask = Key(
         "ask", .choice(CardQuestion.self),
         "For a pattern: whether to ask for the roll, camera and operator of a card: never, offer (default), or wait, which holds files whose keys or labels need them."

@@ -57,6 +57,8 @@ package struct WatchSettings: Sendable, Equatable {
     package var onCard: [String]?
     /// How many destinations must prove a volume's files before it can be removed; nil for all.
     package var volumeDoneAfter: Int?
+    /// The forms of the report that each folder destination gets when a card is safe.
+    package var cardReport: [OffloadForm] = []
     /// When a card is safe to remove.
     package var card = CardRules()
     /// Whether to ask for a card's labels.

@@ -1,4 +1,4 @@
-internal import InletAgent
+package import InletAgent
 internal import InletCore
 package import InletJournal
 
@@ -39,35 +39,7 @@ package struct JobReport: Codable, Sendable, NamedSchema {
     /// The batch it belongs to; only in an answer about a single job.
     package var batch: Batch?
 
-    /// Files that belong together: a file with its companions, or a folder delivered as one.
-    package struct Batch: Codable, Sendable, NamedSchema {
-        package var batch: Int64
-        package var name: String
-        package var route: String
-        /// `open` while the unit collects files, `pending` until it ends, then the worst of its files' states.
-        package var state: String
-        package var created_at: String
-        package var closed_at: String?
-        package var ended_at: String?
-        package var files: [String: Int]
-        package var labels: [String: String]?
-
-        static let notes: [String: SchemaDescription] = [
-            "created_at": .time, "closed_at": .time, "ended_at": .time, "files": "Files by state.",
-        ]
-
-        init(_ batch: InletJournal.Batch) {
-            self.batch = batch.id
-            name = DisplayText.escape(batch.name)
-            route = batch.route
-            state = batch.isOpen ? "open" : batch.state.rawValue
-            created_at = batch.createdAt.rfc3339
-            closed_at = batch.closedAt?.rfc3339
-            ended_at = batch.endedAt?.rfc3339
-            labels = batch.labels.isEmpty ? nil : batch.labels
-            files = Dictionary(uniqueKeysWithValues: batch.counts.map { ($0.key.rawValue, $0.value) })
-        }
-    }
+    package typealias Batch = BatchReport
 
     static let notes: [String: SchemaDescription] = [
         "path": "Escaped for display.", "state": .schema(.fileState), "admitted_at": .time, "ended_at": .time,

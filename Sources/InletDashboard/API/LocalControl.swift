@@ -25,9 +25,13 @@ extension ControlAPI {
     /// nil where there is no such thing (404).
     package func find<Answer: Decodable>(
         _ endpoint: TypedEndpoint<NoBody, Answer>, _ parameters: KeyValuePairs<Parameter, String?> = [:]
+    ) async throws -> Answer? { try await find(endpoint, parameters, body: nil) }
+
+    package func find<Body, Answer: Decodable>(
+        _ endpoint: TypedEndpoint<Body, Answer>, _ parameters: KeyValuePairs<Parameter, String?> = [:], body: Body
     ) async throws -> Answer? {
         do {
-            return try await ask(endpoint, parameters)
+            return try await ask(endpoint, parameters, body: body)
         } catch let fault as APIFault where fault.status == 404 {
             return nil
         } catch let failure as ControlClient.Failure where failure.isMissing {

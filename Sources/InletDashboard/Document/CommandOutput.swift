@@ -1,3 +1,4 @@
+internal import InletAgent
 package import InletCore
 
 /// A command's output with `--json`. The manual's reference page is made from this table.

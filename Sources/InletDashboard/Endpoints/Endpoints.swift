@@ -10,7 +10,8 @@ package enum Endpoints {
     /// The table, in the document's order.
     static let all: [Endpoint] =
         [
-            status.row, jobs.row, job.row, story.row, receipts.row, route.row, batches.row, offload.row, rates.row,
+            status.row, jobs.row, job.row, story.row, receipts.row, route.row, batches.row, offload.row,
+            cardReport.row, cardDocument, rates.row,
             log.row, events,
         ] + JobAction.allCases.map { act(on: $0).row } + JobAction.allCases.map { select(for: $0).row } + [
             clear.row, list.row, setPaused(true).row, setPaused(false).row, limits.row, setLimit.row, resumeRoot.row,

@@ -48,29 +48,6 @@ extension Endpoints {
         try await call.control.agent.journal.batches(limit: call.limit()).map { JobReport.Batch($0) }
     }
 
-    /// The `id` of the batch that ended last.
-    package static let lastBatch = "last"
-
-    package static let offload = TypedEndpoint.get(
-        "batches/{id}/offload", "The report on a batch's files; 'last' is the batch that ended last.",
-        places: [Parameter.id.name: .pattern("last|[1-9][0-9]{0,17}")], isLarge: { _ in true }
-    ) { call throws -> OffloadReport in
-        let journal = call.control.agent.journal
-        guard let batch = try await journal.batch(call.text(.id) == lastBatch ? nil : call.id()) else {
-            throw APIFault.notFound("there is no such batch")
-        }
-        let files = batch.counts.values.reduce(0, +)
-        if call.context.largeAnswers != nil, files > mostReported {
-            throw APIFault.conflict(
-                "this batch has \(files) files, too many for one answer; 'inlet report \(batch.id)' on the agent's machine prints it"
-            )
-        }
-        return OffloadReport(batch, try await journal.jobs(ofBatch: batch.id), at: .now)
-    }
-
-    /// The most files of a batch whose report a port gives: it is in memory as a whole.
-    private static let mostReported = 20_000
-
     private static func noJob(_ call: APICall) -> APIFault { .notFound("there is no job \(call.text(.id) ?? "")") }
 
     // MARK: - Acting

@@ -40,7 +40,7 @@ package struct ChildProcess: Sendable {
     package var leavesNobody = false
     /// The only folder in which it may write, as far as the kernel can enforce that (`Landlock.holdWrites`); nil =
     /// anywhere.
-    var writesTo: (folder: FilePath, base: FilePath)?
+    package var writesTo: (folder: FilePath, base: FilePath)?
     /// Written to its standard input, then closed. A program that does not read it is fine.
     package var input: [UInt8]
     package var timeout: Duration

@@ -1,4 +1,5 @@
 import ArgumentParser
+import InletAgent
 import InletConfig
 import InletCore
 import InletDashboard

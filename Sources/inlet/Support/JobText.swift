@@ -1,3 +1,4 @@
+import InletAgent
 import InletCore
 import InletDashboard
 

@@ -10,7 +10,10 @@ extension FuzzTarget {
     /// Files that are looked into.
     static let media = [
         FuzzTarget("pictures", longest: 16_384) { bytes throws(Broken) in try readMetadata(Array(bytes)) },
-        FuzzTarget("movies", longest: 16_384) { bytes throws(Broken) in try readMetadata(Array(bytes)) },
+        FuzzTarget("movies", longest: 16_384) { bytes throws(Broken) in
+            try readMetadata(Array(bytes))
+            try clip(Array(bytes))
+        },
         FuzzTarget("mhl", longest: 8192) { bytes throws(Broken) in
             let text = Array(bytes)
             var history = ManifestHistory()
@@ -64,6 +67,21 @@ extension FuzzTarget {
         if let found {
             try promise(found.time.isPlausible(at: now), "a date that no camera wrote: \(found.time.display)")
         }
+    }
+
+    /// Headers of recordings, by which a report calls them faulty or says how long they are.
+    private static func clip(_ bytes: [UInt8]) throws(Broken) {
+        let reader = BoundedBytes(size: Int64(bytes.count)) { offset, count throws(SystemError) in
+            Array(bytes[Int(offset)..<min(bytes.count, Int(offset) + count)])
+        }
+        var facts = ClipFacts()
+        do throws(SystemError) {
+            _ = try ClipCheck.fault(reader, named: "A001.MXF")
+            facts = try ClipFacts.read(reader)
+        } catch {
+            throw Broken("an error that the bytes cannot cause: \(error)")
+        }
+        try promise(facts.duration.map { $0 > .zero } ?? true, "a recording of no length")
     }
 }
 
