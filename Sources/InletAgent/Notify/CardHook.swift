@@ -49,7 +49,7 @@ final class CardHook: Sendable {
         delay: @escaping @Sendable (Int) -> Duration = NotificationSchedule.delay
     ) {
         let settings = NotifySettings(name: Self.name, receiver: .exec(command), events: [], timeout: timeout)
-        receiver = NotificationReceiver(settings, webhook: nil, pool: BlockingPool(name: "card hook", threads: 1))
+        receiver = NotificationReceiver(settings, pool: BlockingPool(name: "card hook", threads: 1))
         (self.log, self.delay) = (log, delay)
     }
 
@@ -95,7 +95,8 @@ final class CardHook: Sendable {
         (details.path, details.volume, details.text) = (Array(news.path.bytes), news.volume, news.text)
         details.cardState = news.state.rawValue
         let text = NotificationText.card(fields, host: ProcessSetup.hostName, at: news.at)
-        switch await receiver.send(text, details, at: .now) {
+        let message = NotificationMessage(title: news.volume, text: news.text)
+        switch await receiver.send(text, details, message, at: .now) {
         case .taken: isFailing.withLock { $0 = false }
         case .cancelled: break
         case .unanswered(_, let reason):
