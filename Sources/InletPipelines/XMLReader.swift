@@ -1,7 +1,9 @@
-/// An element of an S3 answer, with its text and children.
+/// An element of an S3 answer or of a checksum list, with its text and children.
 struct XMLElement: Sendable, Equatable {
     /// Without namespace prefix.
     var name: String
+    /// By name, entities not decoded.
+    var attributes: [String: String] = [:]
     /// All text directly inside, entities decoded.
     var text = ""
     var children: [XMLElement] = []
@@ -22,9 +24,10 @@ struct XMLElement: Sendable, Equatable {
     func integer(_ name: String) -> Int64? { text(of: name).flatMap { Int64($0) } }
 }
 
-/// Reads the XML of S3 stores' answers: elements, text, the five entities and character references.
+/// Reads the XML of S3 stores' answers and of checksum lists: elements, attributes, text, the five entities and character
+/// references.
 ///
-/// Document types are refused, so nothing can expand; attributes are skipped; depth and number of elements are bounded.
+/// Document types are refused, so nothing can expand; depth and number of elements are bounded.
 struct XMLReader {
     static let depthLimit = 16
     /// A page of 1,000 objects has about 10,000.
@@ -69,8 +72,7 @@ struct XMLReader {
                 if open.isEmpty { return try alone(element) }
                 open[open.count - 1].element.children.append(element)
             } else {
-                let (name, isEmpty) = try start(depth: open.count)
-                let element = XMLElement(name: name)
+                let (element, isEmpty) = try start(depth: open.count)
                 if !isEmpty {
                     open.append((element, []))
                 } else if open.isEmpty {
@@ -118,28 +120,41 @@ struct XMLReader {
         return Array(String(Character(scalar)).utf8)
     }
 
-    /// A start tag: its name without prefix, and whether it closes itself. Attributes are skipped.
-    private mutating func start(depth: Int) throws(Fault) -> (name: String, isEmpty: Bool) {
+    /// A start tag, and whether it closes itself. Skips what is no attribute.
+    private mutating func start(depth: Int) throws(Fault) -> (element: XMLElement, isEmpty: Bool) {
         elements += 1
         guard elements <= most else { throw .tooMany }
         guard depth < Self.depthLimit else { throw .tooDeep }
         position += 1
-        let name = try self.name()
-        var quote: UInt8?
+        var element = XMLElement(name: try name())
+        var (quote, began, named): (UInt8?, Int, String?) = (nil, position, nil)
         while position < bytes.count {
             let byte = bytes[position]
             position += 1
             if let open = quote {
-                if byte == open { quote = nil }
+                guard byte == open else { continue }
+                if let named {
+                    element.attributes[named] = String(decoding: bytes[began..<position - 1], as: UTF8.self)
+                }
+                (quote, named, began) = (nil, nil, position)
             } else if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") {
-                quote = byte
+                (quote, began) = (byte, position)
+            } else if byte == UInt8(ascii: "=") {
+                named = Self.attribute(bytes[began..<position - 1])
             } else if byte == UInt8(ascii: "<") {
                 throw .malformed
             } else if byte == UInt8(ascii: ">") {
-                return (name, bytes[position - 2] == UInt8(ascii: "/"))
+                return (element, bytes[position - 2] == UInt8(ascii: "/"))
             }
         }
         throw .malformed
+    }
+
+    /// An attribute's name without prefix and white space; nil for anything else.
+    private static func attribute(_ text: ArraySlice<UInt8>) -> String? {
+        let name = text.drop(while: isSpace).prefix { !isSpace($0) }
+        guard !name.isEmpty, name.count <= 256, name.allSatisfy(isName) else { return nil }
+        return name.split(separator: UInt8(ascii: ":")).last.map { String(decoding: $0, as: UTF8.self) }
     }
 
     /// An end tag, which must be that of the innermost open element.

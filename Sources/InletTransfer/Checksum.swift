@@ -117,6 +117,9 @@ package struct SliceHasher {
     private var crc32c: UInt32?
     private var sha1: SHA1?
     private var xxh64: inlet_xxh64?
+    /// For 64 and 128 bits.
+    private var xxh3: (hash: XXH3, kinds: Set<Digest.Algorithm>)?
+    private var c4: C4?
 
     package init(_ kinds: Set<Digest.Algorithm>) {
         md5 = kinds.contains(.md5) ? MD5() : nil
@@ -124,12 +127,17 @@ package struct SliceHasher {
         crc32c = kinds.contains(.crc32c) ? 0 : nil
         sha1 = kinds.contains(.sha1) ? SHA1() : nil
         xxh64 = kinds.contains(.xxh64) ? inlet_xxh64_begin() : nil
+        let both = kinds.intersection([.xxh3, .xxh128])
+        xxh3 = both.isEmpty ? nil : (XXH3(), both)
+        c4 = kinds.contains(.c4) ? C4() : nil
     }
 
     package mutating func update(_ bytes: UnsafeRawBufferPointer) {
         md5?.update(bytes)
         sha256?.update(bytes)
         sha1?.update(bytes)
+        c4?.update(bytes)
+        xxh3?.hash.update(bytes)
         if let start = bytes.baseAddress { xxh64?.update(start, bytes.count) }
         if let crc = crc32c, let start = bytes.baseAddress { crc32c = inlet_crc32c(crc, start, bytes.count) }
     }
@@ -141,13 +149,15 @@ package struct SliceHasher {
         return hasher.finish()
     }
 
-    /// A CRC-32C (Castagnoli) has 4 bytes, most significant first, as S3 sends it. An XXH64, with seed 0, has 8 bytes
-    /// in that order, as media hash lists write it.
+    /// A CRC-32C (Castagnoli) has 4 bytes, most significant first, as S3 sends it. An XXH64 has 8 bytes in that order,
+    /// as media hash lists write it, and so have the two of XXH3. All have the seed 0.
     package func finish() -> SliceSums {
-        let all = [
-            md5?.digest, sha256?.digest, crc32c.map { Digest(.crc32c, $0.bigEndianBytes) }, sha1?.digest,
-            xxh64.map { Digest(.xxh64, $0.sum.bigEndianBytes) },
-        ]
+        let all =
+            [
+                md5?.digest, sha256?.digest, crc32c.map { Digest(.crc32c, $0.bigEndianBytes) }, sha1?.digest,
+                xxh64.map { Digest(.xxh64, $0.sum.bigEndianBytes) }, c4?.digest,
+            ]
+            + (xxh3.map { xxh3 in xxh3.kinds.map { xxh3.hash.digest($0) } } ?? [])
         return Dictionary(uniqueKeysWithValues: all.compactMap { $0.map { ($0.algorithm, $0) } })
     }
 }
@@ -158,6 +168,40 @@ extension inlet_xxh64 {
     }
 
     fileprivate var sum: UInt64 { withUnsafePointer(to: self) { inlet_xxh64_digest($0) } }
+}
+
+/// XXH3 with seed 0. A value: copies continue independently.
+private struct XXH3: Sendable {
+    /// Only ever changed while it has one owner.
+    private final class State: @unchecked Sendable {
+        let pointer: UnsafeMutableRawPointer
+
+        init(like other: State? = nil) {
+            // It allocates less than a kilobyte.
+            guard let made = inlet_xxh3_begin() else { fatalError("no memory for a checksum") }
+            pointer = made
+            if let other { inlet_xxh3_copy(pointer, other.pointer) }
+        }
+
+        deinit { inlet_xxh3_end(pointer) }
+    }
+
+    private var state = State()
+
+    mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        guard let start = bytes.baseAddress else { return }
+        if !isKnownUniquelyReferenced(&state) { state = State(like: state) }
+        inlet_xxh3_update(state.pointer, start, bytes.count)
+    }
+
+    func digest(_ kind: Digest.Algorithm) -> Digest {
+        guard kind == .xxh128 else { return Digest(.xxh3, inlet_xxh3_digest(state.pointer).bigEndianBytes) }
+        let bytes = [UInt8](unsafeUninitializedCapacity: Digest.Algorithm.xxh128.length) { room, filled in
+            if let start = room.baseAddress { inlet_xxh128_digest(state.pointer, start) }
+            filled = room.count
+        }
+        return Digest(.xxh128, bytes)
+    }
 }
 
 extension FixedWidthInteger {

@@ -239,6 +239,23 @@ enum FreePort {
         #expect(lines.last == "All \(checks) checks are fine." && checks > 5)
     }
 
+    @Test func `two folders on one disk are called one copy`() async throws {
+        let place = try Place()
+        try place.folder.makeDirectory("second")
+        try place.configure(
+            text: """
+                state_dir: state
+                destinations:
+                  lib: { type: folder, path: library }
+                  lib2: { type: folder, path: second }
+                watch: [{ path: drop }]
+                routes: [{ name: all, to: [lib, lib2] }]
+
+                """)
+        let result = try await place.inlet("check", code: 0, says: "✓ copies, route all: 'lib' and 'lib2' ")
+        #expect(result.output.contains("one copy"), "\(result.output)")
+    }
+
     @Test func `programs get one object, with the code that it exits with`() async throws {
         let place = try Place()
         try FileManager.default.removeItem(atPath: place.drop.string)

@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    @Test func `what else is on a card is said, also outside of the watched folder, and an empty one is called empty`()
+    @Test func `what else is on a card holds it up until a person lets it stay, and an empty one is called empty`()
         async throws
     {
         try reader.makeCard("A")
@@ -121,13 +121,16 @@ import Testing
         try reader.shoot("a.jpg", on: "A")
         try reader.shoot("../PRIVATE/CLIP/outside.mov", on: "A")
         try await scene.run { stage in
-            try await reader.insert("A", at: "one", stage, done: 1)
+            try reader.insert("A", at: "one")
+            try await eventually("that is told") { stage.events.count("volume.unverified") == 1 }
+            #expect(stage.events.volumeEnds.map(\.verdict) == ["others_left"])
+            #expect(stage.events.volumeEnds.map(\.files) == [1] && stage.events.volumeEnds.map(\.others) == [1])
+            let card = try #require(stage.agent.control.cards.first)
+            #expect(card.lines.contains { $0.mark == .bad && $0.text.contains("PRIVATE/CLIP") }, "\(card.lines)")
+            try await stage.agent.control.leaveOthers(on: card.insertion.card.name, by: "test")
+            try await eventually("it is safe") { stage.events.count("volume.done") == 1 }
             try await reader.insert("EMPTY", at: "two", stage, done: 2)
-            let ends = stage.events.volumeEnds
-            #expect(ends.map(\.files) == [1, 0] && ends.map(\.others) == [1, 0])
-            let said = ends.map { String(decoding: NotificationText.volume($0), as: UTF8.self) }
-            #expect(said[0].contains("the one file of") && said[0].contains("; 1 other file is on it"), "\(said)")
-            #expect(said[1].contains("no file of") && !said[1].contains("deliver"), "\(said)")
+            #expect(stage.events.volumeEnds.last?.verdict == "empty")
         }
     }
 
@@ -149,7 +152,10 @@ import Testing
             try await eventually("that is said") { stage.events.count("volume.unverified") == 1 }
             let ends = stage.events.volumeEnds
             #expect(ends.map(\.files) == [2, 2, 1] && ends.map(\.missing) == [0, 0, 1])
-            #expect(ends.map(\.wasAsked) == [false, true, true])
+            #expect(ends.last?.headline == "CALL SOMEBODY: 1 file is no longer at here: send again?")
+            try await #expect(stage.agent.control.resendMissing(on: ends[2].volume, by: "test") == 1)
+            try await eventually("it is safe again") { stage.events.count("volume.done") == 3 }
+            #expect(isThere(library.appending("a.jpg")))
         }
     }
 
@@ -244,62 +250,25 @@ import Testing
     }
 
     private func end(_ change: (inout VolumeReport) -> Void = { _ in }) -> VolumeReport {
-        var end = VolumeReport(root: "/media/EOS/DCIM", volume: Volume(name: "EOS", key: "uuid:1/DCIM"))
-        (end.files, end.bytes, end.deliveredAt) = (4, 400, WallTime(milliseconds: 86_400_000))
+        var end = VolumeReport(root: "/media/EOS/DCIM", volume: "EOS")
+        (end.files, end.bytes, end.isSafe, end.insertion) = (4, 400, true, 1)
+        (end.headline, end.verdict) = (CardVerdict.safe.headline, CardVerdict.safe.word)
+        end.lines = [CardLine(.good, "at nas 4 of 4, proved")]
         change(&end)
         return end
     }
 
     @Test func `a notice of a card says which, where and how much, to webhooks and programs`() throws {
-        // What could not be read may be the only copy.
-        #expect(end().isDone && !end { $0.unproved = 1 }.isDone && !end { $0.unread = 1 }.isDone)
-        #expect(!end { $0.missing = 1 }.isDone && !end { $0.unmarked = 1 }.isDone)
         let payload = String(decoding: NotificationText.volume(end()), as: UTF8.self)
-        for part in [#""name":"EOS""#, #""path":"/media/EOS/DCIM""#, #""files":4"#, #""bytes":400"#, #""others":0"#] {
+        for part in [
+            #""name":"EOS""#, #""path":"/media/EOS/DCIM""#, #""files":4"#, #""bytes":400"#, #""others":0"#,
+            #""state":"safe""#, #""text":"EOS: SAFE TO REMOVE""#, #""lines":["at nas 4 of 4, proved"]"#,
+        ] {
             #expect(payload.contains(part), "\(payload)")
         }
         let environment = NotificationEnvironment(.volumeDone, Array(payload.utf8)).environment("volume_done")
         #expect(environment.contains { $0.name == "INLET_VOLUME" && $0.value == Array("EOS".utf8) })
         #expect(environment.contains { $0.name == "INLET_PATH" && $0.value == Array("/media/EOS/DCIM".utf8) })
-    }
-
-    @Test
-    func `a notice of a card says what was delivered and what else is there, and never that it is safe or proved`() {
-        let all = "all 4 files of 'EOS' that match a route were delivered"
-        let date = ", the last on 1970-01-02T00:00:00Z"
-        let rows: [(VolumeReport, String)] = [
-            (end(), "\(all)\(date); no other files are on it"),
-            (end { $0.others = 2 }, "\(all)\(date); 2 other files are on it"),
-            (
-                end { ($0.others, $0.hasMore) = (2, true) },
-                "\(all)\(date); 2 other files are on it; the scan of the volume is not complete"
-            ),
-            (
-                end { $0.wasAsked = true },
-                "\(all)\(date); their destinations confirmed that they still have them; no other files are on it"
-            ),
-            (
-                end { ($0.wasAsked, $0.unasked) = (true, 3) },
-                "\(all)\(date); the destinations of 3 cannot confirm that they still have them; no other files are on it"
-            ),
-            (
-                end { $0.destinations = 2 },
-                "\(all) to 2 of their destinations, or to all\(date); no other files are on it"
-            ),
-            (
-                end { $0.adopted = 1 },
-                "\(all)\(date); 1 of them count as delivered because they existed before; no other files are on it"
-            ),
-            (
-                end { ($0.files, $0.deliveredAt, $0.others) = (0, nil, 1) },
-                "no file of 'EOS' matches a route; 1 other file is on it"
-            ),
-        ]
-        for (end, text) in rows {
-            let payload = String(decoding: NotificationText.volume(end), as: UTF8.self)
-            #expect(payload.contains(#""text":"\#(text)""#), "\(payload)")
-            #expect(!payload.contains("safe") && !payload.contains("proved"))
-        }
     }
 
     @Test func `the same is told once of a volume, also after a restart, and again when it came anew`() async throws {
@@ -321,10 +290,9 @@ import Testing
         first.close()
         let second = try journal()
         defer { second.close() }
-        #expect(try await told(second, end { $0.others = 7 }) == 1)
+        #expect(try await told(second, end { $0.lines = [] }) == 1)
         #expect(try await told(second, end { $0.files = 5 }) == 2)
-        try await second.forgetLastWord(of: "uuid:1/DCIM")
-        #expect(try await told(second, end { $0.files = 5 }) == 3)
+        #expect(try await told(second, end { ($0.files, $0.insertion) = (5, 2) }) == 3)
     }
 }
 
@@ -334,44 +302,7 @@ extension EventRecord {
     }
 }
 
-@Suite struct VolumeQuestionTests {
-    private let start = ContinuousClock.now
-
-    @Test func `how a volume stands is asked once, and not again before something has happened`() {
-        var question = VolumeReportTimer()
-        #expect(question.isDue(at: start))
-        question.asked(isAnswered: true, at: start)
-        for second in 1...100 { #expect(!question.isDue(at: start + .seconds(second))) }
-        #expect(question.deadline == nil)
-        question.reopen()
-        #expect(question.isDue(at: start + .seconds(100)))
-    }
-
-    @Test func `of files that end one after the other it is asked once a second, and after the last`() {
-        var question = VolumeReportTimer()
-        var asked: [Duration] = []
-        for tenth in 0..<100 {
-            let now = start + .milliseconds(100 * tenth)
-            question.reopen()
-            guard question.isDue(at: now) else { continue }
-            question.asked(isAnswered: true, at: now)
-            asked.append(start.duration(to: now))
-        }
-        #expect(asked == (0..<10).map { .seconds($0) })
-        // Nothing more comes: the loop must wake by itself.
-        let deadline = question.deadline
-        #expect(deadline == start + .seconds(10))
-        #expect(deadline.map(question.isDue) == true)
-    }
-
-    @Test func `a journal that does not say is asked again`() {
-        var question = VolumeReportTimer()
-        question.asked(isAnswered: false, at: start)
-        #expect(!question.isDue(at: start))
-        #expect(question.deadline == start + VolumeReportTimer.pause)
-        #expect(question.isDue(at: start + VolumeReportTimer.pause))
-    }
-
+@Suite struct AwaitedFilesTests {
     @Test func `files that wait for their marker are counted once, and no longer when they have gone`() {
         var awaited = AwaitedFiles(most: 2)
         for _ in 0..<2 { for path in ["a", "b"] as [FilePath] { awaited.insert(path) } }
@@ -382,15 +313,5 @@ extension EventRecord {
         #expect(awaited.count { _ in true } == 2)
         // Of what there was no room for, the next listing knows.
         #expect(awaited.count { _ in false } == 1)
-    }
-
-    @Test func `a volume with a file that waits for its marker is not done`() {
-        func end(unmarked: Int) -> VolumeReport {
-            var end = VolumeReport(root: "/media/A", volume: Volume(name: "A", key: "label:A/"))
-            end.unmarked = unmarked
-            return end
-        }
-        #expect(end(unmarked: 0).isDone && !end(unmarked: 1).isDone)
-        #expect(AgentEvent.volumeDone(end(unmarked: 1)).line.name == "volume.unverified")
     }
 }

@@ -4,6 +4,7 @@ import InletJournal
 import InletJournalSupport
 import InletLinux
 import InletTestSupport
+import InletTransfer
 import SystemPackage
 import Testing
 
@@ -140,6 +141,75 @@ import Testing
         }
     }
 
+    /// As a copy of another tool comes, whose history has hashes of another kind.
+    @Test func `a history that comes with a unit goes on at the destination`() async throws {
+        let scene = try scene(.ascmhl)
+        let sum = try #require(SliceHasher.sums([.md5], of: Array("content of a.mov".utf8))[.md5])
+        let list = Self.generation("<path size=\"16\">a.mov</path><md5 action=\"original\">\(sum.hex)</md5>")
+        let name = "0001_A001_2026-11-20_080000Z.mhl"
+        let link = (1, name, MediaHashList.c4(of: Array(list.utf8)))
+        let chain = try #require(MediaHashList.chain(nil, adding: [link]))
+        try scene.drop(FilePath("A001/ascmhl/\(name)"), list)
+        try scene.drop("A001/ascmhl/ascmhl_chain.xml", String(decoding: chain, as: UTF8.self))
+        try await scene.run { stage in
+            try offload(scene)
+            try await written(stage, 2)
+            #expect(stage.events.count("manifest.standalone") == 0)
+            let target = scene.directory.path.pushing("library/cards/A001")
+            #expect(try names(in: target) == ["a.mov", "ascmhl", "raw"])
+            let generations = try names(in: target.appending("ascmhl"))
+            #expect(generations.map { $0.prefix(5) } == ["0001_", "0002_", "ascmh"])
+            let second = target.appending("ascmhl").appending(generations[1])
+            #expect(try await verified(second, in: target, .xxh64) == 2)
+            #expect(
+                try text(second).matches(of: /<(\w+) action="(\w+)"/).map { "\($0.1) \($0.2)" }
+                    == ["md5 verified", "xxh64 verified", "xxh64 original"])
+            #expect(try text(target.pushing("ascmhl/ascmhl_chain.xml")).matches(of: /<path>/).count == 2)
+            // The card has what it had.
+            #expect(try text(stage.root.pushing("A001/ascmhl/ascmhl_chain.xml")).utf8.elementsEqual(chain))
+        }
+    }
+
+    @Test func `a history that is wrong is left alone, which the list and the log say`() async throws {
+        let scene = try scene(.ascmhl)
+        let list = Self.generation("<path size=\"16\">a.mov</path><xxh64>0000000000000000</xxh64>")
+        let name = "0001_A001_2026-11-20_080000Z.mhl"
+        let link = (1, name, MediaHashList.c4(of: Array(list.utf8)))
+        let chain = String(decoding: try #require(MediaHashList.chain(nil, adding: [link])), as: UTF8.self)
+        try scene.drop(FilePath("A001/ascmhl/\(name)"), list)
+        try scene.drop("A001/ascmhl/ascmhl_chain.xml", chain)
+        try await scene.run { stage in
+            try offload(scene)
+            try await written(stage, 2)
+            #expect(stage.events.count("manifest.standalone") == 1)
+            let reason = "it has another checksum or size of a.mov"
+            #expect(stage.events.field("reason", of: "manifest.standalone") == .text(reason))
+            let target = scene.directory.path.pushing("library/cards/A001")
+            #expect(try names(in: target.appending("ascmhl")) == [name, "ascmhl_chain.xml"])
+            #expect(try text(target.pushing("ascmhl/ascmhl_chain.xml")) == chain)
+            let own = target.appending(try #require(try names(in: target).first { $0.hasSuffix(".mhl") }))
+            #expect(try text(own).contains("this list does not continue the history in its folder: \(reason)"))
+            #expect(try await verified(own, in: target, .xxh64) == 2)
+        }
+    }
+
+    /// The history of a whole card, whose other folders are units of their own.
+    @Test func `a unit that is a history gets no list in it`() async throws {
+        let scene = try scene(.ascmhl)
+        try await scene.run { stage in
+            try offload(scene, "ascmhl", ["0001_A001.mhl", "ascmhl_chain.xml"])
+            try await written(stage, 1)
+            let target = scene.directory.path.pushing("library/cards/ascmhl")
+            #expect(try names(in: target) == ["0001_A001.mhl", "ascmhl_chain.xml"])
+            #expect(stage.events.count("manifest.skipped") == 1)
+        }
+    }
+
+    private static func generation(_ hash: String) -> String {
+        "<hashlist version=\"2.0\" xmlns=\"urn:ASC:MHL:v2.0\"><creatorinfo><tool version=\"1\">ascmhl</tool></creatorinfo>"
+            + "<hashes><hash>\(hash)</hash></hashes></hashlist>\n"
+    }
+
     @Test func `in a watched folder no list is written, and that is said`() async throws {
         var scene = try scene(.ascmhl)
         scene.watch.append(
@@ -254,12 +324,14 @@ extension Journal {
 @Suite struct UnitManifestTests {
     private static let rule = ManifestRule(format: .mhl)
 
-    /// An ended unit of `names`, all delivered to `lib` below `cards/A001`, after `change`.
-    private func manifest(_ names: [String], _ change: (inout [Job]) -> Void) async throws -> UnitManifest {
+    /// An ended unit of `names`, all delivered to `lib` below `cards/UNIT`, after `change`.
+    private func manifest(
+        _ names: [String], in unit: FilePath = "A001", _ change: (inout [Job]) -> Void
+    ) async throws -> UnitManifest {
         let directory = try TemporaryDirectory()
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
-        let batch = try await journal.endUnit("A001", names, Self.rule, in: "/in", below: "cards/", at: "lib")
+        let batch = try await journal.endUnit(unit, names, Self.rule, in: "/in", below: "cards/", at: "lib")
         var jobs = try await journal.jobs(ofBatch: batch.id)
         #expect(jobs.allSatisfy { $0.file.state == .delivered })
         change(&jobs)
@@ -299,6 +371,37 @@ extension Journal {
             for index in jobs.indices { jobs[index].deliveries[0].proof?.key = "flat/\(index).R3D" }
         }
         #expect(flat.delivered(to: "lib")?.folder == "flat")
+    }
+
+    /// Usual cards, each with the files of one clip, by the keys that `{dir}/{name}` and `{dir}/{mtime:%Y}/{name}` make.
+    @Test(arguments: [
+        ("DCIM", "100CANON", "IMG_0001.CR3"), ("PRIVATE", "M4ROOT/CLIP", "C0001.MP4"),
+        ("XDROOT", "Clip", "A001C001.MXF"),
+        ("CONTENTS", "CLIPS001/A001C001", "A001C001.MXF"), ("A001_0101XY.RDM", "A001_C001_0101XY.RDC", "A001_001.R3D"),
+        ("BRAW", "", "A001_C001.braw"), ("Day 1", "A001_0101XY.RDM/A001_C001_0101XY.RDC", "A001_001.R3D"),
+        ("Tag 1", "Szene 2/Köln", "Take 3.mov"), ("A001", "A001/A001", "A001.mov"), ("caf\u{65}\u{301}", "1", "a.mov"),
+    ])
+    func `a list lies where its unit begins, for every layout of a card`(
+        _ unit: String, _ folders: String, _ name: String
+    ) async throws {
+        let files = ["1", "2"].map { folders.isEmpty ? "\($0)\(name)" : "\(folders)/\($0)\(name)" }
+        let top = "cards/\(FilePath.Component(unit)?.nameInKeys ?? "")"
+        for year in ["", "2026/"] {
+            // A folder between the unit and its files hides where the unit begins, if another folder has the unit's name.
+            if !year.isEmpty, folders.contains(unit) { continue }
+            for count in 1...2 {
+                let manifest = try await manifest(Array(files.prefix(count)), in: FilePath(unit)) { jobs in
+                    for index in jobs.indices {
+                        let names = (folders.split(separator: "/").map(String.init) + ["\(index + 1)\(name)"])
+                            .compactMap { FilePath.Component($0)?.nameInKeys }
+                        let way = (names.dropLast() + [year + names[names.count - 1]]).joined(separator: "/")
+                        jobs[index].deliveries[0].proof?.key = "\(top)/\(way)"
+                    }
+                }
+                let there = try #require(manifest.delivered(to: "lib"))
+                #expect(there.folder == top && there.content.entries.count == count)
+            }
+        }
     }
 
     @Test func `one without a checksum that lies beside the list's folder is named by its key`() async throws {

@@ -226,3 +226,10 @@ extension DeliveryError {
     static let hopeless = DeliveryError(.giveUp, .badRequest, "the test's server never takes this")
     static let changed = DeliveryError(.sourceChanged, .sourceChanged, "the file changed")
 }
+
+extension ScriptedPipeline: DeliveryVerifying {
+    func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
+        guard let content = record.stored[order.proof.key] else { return .missing("it is not stored") }
+        return Int64(content.count) == order.proof.size ? .same("length") : .differs("it has another length")
+    }
+}

@@ -68,6 +68,39 @@ import Testing
         }
     }
 
+    /// The agent adds its own generation to a history that came with the files.
+    @Test(arguments: both)
+    func `a history's chain that got generations is still what was delivered`(
+        _ implementation: Implementation
+    ) async throws {
+        try await withPlace(implementation) { place in
+            let chain = try #require(MediaHashList.chain(nil, adding: [(1, "0001_A.mhl", "c4x")]))
+            let changed = chain.map { $0 == UInt8(ascii: "x") ? UInt8(ascii: "y") : $0 }
+            let path = try place.write(Data(chain))
+            for key in ["A/ascmhl/ascmhl_chain.xml", "A/other.xml"] {
+                let isChain = key.hasPrefix("A/ascmhl/")
+                let order = try place.order(path, key: key)
+                let proof = try await place.deliver(path, order).get()
+                func continued(_ chain: [UInt8]) throws {
+                    let longer = try #require(MediaHashList.chain(chain, adding: [(2, "0002_A.mhl", "c4y")]))
+                    try Data(longer).write(to: URL(fileURLWithPath: place.target.pushing(FilePath(key)).string))
+                }
+                try continued(chain)
+                for reads in [false, true] {
+                    let found = try await place.verify(proof, reads).text
+                    #expect(found.hasPrefix(isChain ? "same: " : "differs: "), "\(key): \(found)")
+                }
+                // As after a crash before the proof was in the journal.
+                #expect((try await place.failure(path, order)?.code == .destinationExists) == !isChain)
+                try continued(changed)
+                let found = try await place.verify(proof, false).text
+                // Without a checksum of what was delivered, only its length tells.
+                #expect(found.hasPrefix(isChain && proof.content == nil ? "same: " : "differs: "), "\(key): \(found)")
+                #expect(try await place.failure(path, order)?.code == .destinationExists)
+            }
+        }
+    }
+
     @Test func `a folder, a link or a pipe under the name is a different file`() async throws {
         try await withPlace(.folder("read-back")) { place in
             let (path, order) = try place.file(1000, key: "name")

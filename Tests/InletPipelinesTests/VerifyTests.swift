@@ -169,7 +169,7 @@ extension Verification {
 }
 
 extension Place {
-    fileprivate func verify(
+    func verify(
         _ proof: Proof, _ reads: Bool, _ digests: [Digest] = []
     ) async throws -> Verification {
         let verifier = try #require(pipeline as? any DeliveryVerifying)

@@ -52,6 +52,17 @@ struct ManifestInteropTests {
         return try ReferenceTool.run("ascmhl-debug", "verify", "-pl", list.string, root.string)
     }
 
+    /// The generation that was written; fails where none was.
+    private static func write(
+        _ content: ManifestContent, in folder: ManifestFolder, mayAppend: Bool = false
+    ) throws -> ManifestFolder.Written {
+        let generation = try folder.writeGeneration(content, name: "R", mayAppend: mayAppend)
+        guard case .written(let written) = generation else { throw Refused(generation: generation) }
+        return written
+    }
+
+    private struct Refused: Error { var generation: ManifestFolder.Generation }
+
     private static func flip(_ path: FilePath) throws {
         var content = try DurableFile.read(path, limit: 1 << 20)
         content[0] ^= 1
@@ -70,7 +81,7 @@ struct ManifestInteropTests {
         let (directory, root, content) = try await Self.offload(algorithm)
         defer { withExtendedLifetime(directory) {} }
         let folder = ManifestFolder(root)
-        let written = try #require(try folder.writeGeneration(content, name: "R", mayAppend: false))
+        let written = try Self.write(content, in: folder)
         Self.expect(Code.fine, try Self.verify(root))
         Self.expect(Code.fine, try ReferenceTool.run("mhlver", "-s", root.string))
         try directory.write([1], to: "R/new")
@@ -92,19 +103,51 @@ struct ManifestInteropTests {
         let folder = ManifestFolder(root)
         var first = all
         first.entries.removeLast()
-        _ = try #require(try folder.writeGeneration(first, name: "R", mayAppend: false))
+        _ = try Self.write(first, in: folder)
         Self.expect(Code.unknownFiles, try Self.verify(root))
         var second = all
         second.endedAt = all.endedAt + .seconds(1)
-        _ = try #require(try folder.writeGeneration(second, name: "R", mayAppend: true))
+        _ = try Self.write(second, in: folder, mayAppend: true)
         Self.expect(Code.fine, try Self.verify(root))
         Self.expect(Code.fine, try ReferenceTool.run("ascmhl", "create", "-h", "xxh64", root.string))
         // Another second than the tool's list has in its name: one that says the same would be taken for ours.
         var third = all
         third.endedAt = all.endedAt + .seconds(3600)
-        let written = try #require(try folder.writeGeneration(third, name: "R", mayAppend: true))
+        let written = try Self.write(third, in: folder, mayAppend: true)
         #expect(written.path.lastComponent?.string.hasPrefix("0004_") == true)
         Self.expect(Code.fine, try Self.verify(root))
+        try Self.flip(root.appending("a.txt"))
+        Self.expect(Code.mismatch, try Self.verify(root))
+    }
+
+    /// The tool's own lists, in every kind of hash that it knows, as they come with a card.
+    @Test(arguments: ["xxh64", "md5", "sha1", "xxh3", "xxh128", "c4"])
+    func `a history of the tool's own goes on with a generation of ours, and is read from a card`(
+        _ kind: String
+    ) async throws {
+        var (directory, root, content) = try await Self.offload(.xxh64)
+        Self.expect(Code.fine, try ReferenceTool.run("ascmhl", "create", "-h", kind, root.string))
+        let history = root.appending("ascmhl")
+        let entry = try #require(content.entries.first)
+        for name in try FileManager.default.contentsOfDirectory(atPath: history.string) {
+            var carried = entry
+            carried.path = FilePath("ascmhl").appending(name)
+            content.entries.append(carried)
+        }
+        let written = try Self.write(content, in: ManifestFolder(root))
+        #expect(written.path.lastComponent?.string.hasPrefix("0002_R_") == true)
+        Self.expect(Code.fine, try Self.verify(root))
+        Self.expect(Code.fine, try ReferenceTool.run("mhlver", "-s", root.string))
+        Self.expect(Code.fine, try ReferenceTool.run("ascmhl", "create", "-h", kind, root.string))
+        Self.expect(Code.fine, try Self.verify(root))
+        let found = SourceManifest.all(on: directory.path)
+        #expect(found.faults.isEmpty && found.lists.count == 1 && found.lists[0].entries.count == Self.names.count)
+        let pool = BlockingPool(name: "interop", threads: 1)
+        for entry in found.lists[0].entries {
+            let source = try SourceFile(opening: directory.path.pushing(entry.path))
+            let digests = try await SourceDigests.digests([entry.digest.algorithm], of: source, on: pool)
+            #expect(ManifestCheck.judge(entry, size: source.opened.size, digests: digests) == .same, "\(entry)")
+        }
         try Self.flip(root.appending("a.txt"))
         Self.expect(Code.mismatch, try Self.verify(root))
     }

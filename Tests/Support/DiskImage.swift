@@ -63,6 +63,16 @@ package final class DiskImage {
         points.removeAll { $0 == point }
     }
 
+    /// From now on every read of the medium fails with EIO, while it stays mounted and the kernel's caches answer.
+    package func fail() throws {
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: image.string))
+        try file.truncate(atOffset: 0)
+        try file.close()
+    }
+
+    /// The folder that has the file.
+    package var folder: FilePath { directory.path }
+
     /// Whether nobody holds anything of it any more, so that it can be mounted anew.
     package var isOut: Bool { (try? Self.run("losetup", "-j", image.string))?.isEmpty ?? false }
 

@@ -11,9 +11,9 @@ struct CardEvaluation {
     let shared: Shared
     let pool: BlockingPool
     private let roots: [FilePath: Card.Root]
-    private let insertion: InsertionRow
-    private let rules: CardRules
-    private var facts = CardFacts()
+    let insertion: InsertionRow
+    let rules: CardRules
+    var facts = CardFacts()
     private var places: [String: CardPlace] = [:]
     private var others: [OtherFiles.Reason: OtherFiles] = [:]
     /// The disks of each destination; a service is a disk of its own.
@@ -21,16 +21,16 @@ struct CardEvaluation {
     private let physical: PhysicalDisks
     private var copyCounts: [Set<String>: Int] = [:]
     /// Errors and slow reads of this look at the card.
-    private(set) var (readFaults, slowReads) = (0, 0)
+    var (readFaults, slowReads) = (0, 0)
     private(set) var missing: [Int64: Set<Int64>] = [:]
     /// The checksums of everything on the card, and of the other files.
     private(set) var inventory = ""
     private(set) var othersDigest = ""
     /// The checksum of the content whose second read was right just now.
-    private(set) var checked: String?
+    var checked: String?
     private var silent: [String: String] = [:]
     /// The files to read a second time.
-    private var secondRead = SecondRead()
+    var secondRead: SecondRead
     /// What a store's list says, by destination.
     private var listed: [String: ListedKeys] = [:]
 
@@ -49,7 +49,7 @@ struct CardEvaluation {
         (roots, insertion) = (state.roots, state.insertion)
         rules = card.rules?.card ?? CardRules()
         (facts.isPulled, facts.isOut, facts.isUnknown) = (state.isPulled, state.isOut, state.roots.isEmpty)
-        secondRead.isWanted = rules.secondRead != .off
+        secondRead = SecondRead(rules.secondRead)
         (facts.readErrors, facts.copies) = (state.insertion.card.errors, rules.copies)
     }
 
@@ -61,11 +61,12 @@ struct CardEvaluation {
             facts.stage = .known
             return facts
         }
-        guard try await isQuiet() else { return facts }
+        guard try await isQuiet(), !facts.isPulled else { return facts }
         facts.stage = .asking
-        progress(facts)
+        secondRead.takeLists(SourceManifest.all(on: card.mount))
         let files = try list()
-        try await classify(files)
+        progress(facts)
+        try await classify(files, progress)
         try await checkSource(progress)
         facts.stage = .known
         return facts
@@ -99,6 +100,8 @@ struct CardEvaluation {
     /// With its path below the watched folder.
     private typealias Found = (path: FilePath, file: VolumeInventory.File)
 
+    var rootPaths: [FilePath] { Array(roots.keys) }
+
     private func beat() { for root in roots.keys { shared.health.heartbeat.beat(.intake(root)) } }
 
     @discardableResult
@@ -119,6 +122,7 @@ struct CardEvaluation {
                 let path = FilePath(root: nil, file.path.components.dropFirst(root.below.count))
                 return found[root.path, default: []].append((path, file))
             }
+            secondRead.passes(file.path)
             outside.add(file.path, file.identity, tolerance: tolerance)
             add(file, root == nil ? .outside : .irregular)
         }
@@ -137,7 +141,7 @@ struct CardEvaluation {
 
     // MARK: - Where it is
 
-    private mutating func classify(_ files: [FilePath: [Found]]) async throws {
+    private mutating func classify(_ files: [FilePath: [Found]], _ progress: (CardFacts) -> Void) async throws {
         var unrouted = InventorySum()
         for (root, found) in files {
             guard let entry = roots[root] else { continue }
@@ -145,22 +149,22 @@ struct CardEvaluation {
             try await listStores(entry.volume)
             for group in found.groups(of: Self.group) {
                 beat()
+                progress(facts)
                 let jobs = try await shared.journal.cardFiles(of: entry.volume, group.map(\.path))
                 var asked: [(job: Job, answers: [String: Answer])] = []
                 for (one, job) in zip(group, jobs) {
                     guard let job, let now = one.file.identity, now.isKnown(as: job.file.identity, tolerance: tolerance)
                     else {
+                        secondRead.passes(one.file.path)
                         unrouted.add(one.file.path, one.file.identity, tolerance: tolerance)
                         add(one.file, .unrouted)
                         continue
                     }
                     asked.append((job, [:]))
+                    secondRead.add(job, one.file.path, at: root, tolerance)
                 }
                 try await ask(&asked, entry.settings)
-                for one in asked {
-                    count(one.job, one.answers, entry.settings)
-                    secondRead.add(one.job, root, tolerance)
-                }
+                for one in asked { count(one.job, one.answers, entry.settings) }
             }
         }
         othersDigest += unrouted.text
@@ -367,71 +371,4 @@ struct CardEvaluation {
             }
         }
     }
-}
-
-/// The files of a card that are read a second time, with what their delivery knows of them.
-private struct SecondRead {
-    typealias File = (
-        place: RootedPath, known: FileIdentity, tolerance: Int64, digests: [Digest], contents: [ContentHash]
-    )
-
-    var isWanted = false
-    private(set) var files: [File] = []
-
-    mutating func add(_ job: Job, _ root: FilePath, _ tolerance: Int64) {
-        guard isWanted else { return }
-        let contents = job.deliveries.compactMap { $0.proof?.content } + [job.file.content].compactMap(\.self)
-        files.append(
-            (
-                RootedPath(root, job.file.path), job.file.identity, tolerance, job.file.digests, contents
-            ))
-    }
-}
-
-extension CardEvaluation {
-    private static let mostDifferences = 100
-
-    /// Reads the card's files a second time, past the cache, where the watched folder wants that.
-    private mutating func checkSource(_ progress: (CardFacts) -> Void) async throws {
-        guard rules.secondRead != .off, facts.open == 0, facts.failed == 0 else { return }
-        if !inventory.isEmpty, insertion.checked == inventory {
-            facts.source = .same(files: secondRead.files.count)
-            return
-        }
-        facts.stage = .checking
-        var files = secondRead.files
-        if rules.secondRead == .sample {
-            let chosen = SourceSample.choose(files.map(\.known.size), seed: card.key + inventory)
-            files = chosen.sorted().map { files[$0] }
-        }
-        var (differences, unknown): ([String], Int) = ([], 0)
-        for (index, file) in files.enumerated() {
-            facts.source = .running(done: index, of: files.count)
-            progress(facts)
-            do throws(SystemError) {
-                let read = try await SourceDigests.reread(
-                    file.place, known: file.known, tolerance: file.tolerance, digests: file.digests,
-                    contents: file.contents, on: pool, progress: beat)
-                if let slowest = read.slowest, slowest < Self.slow { slowReads += 1 }
-                switch read.outcome {
-                case .same: break
-                case .nothingToCompare: unknown += 1
-                case .differs(let reason):
-                    if differences.count < Self.mostDifferences {
-                        differences.append("\(file.place.whole.display): \(reason)")
-                    }
-                }
-            } catch {
-                readFaults += 1
-                if differences.count < Self.mostDifferences {
-                    differences.append("\(file.place.whole.display): \(error)")
-                }
-            }
-        }
-        facts.source = differences.isEmpty ? .same(files: files.count - unknown) : .differs(differences)
-        if differences.isEmpty, !inventory.isEmpty { checked = inventory }
-    }
-
-    /// Below this rate, in bytes per second, a second of reading counts as slow.
-    private static let slow: Int64 = 1 << 20
 }

@@ -48,6 +48,8 @@ final class Card: Sendable {
         var isOut = false
         /// Whether it is being unmounted: then nobody else reads from it.
         var isEjecting = false
+        /// Whether `on_complete` has had its try.
+        var hasTriedEject = false
         /// When it left the reader.
         var goneAt: WallTime?
 

@@ -12,6 +12,8 @@ final class CardStage: Service {
     private let shared: Shared
     private let thread = BlockingPool(name: "disks", threads: 1)
     private let waker: Waker
+    /// The programs of `on_card`, by their commands.
+    private let hooks = Mutex<[[String]: CardHook]>([:])
 
     init(_ shared: Shared) throws(SystemError) { (self.shared, waker) = (shared, try Waker()) }
 
@@ -27,12 +29,24 @@ final class CardStage: Service {
                 }
                 while !Task.isCancelled {
                     for card in self.shared.cards.takeNew() {
-                        let loop = CardLoop(card, self.shared)
+                        let (hook, isNew) = self.hook(of: card)
+                        if let hook, isNew { group.addTask { await hook.run() } }
+                        let loop = CardLoop(card, self.shared, hook)
                         group.addTask { await loop.run() }
                     }
                     await self.shared.cards.signal.wait(until: nil)
                 }
             }
+        }
+    }
+
+    private func hook(of card: Card) -> (hook: CardHook?, isNew: Bool) {
+        guard let command = card.rules?.onCard else { return (nil, false) }
+        return hooks.withLock { hooks in
+            if let known = hooks[command] { return (known, false) }
+            let hook = CardHook(command, log: shared.log)
+            hooks[command] = hook
+            return (hook, true)
         }
     }
 
@@ -43,7 +57,8 @@ final class CardStage: Service {
     private static let retryPause = Duration.seconds(30)
 
     private func followDisks() async {
-        var unknown: [FilePath: Card] = [:]
+        // By the numbers of their mounts.
+        var unknown: [Int: Card] = [:]
         while !Task.isCancelled {
             do {
                 let mounts = try MountWatch(onlyMounts: true)
@@ -62,25 +77,24 @@ final class CardStage: Service {
         }
     }
 
-    private func noteUnknown(_ known: inout [FilePath: Card], isNew: Bool) async throws {
+    private func noteUnknown(_ known: inout [Int: Card], isNew: Bool) async throws {
         let patterns = shared.settings.watch.compactMap(\.pattern)
         let table = try MountTable.current()
         let watched = Set(shared.cards.all.filter { !$0.state.withLock(\.facts.isUnknown) }.map(\.mount))
-        let disks = Set(
-            table.mounts.filter { mount in
-                mount.source.isAbsolute && patterns.contains { $0.mayHold(mount.point) }
-                    && !watched.contains(mount.point)
-            }.map(\.point))
-        for (point, card) in known where !disks.contains(point) {
+        let disks = table.mounts.filter { mount in
+            mount.source.isAbsolute && patterns.contains { $0.mayHold(mount.point) } && !watched.contains(mount.point)
+        }
+        for (mount, card) in known where !disks.contains(where: { $0.id == mount }) {
             // A watched folder may have come on it meanwhile: then its watcher says when it goes.
             if card.state.withLock(\.roots.isEmpty) { shared.cards.leave(card) }
-            known[point] = nil
+            known[mount] = nil
         }
-        for point in disks where known[point] == nil {
+        for disk in disks where known[disk.id] == nil {
+            let point = disk.point
             let identity = try VolumeFinder().identity(of: point)
             let row = try await shared.journal.card(identity, key: identity.key, weaker: identity.weakerKeys, at: .now)
             let insertion = try await shared.journal.insertion(of: row.id, at: point, isNew: isNew, now: .now)
-            known[point] = shared.cards.arrivedUnknown(insertion, mount: point)
+            known[disk.id] = shared.cards.arrivedUnknown(insertion, mount: point)
         }
     }
 }
@@ -101,6 +115,7 @@ private struct CardLoop: Sendable {
     /// A card that does not answer holds up nobody else.
     private let pool = BlockingPool(name: "card", threads: 1)
     private let probing = BlockingPool(name: "probe", threads: 1)
+    private let hook: CardHook?
 
     /// Between two direct reads, and how long one may take.
     private static let probePause = Duration.seconds(4)
@@ -108,10 +123,17 @@ private struct CardLoop: Sendable {
     /// Before destinations that did not answer are asked again; it doubles.
     private static let retryPause = Duration.seconds(1)
     private static let longestPause = Duration.seconds(60)
+    /// The longest time without a look at a card that something happened on.
+    private static let longestRest = Duration.seconds(4)
+    /// For so long a look may leave the last verdict standing.
+    private static let standing = Duration.seconds(2)
 
-    init(_ card: Card, _ shared: Shared) { (self.card, self.shared) = (card, shared) }
+    init(_ card: Card, _ shared: Shared, _ hook: CardHook?) {
+        (self.card, self.shared, self.hook) = (card, shared, hook)
+    }
 
     func run() async {
+        tell(.inserted)
         await withDiscardingTaskGroup { group in
             group.addTask { await self.watchOver() }
             await withTaskExecutorPreference(pool) { await follow() }
@@ -138,21 +160,20 @@ private struct CardLoop: Sendable {
                     try await noteFaults()
                     isSettled = try await decide(&said)
                 } catch {
-                    // The journal, the card or its watcher reports what is wrong; it is looked at again.
+                    // The journal, the card or its watcher reports what is wrong; it is looked at again. What was known
+                    // before may be wrong now.
                     isSettled = false
+                    show(CardFacts(), evaluation: nil)
+                    said = nil
                 }
             }
             pause = isSettled ? Self.retryPause : min(pause * 2, Self.longestPause)
             if !isSettled { card.state.withLock { $0.hasNews = true } }
             // Counting a big card must not become all the work there is.
             let cost = begun.duration(to: .now)
-            let next = ContinuousClock.now.advanced(by: max(isSettled ? .zero : pause, min(cost * 4, .seconds(20))))
-            if !isSettled {
-                await card.signal.wait(until: next)
-            } else {
-                await card.signal.wait(until: nil)
-                if next > .now { await Task.rest(for: next - .now) }
-            }
+            let next = ContinuousClock.now.advanced(by: max(isSettled ? .zero : pause, min(cost * 2, Self.longestRest)))
+            await card.signal.wait(until: isSettled ? nil : next)
+            while next > .now, !isGone { await card.signal.wait(until: next) }
         }
     }
 
@@ -170,7 +191,11 @@ private struct CardLoop: Sendable {
     /// - Returns: whether nothing has to be asked again.
     private func decide(_ said: inout String?) async throws -> Bool {
         var evaluation = try CardEvaluation(card, shared, pool)
-        let facts = try await evaluation.run { show($0, evaluation: nil) }
+        let begun = ContinuousClock.now
+        let facts = try await evaluation.run { facts in
+            let stands = card.state.withLock(\.verdict.isSafe) && begun.duration(to: .now) < Self.standing
+            if !stands { show(facts, evaluation: nil) }
+        }
         card.state.withLock { $0.readFaults += evaluation.readFaults }
         try await noteFaults(slow: evaluation.slowReads)
         let verdict = show(facts, evaluation: evaluation)
@@ -178,7 +203,9 @@ private struct CardLoop: Sendable {
         if word != said {
             await record(verdict, facts, checked: evaluation.checked)
             said = word
+            tell(Self.state(of: verdict))
         }
+        await ejectIfWanted(verdict)
         return facts.places.allSatisfy { $0.silent == 0 }
     }
 
@@ -257,6 +284,35 @@ private struct CardLoop: Sendable {
         let verdict = show(facts, evaluation: nil)
         shared.cards.keepShowing(card)
         await record(verdict, facts)
+        tell(.problem)
+    }
+
+    // MARK: - Telling
+
+    private func tell(_ state: CardState) {
+        let (name, text) = card.state.withLock { ($0.insertion.card.name, $0.verdict.headline) }
+        hook?.tell(state, volume: name, path: card.mount, text: text)
+    }
+
+    /// The state of a card for its lamp.
+    private static func state(of verdict: CardVerdict) -> CardState {
+        switch verdict {
+        case .safe, .empty: .safe
+        case .notYet: .copying
+        case .callSomebody, .unverified, .othersLeft, .unknown, .pulled: .problem
+        case .out: .out
+        }
+    }
+
+    /// Ejects the card where its folder wants that (`on_complete`), once for each stay.
+    private func ejectIfWanted(_ verdict: CardVerdict) async {
+        guard verdict == .safe, card.rules?.onComplete == .eject else { return }
+        let isFirst = card.state.withLock { state in
+            defer { state.hasTriedEject = true }
+            return !state.hasTriedEject
+        }
+        // The log and the page tell why it stays in.
+        if isFirst { _ = try? await shared.eject(card, by: "on_complete") }
     }
 }
 

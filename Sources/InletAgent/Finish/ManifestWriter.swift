@@ -116,8 +116,7 @@ struct ManifestWriter: Service {
         guard let delivered = manifest.delivered(to: destination.name) else { return }
         if let folder = destination.folder {
             let target = delivered.folder.isEmpty ? folder : folder.pushing(FilePath(delivered.folder))
-            if let root = shared.settings.sendRoots.lazy.compactMap({ $0.root(of: target) }).first {
-                let reason = "it would be admitted as a new file of the watched folder \(root.display)"
+            if let reason = refusal(of: target, delivered.folder) {
                 if isFirst {
                     shared.log.emit(.manifestSkipped(manifest.batch, destination: destination.name, reason: reason))
                 }
@@ -127,6 +126,15 @@ struct ManifestWriter: Service {
         } else if destination.takesSidecars, destination.storage == nil {
             try await send(manifest, delivered, to: destination.name)
         }
+    }
+
+    /// Why no list may lie in a destination's folder.
+    private func refusal(of target: FilePath, _ folder: String) -> String? {
+        if ManifestContent.isReserved(FilePath(folder)) {
+            return "a folder ascmhl holds the history of the folder above it, and nothing else"
+        }
+        let root = shared.settings.sendRoots.lazy.compactMap { $0.root(of: target) }.first
+        return root.map { "it would be admitted as a new file of the watched folder \($0.display)" }
     }
 
     // MARK: - Folders
@@ -143,14 +151,22 @@ struct ManifestWriter: Service {
         let hasHistory = isAlone
         let (content, format, mayAppend) = (delivered.content, manifest.rule.format, manifest.batch.generation > 1)
         let (name, stem) = (manifest.name(for: delivered.folder), manifest.stem(for: delivered.folder))
-        let written = try await pool.run { () throws(SystemError) -> ManifestFolder.Written? in
+        let (written, reason) = try await pool.run {
+            () throws(SystemError) -> (ManifestFolder.Written?, reason: String?) in
             // The dot follows a link. A missing folder is an unmounted disk, and is not created.
             _ = try DirectoryStream(target.appending("."))
             let place = ManifestFolder(target)
-            if hasHistory, let written = try place.writeGeneration(content, name: name, mayAppend: mayAppend) {
-                return written
+            guard hasHistory else { return (try place.writeList(content, format, stem: stem), nil) }
+            switch try place.writeGeneration(content, name: name, mayAppend: mayAppend) {
+            case .written(let written): return (written, nil)
+            case .refused(let reason):
+                var content = content
+                content.notes.append("this list does not continue the history in its folder: \(reason)")
+                return (try place.writeList(content, format, stem: stem), reason)
             }
-            return try place.writeList(content, format, stem: stem)
+        }
+        if let written, written.isNew, let reason {
+            shared.log.emit(.manifestStandalone(manifest.batch, destination: destination, reason: reason))
         }
         say(written, manifest, destination)
     }

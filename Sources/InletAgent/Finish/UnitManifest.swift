@@ -58,25 +58,32 @@ struct UnitManifest: Sendable {
         return (String(decoding: Array(shared.joined(separator: [slash])), as: UTF8.self), content)
     }
 
-    /// The unit's folder at a destination: where keys keep the path below the unit, the part before that; else all that
-    /// they share. A unit whose files are all in one folder of it has that folder there too.
+    /// The unit's folder at a destination: where keys keep the folders below the unit, the part before them; else the
+    /// part up to the unit's own name; else all that they share. A unit whose files are all in one folder of it, such as
+    /// a reel of one clip, has that folder there too.
     private func folder(of files: [(file: FileRow, names: [ArraySlice<UInt8>])]) -> ArraySlice<ArraySlice<UInt8>>? {
         guard let first = files.first else { return nil }
         let shared = files.dropFirst().reduce(first.names.dropLast()) { shared, next in
             shared.prefix(zip(shared, next.names.dropLast()).prefix { $0 == $1 }.count)
         }
-        guard batch.unit != nil else { return shared }
+        guard let unit = batch.unit else { return shared }
         let tops = files.map { file, names in
-            let way = below(file.path).bytes.split(separator: slash)
-            let end = names.suffix(way.count)
-            // Canonically equal: keys are NFC.
-            let isKept = end.elementsEqual(way) {
-                String(decoding: $0, as: UTF8.self) == String(decoding: $1, as: UTF8.self)
-            }
-            return isKept ? names.count - way.count : nil
+            let way = Array(below(file.path).components.dropLast())
+            let isKept = names.dropLast().suffix(way.count).elementsEqual(way, by: Self.isName)
+            return isKept ? names.count - 1 - way.count : nil
         }
-        guard let top = tops.first ?? nil, tops.allSatisfy({ $0 == top }), top <= shared.count else { return shared }
-        return shared.prefix(top)
+        // Files directly in the unit tell nothing about its folders.
+        let hasFolders = files.contains { below($0.file.path).components.count > 1 }
+        if hasFolders, let top = tops.first ?? nil, top <= shared.count, tops.allSatisfy({ $0 == top }) {
+            return shared.prefix(top)
+        }
+        let own = shared.lastIndex { name in unit.lastComponent.map { Self.isName(name, $0) } ?? false }
+        return own.map { shared[...$0] } ?? shared
+    }
+
+    /// Whether a name of a key is that of a folder: keys are NFC, and have `_` for some characters.
+    private static func isName(_ name: ArraySlice<UInt8>, _ folder: FilePath.Component) -> Bool {
+        String(decoding: name, as: UTF8.self) == folder.nameInKeys
     }
 
     /// Why a destination's list lacks a file that arrived there.

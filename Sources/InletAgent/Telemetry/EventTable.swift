@@ -191,7 +191,11 @@ package struct EventTable: Sendable {
     let manifestSkipped = EventSpec(
         "manifest.skipped warning batch# path route destination reason",
         "checksum list of {path} not written at {destination}: {reason}",
-        note: "the delivered files are inside a watched folder")
+        note: "the delivered files are inside a watched folder, or in a folder `ascmhl`")
+    let manifestStandalone = EventSpec(
+        "manifest.standalone warning batch# path route destination reason",
+        "checksum list of {path} at {destination} does not continue the ASC MHL history there: {reason}",
+        note: "the history came with the files, or was there before them; the list stands alone beside it")
 
     let reportWritten = EventSpec(
         "report.written info volume destination file", "report on {volume} written to {file}")
@@ -423,6 +427,11 @@ extension AgentEvent {
 
     static func reportFailed(volume: String, destination: String, reason: String) -> Self {
         say(rows.reportFailed, volume, destination, reason)
+    }
+
+    /// The unit's list is not a generation of the history in its folder. Logged once per list.
+    static func manifestStandalone(_ batch: Batch, destination: String, reason: String) -> Self {
+        say(rows.manifestStandalone, batch.id, batch.name, batch.route, destination, reason)
     }
 
     package static func queueResuming(waiting: Int) -> Self { say(rows.queueResuming, waiting) }

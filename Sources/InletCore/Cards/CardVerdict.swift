@@ -236,7 +236,8 @@ extension CardFacts {
     }
 
     private var suspectLines: [CardLine] {
-        suspects.prefix(20).map { CardLine(.note, "check it before you format: \($0)") }
+        listFaults.prefix(5).map { CardLine(.note, "a checksum list on the card cannot be used: \($0)") }
+            + suspects.prefix(20).map { CardLine(.note, "check it before you format: \($0)") }
     }
 
     private func errorLine(_ time: (WallTime) -> String) -> CardLine {

@@ -34,9 +34,6 @@ extension [UInt8] {
         }
     }
 
-    /// Their SHA-512 (FIPS 180-4).
-    package var sha512: [UInt8] { [UInt8](count: SHA512_DIGEST_LENGTH) { _ = SHA512(self, count, $0) } }
-
     /// Unpredictable bytes (`getrandom(2)`).
     package static func unforeseeable(_ count: Int) -> [UInt8] {
         var generator = SystemRandomNumberGenerator()
@@ -95,6 +92,23 @@ package struct SHA256: HashFunction {
     }
 }
 
+/// The SHA-512 (FIPS 180-4) behind a C4 identifier.
+package struct C4: HashFunction {
+    package static let algorithm = Digest.Algorithm.c4
+    private var context = SHA512_CTX()
+
+    package init() { SHA512_Init(&context) }
+
+    package mutating func update(_ bytes: UnsafeRawBufferPointer) {
+        SHA512_Update(&context, bytes.baseAddress, bytes.count)
+    }
+
+    package var bytes: [UInt8] {
+        var context = context
+        return [UInt8](count: SHA512_DIGEST_LENGTH) { SHA512_Final($0, &context) }
+    }
+}
+
 /// Authenticates messages with a key: HMAC-SHA-256 (RFC 2104). Hashes the key once, half of the work for a short
 /// message.
 package struct MessageCode: Sendable {
@@ -143,6 +157,24 @@ package struct Digest: Hashable, Sendable, Codable, CustomStringConvertible {
         /// XXH64, big-endian: detects damage, not tampering. Usual for camera offloads.
         case xxh64
         case sha1
+        /// XXH3 with 64 bits, big-endian: detects damage, not tampering.
+        case xxh3
+        /// XXH3 with 128 bits, big-endian: detects damage, not tampering.
+        case xxh128
+        /// The SHA-512 that a C4 identifier (SMPTE ST 2114) writes to base 58.
+        case c4
+
+        /// The length of its digests in bytes.
+        package var length: Int {
+            switch self {
+            case .crc32c: 4
+            case .xxh64, .xxh3: 8
+            case .md5, .xxh128: 16
+            case .sha1: 20
+            case .sha256: 32
+            case .c4: 64
+            }
+        }
     }
 
     package var algorithm: Algorithm

@@ -167,9 +167,16 @@ extension KeyField {
         return stem.text + mark + tail
     }
 
-    private static func folderName(_ bytes: ArraySlice<UInt8>) -> String {
+    fileprivate static func folderName(_ bytes: ArraySlice<UInt8>) -> String {
         let (text, isExact) = KeySanitizer.text(of: bytes)
         return isExact ? text : text + "_" + KeySanitizer.hash(bytes)
+    }
+}
+
+extension FilePath.Component {
+    /// A folder's name as keys that keep its path have it.
+    package var nameInKeys: String {
+        KeySanitizer.key(KeyField.folderName(FilePath(root: nil, [self]).bytes[...]))
     }
 }
 

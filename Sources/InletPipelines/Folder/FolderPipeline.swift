@@ -168,11 +168,31 @@ package struct FolderPipeline: Pipeline {
         guard let name = target.lastComponent else { return nil }
         let look = try DeliveryError.onWriting(folder.look(name))
         if case .missing = look { return nil }
-        guard let size = look.identity?.size, size == order.source.size else { throw Self.taken(target) }
+        guard let size = look.identity?.size else { throw Self.taken(target) }
+        if size > order.source.size, ManifestFolder.isChain(target) {
+            return try await continued(target, name, in: folder, source, order, key)
+        }
+        guard size == order.source.size else { throw Self.taken(target) }
         let wanted = try await SourceDigests.sha256(of: source, on: hashing)
         guard try await holds(wanted, name, in: folder, source, order) else { throw Self.taken(target) }
         // The process may have died between the rename and this.
         try DeliveryError.onWriting(folder.synchronize())
+        return proof(order, key, target, wanted)
+    }
+
+    /// A proof for the chain file of a history that was delivered before and has got generations since.
+    private func continued(
+        _ target: FilePath, _ name: FilePath.Component, in folder: Folder, _ source: SourceFile, _ order: DeliveryOrder,
+        _ key: String
+    ) async throws(DeliveryError) -> Proof {
+        let wanted = try await SourceDigests.sha256(of: source, on: hashing)
+        let isContinued: Bool
+        do throws(SystemError) {
+            isContinued = try ManifestFolder.continues(target, name, in: folder) { SHA256.digest(of: $0) == wanted }
+        } catch {
+            throw DeliveryError(writing: error)
+        }
+        guard isContinued else { throw Self.taken(target) }
         return proof(order, key, target, wanted)
     }
 

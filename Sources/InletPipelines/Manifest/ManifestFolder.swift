@@ -1,5 +1,6 @@
 package import InletCore
 package import InletLinux
+internal import InletTransfer
 package import SystemPackage
 
 /// Writes checksum lists into a folder. It replaces no file of anybody else, and repeating it changes nothing. Every
@@ -15,8 +16,13 @@ package struct ManifestFolder: Sendable {
 
     private static let listLimit = 256 << 20
     private static let mostNames = 100
-    private static let chainName: FilePath.Component = "ascmhl_chain.xml"
-    private static let historyName: FilePath = "ascmhl"
+
+    /// What became of a unit's generation.
+    package enum Generation: Sendable {
+        case written(Written)
+        /// Only a list without a history is possible, for this reason: the end of a sentence about the folder's history.
+        case refused(String)
+    }
 
     /// Writes a list without a history as `STEM.mhl`, or `STEM_2.mhl`… where that belongs to another. nil: nothing to
     /// list.
@@ -39,58 +45,107 @@ package struct ManifestFolder: Sendable {
         }
     }
 
-    /// Adds a generation to the folder's history, or begins one.
+    /// Adds a generation to the folder's history, or begins one. A history that came with the unit's files (`content` has
+    /// its lists) is continued if it is whole, lists no file that is not here, and agrees with the others. Reads files whose
+    /// earlier hashes are of another kind.
     ///
     /// - Parameters:
     ///   - name: the base of the list's file name.
     ///   - mayAppend: whether the unit has ended before, so that the history may hold a list of that end.
-    /// - Returns: nil where only a list without a history is possible: the history is another's, unreadable, or records
-    ///   another content of one of the files. Also nil when there is nothing to list.
     package func writeGeneration(
         _ content: ManifestContent, name: String, mayAppend: Bool
-    ) throws(SystemError) -> Written? {
-        if content.entries.contains(where: { ManifestContent.isReserved($0.path) }) { return nil }
+    ) throws(SystemError) -> Generation {
+        var content = content
+        let carried = content.takeHistory()
+        if let inner = content.entries.first(where: { ManifestContent.isReserved($0.path) }) {
+            return .refused("another history lies deeper, at \(inner.path.removingLastComponent().display)")
+        }
         let top = try Folder(folder)
         let found = try Self.history(in: top)
         let ending = "_\(name)_\(content.stamp).mhl"
-        var generations = try lists(in: found)
-        let own = try earlierTry(content, generations, ending, in: found)
-        if own != nil { generations.removeLast() }
-        guard mayAppend || generations.isEmpty else { return nil }
-        guard var history = try history(generations, in: found), !history.contradicts(content),
-            generations.isEmpty || history.holdsList(of: content, name: name)
-        else { return nil }
-        let number = own?.number ?? (generations.last?.number ?? 0) + 1
+        let generations =
+            try found.map { (place) throws(SystemError) in try ManifestHistory.generations(in: place) } ?? []
+        let own = try earlierTry(content, generations.filter { !carried.contains($0.name) }, ending, in: found)
+        let earlier = generations.filter { $0.name != own?.name }
+        var history = ManifestHistory()
+        if let found {
+            let read = try ManifestHistory.read(generations, but: own?.name, in: found, limit: Self.listLimit)
+            if let fault = read.fault { return .refused(fault) }
+            history = read.history
+        }
+        // An earlier end's list of this unit makes a history ours, and those that came with the files make it theirs.
+        let isOurs = earlier.isEmpty || mayAppend && history.holdsList(of: content, name: name)
+        guard isOurs || earlier.allSatisfy({ carried.contains($0.name) }) else {
+            return .refused("it belongs to something else than this unit")
+        }
+        if let reason = try objection(to: &content, history, isCarried: !carried.isEmpty) { return .refused(reason) }
+        let number = own?.number ?? (earlier.last?.number ?? 0) + 1
         let listName = own?.name ?? Self.fourDigits(number) + ending
-        let place = try top.folder(Self.historyName, making: 0o755)
+        guard let document = MediaHashList.document(content, known: history.paths),
+            MediaHashList.chain(history.chain, adding: []) != nil
+        else { return .refused("nothing can be added to it") }
+        let place = try top.folder(ManifestHistory.folderName, making: 0o755)
         var written: Written = (place.path.appending(listName), false)
         if own == nil {
-            guard let document = MediaHashList.document(content, known: history.paths) else { return nil }
             written = try publish(document, as: listName, in: place)
             Failpoint.generationWritten.reached()
         }
-        history.link(number, listName, try Self.read(listName, in: place))
-        let chain = MediaHashList.chain(history.links)
-        // An unreadable list is written again, which reports the fault.
-        if !Self.holds(chain, Self.chainName, in: place) {
-            try place.write(chain, to: Self.chainName, mode: 0o644)
+        if history.links.contains(where: { $0.name == listName }) { return .written(written) }
+        let bytes = try ManifestHistory.read(listName, in: place, limit: Self.listLimit)
+        let link = (number, listName, MediaHashList.c4(of: bytes))
+        if let chain = MediaHashList.chain(history.chain, adding: [link]) {
+            try place.write(chain, to: ManifestHistory.chainName, mode: 0o644)
             written.isNew = true
         }
-        return written
+        return .written(written)
+    }
+
+    /// Why the history cannot go on with `content`; else nil, and `content` has what a generation must verify besides.
+    private func objection(
+        to content: inout ManifestContent, _ history: ManifestHistory, isCarried: Bool
+    ) throws(SystemError) -> String? {
+        func differs(_ path: FilePath) -> String { "it has another checksum or size of \(path.display)" }
+        if let path = history.contradiction(of: content) { return differs(path) }
+        let missing = isCarried ? history.missing(in: content) : []
+        if let first = missing.first {
+            return missing.count == 1
+                ? "it lists \(first), which is not here"
+                : "it lists \(missing.count) files that are not here, as \(first)"
+        }
+        for (index, entry) in content.entries.enumerated() {
+            guard let (kinds, listed) = history.unverified(entry) else { continue }
+            guard let listed else {
+                return "it has only \(kinds) hashes of \(entry.path.display), which Inlet does not compute"
+            }
+            guard try sum(listed.algorithm, of: entry.path) == listed else { return differs(entry.path) }
+            content.entries[index].others = [listed]
+        }
+        return nil
+    }
+
+    /// A checksum of a file below the folder, read past the page cache.
+    private func sum(_ algorithm: Digest.Algorithm, of path: FilePath) throws(SystemError) -> Digest? {
+        let (place, name) = try RootedPath(folder, path).parent()
+        var hasher = SliceHasher([algorithm])
+        var reader = try UncachedReader.open(name, in: place)
+        while try reader.next({ hasher.update($0) }) {
+            if Task.isCancelled { throw SystemError(call: "read", path: folder.pushing(path), code: .canceled) }
+        }
+        return hasher.finish()[algorithm]
     }
 
     /// The last generation where it already has the content to write: an earlier attempt of ours may not have reached
     /// the chain. A unit may end twice within the second that names have.
     private func earlierTry(
-        _ content: ManifestContent, _ generations: [(number: Int, name: String)], _ ending: String, in place: Folder?
-    ) throws(SystemError) -> (number: Int, name: String)? {
+        _ content: ManifestContent, _ generations: [ManifestHistory.Generation], _ ending: String, in place: Folder?
+    ) throws(SystemError) -> ManifestHistory.Generation? {
         guard let place, let last = generations.last, last.name.hasSuffix(ending) else { return nil }
         var said = ManifestHistory()
-        let bytes = try Self.read(last.name, in: place)
+        let bytes = try ManifestHistory.read(last.name, in: place, limit: Self.listLimit)
         // This list cannot be a repetition of an unreadable one.
         let isRead = said.add(generation: bytes, called: last.name)
         let paths = Set(content.listed(.ascmhl).entries.map { Array($0.path.utf8) })
-        return isRead && said.paths == paths && !said.contradicts(content) ? last : nil
+        return isRead && said.paths == paths && said.contradiction(of: content) == nil ? last : nil
     }
 
     /// Gets its name only when complete. `isTaken` when the name exists.
@@ -122,128 +177,36 @@ package struct ManifestFolder: Sendable {
     /// The history's folder; nil where there is none. Follows no symlink.
     private static func history(in top: Folder) throws(SystemError) -> Folder? {
         do throws(SystemError) {
-            return try top.folder(historyName)
+            return try top.folder(ManifestHistory.folderName)
         } catch  where error.code == .noSuchFileOrDirectory {
             return nil
         }
-    }
-
-    private static func read(_ name: String, in place: Folder) throws(SystemError) -> [UInt8] {
-        guard let name = FilePath.Component(name) else {
-            throw SystemError(call: "open", path: place.path, code: .invalidArgument)
-        }
-        return try place.read(name, limit: listLimit)
-    }
-
-    /// The generations in a history's folder, oldest first.
-    private func lists(in place: Folder?) throws(SystemError) -> [(number: Int, name: String)] {
-        var found: [(number: Int, name: String)] = []
-        guard let place else { return [] }
-        var stream = try place.list()
-        while let entry = try stream.next() {
-            let name = entry.name.string
-            if let number = ManifestHistory.number(of: name) { found.append((number, name)) }
-        }
-        return found.sorted { $0.number < $1.number }
-    }
-
-    /// nil for an unreadable history.
-    private func history(
-        _ generations: [(number: Int, name: String)], in place: Folder?
-    ) throws(SystemError) -> ManifestHistory? {
-        var history = ManifestHistory()
-        guard let place else { return history }
-        if try place.look(Self.chainName) != .missing {
-            let bytes = try place.read(Self.chainName, limit: Self.listLimit)
-            // An unreadable history cannot be continued.
-            guard history.add(chain: bytes) else { return nil }
-        }
-        for (number, name) in generations {
-            let bytes = try Self.read(name, in: place)
-            // As above.
-            guard history.add(generation: bytes, called: name) else { return nil }
-            history.link(number, name, bytes)
-        }
-        return history
     }
 
     private static func fourDigits(_ number: Int) -> String {
         let digits = String(number)
         return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
     }
-}
 
-/// An ASC MHL history in a folder, which a further generation must continue.
-struct ManifestHistory: Sendable {
-    /// Earlier generations' records of a file: its digests in hexadecimal, by algorithm; the first of each counts, as
-    /// for the reference tool.
-    private(set) var files: [[UInt8]: [String: String]] = [:]
-    private(set) var links: [MediaHashList.Link] = []
-    /// The program that wrote a list, by the list's name.
-    private var tools: [String: String] = [:]
+    // MARK: - A history that was delivered
 
-    /// 300,000 files in three elements each.
-    private static let mostElements = 1_000_000
+    private static let chainLimit = 1 << 20
 
-    var paths: Set<[UInt8]> { Set(files.keys) }
-
-    /// The number at the start of a list's name, by the reference tool's rule: four digits or more, then `_` or the
-    /// end. nil for other names.
-    static func number(of name: String) -> Int? {
-        guard name.hasSuffix(".mhl"), !name.hasPrefix("._"), !name.contains("/") else { return nil }
-        let digits = name.dropLast(4).prefix { $0.isASCII && $0.isNumber }
-        let rest = name.dropLast(4).dropFirst(digits.count)
-        return digits.count >= 4 && (rest.isEmpty || rest.hasPrefix("_") && rest.count > 1) ? Int(digits) : nil
+    /// Whether `path` is where a history's chain file belongs.
+    static func isChain(_ path: FilePath) -> Bool {
+        path.lastComponent == ManifestHistory.chainName
+            && path.removingLastComponent().lastComponent?.string == ManifestHistory.folderName.string
     }
 
-    /// Adds a generation, oldest first. - Returns: false for anything but a list.
-    mutating func add(generation bytes: [UInt8], called name: String) -> Bool {
-        guard let list = XMLElement(bytes, most: Self.mostElements), list.name == "hashlist" else { return false }
-        tools[name] = list.children.first { $0.name == "creatorinfo" }?.text(of: "tool")
-        for hash in list.children.first(where: { $0.name == "hashes" })?.all("hash") ?? [] {
-            guard let path = hash.text(of: "path") else { return false }
-            for digest in hash.children where digest.name != "path" {
-                let key = Array(path.utf8)
-                files[key, default: [:]][digest.name] = files[key]?[digest.name] ?? digest.text
-            }
-        }
-        return true
-    }
-
-    /// Reads the chain file's entries. - Returns: false for anything but a chain.
-    mutating func add(chain bytes: [UInt8]) -> Bool {
-        guard let chain = XMLElement(bytes), chain.name == "ascmhldirectory" else { return false }
-        for link in chain.all("hashlist") {
-            guard let name = link.text(of: "path"), let c4 = link.text(of: "c4"), let number = Self.number(of: name)
-            else { return false }
-            links.append((number, name, c4))
-        }
-        return true
-    }
-
-    /// Adds an existing list to the chain, unless the chain has it.
-    mutating func link(_ number: Int, _ name: String, _ bytes: [UInt8]) {
-        if links.contains(where: { $0.name == name }) { return }
-        links.append((number, name, MediaHashList.c4(of: bytes)))
-    }
-
-    /// Whether an earlier end of the same unit wrote one of its lists: named after `name`, and since the unit began.
-    /// The reference tool also names its lists after the folder.
-    func holdsList(of content: ManifestContent, name: String) -> Bool {
-        let ours = "_\(name)_"
-        let began = ManifestContent.stamp(content.startedAt)
-        let times = began...max(began, content.stamp)
-        return tools.contains { list, tool in
-            let rest = list.drop { $0 != "_" }
-            guard tool == MediaHashList.tool, rest.hasPrefix(ours), rest.hasSuffix(".mhl") else { return false }
-            return times.contains(String(rest.dropFirst(ours.count).dropLast(4)))
-        }
-    }
-
-    /// Whether a file in it has another content now: the first record of a path stands for ever.
-    func contradicts(_ content: ManifestContent) -> Bool {
-        content.entries.contains { entry in
-            files[entry.path.bytes]?[entry.digest.algorithm.rawValue].map { $0 != entry.digest.hex } ?? false
+    /// Whether the chain file at `path` is one that `matches`, with generations that were added since.
+    static func continues(
+        _ path: FilePath, _ name: FilePath.Component, in folder: Folder, _ matches: ([UInt8]) -> Bool
+    ) throws(SystemError) -> Bool {
+        guard isChain(path) else { return false }
+        do throws(SystemError) {
+            return MediaHashList.continues(try folder.read(name, limit: chainLimit), matches)
+        } catch  where error.code == .fileTooLarge {
+            return false
         }
     }
 }

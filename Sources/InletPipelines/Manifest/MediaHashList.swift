@@ -12,6 +12,8 @@ package struct ManifestContent: Sendable, Equatable {
         package var digest: Digest
         /// When the digest was computed.
         package var hashedAt: WallTime
+        /// Hashes of other kinds, by which earlier generations know the file.
+        var others: [Digest] = []
 
         package init(path: FilePath, size: Int64, modified: Int64, digest: Digest, hashedAt: WallTime) {
             self.path = path
@@ -75,7 +77,20 @@ package struct ManifestContent: Sendable, Equatable {
         return (listed, notes + Self.summary(leftOut))
     }
 
-    static func isReserved(_ path: FilePath) -> Bool { path.components.contains { $0.string == "ascmhl" } }
+    /// Whether it is in, or is, a folder that the format keeps for histories.
+    package static func isReserved(_ path: FilePath) -> Bool { path.components.contains { $0.string == "ascmhl" } }
+
+    /// Removes the history that came with the files, from the folder `ascmhl` directly in the list's, and returns the names
+    /// of its files.
+    mutating func takeHistory() -> Set<String> {
+        func isOfHistory(_ path: FilePath) -> Bool {
+            path.components.count == 2 && path.removingLastComponent() == ManifestHistory.folderName
+        }
+        let names = (entries.map(\.path) + unlisted).filter(isOfHistory).compactMap { $0.lastComponent?.string }
+        entries.removeAll { isOfHistory($0.path) }
+        unlisted.removeAll(where: isOfHistory)
+        return Set(names)
+    }
 
     private static let mostNamed = 20
 
@@ -111,12 +126,14 @@ package enum MediaHashList {
                     ("size", "\(entry.size)"),
                     ("lastmodificationdate", WallTime(nanoseconds: entry.modified).rfc3339Seconds),
                 ], path)
-            text += XMLText.element(
-                3, entry.digest.algorithm.rawValue,
-                [
-                    ("action", known.contains(Array(path.utf8)) ? "verified" : "original"),
-                    ("hashdate", entry.hashedAt.rfc3339),
-                ], entry.digest.hex)
+            let action = known.contains(Array(path.utf8)) ? "verified" : "original"
+            // In the schema's order, which is that of the names.
+            for digest in ([entry.digest] + entry.others).sorted(by: { $0.algorithm.rawValue < $1.algorithm.rawValue })
+            {
+                text += XMLText.element(
+                    3, digest.algorithm.rawValue, [("action", action), ("hashdate", entry.hashedAt.rfc3339)],
+                    Self.text(of: digest))
+            }
             text += "    </hash>\n"
         }
         return Array((text + "  </hashes>\n</hashlist>\n").utf8)
@@ -166,15 +183,46 @@ package enum MediaHashList {
     /// One generation in the chain file, with the list's name in `ascmhl/`.
     package typealias Link = (number: Int, name: String, c4: String)
 
-    /// `ascmhl_chain.xml`: every generation with the C4 id of its list's bytes, oldest first.
-    package static func chain(_ links: [Link]) -> [UInt8] {
-        var text = declaration
-        text += XMLText.opening(0, "ascmhldirectory", [("xmlns", "urn:ASC:MHL:DIRECTORY:v2.0")]) + "\n"
-        for link in links.sorted(by: { $0.number < $1.number }) {
-            text += XMLText.opening(1, "hashlist", [("sequencenr", "\(link.number)")]) + "\n"
-            text += XMLText.element(2, "path", link.name) + XMLText.element(2, "c4", link.c4) + "  </hashlist>\n"
+    /// `ascmhl_chain.xml` with further generations: each with the C4 id of its list's bytes, oldest first. All that it has
+    /// stays as it is.
+    ///
+    /// - Parameter old: nil for a new one.
+    /// - Returns: nil where `old` does not end as a chain does.
+    package static func chain(_ old: [UInt8]?, adding links: [Link]) -> [UInt8]? {
+        let old = old ?? Array("\(declaration)\(XMLText.opening(0, chainElement, [chainSpace]))\n\(chainEnd)\n".utf8)
+        guard let end = endOfChain(old) else { return nil }
+        var text = ""
+        for link in links {
+            text += "\(linkStart)\(link.number)\">\n"
+            text += XMLText.element(2, "path", link.name) + XMLText.element(2, "c4", link.c4) + linkEnd
         }
-        return Array((text + "</ascmhldirectory>\n").utf8)
+        return Array(old[..<end]) + Array(text.utf8) + Array(old[end...])
+    }
+
+    /// Whether `chain` is one that `matches`, with generations that were added to it since.
+    static func continues(_ chain: [UInt8], _ matches: ([UInt8]) -> Bool) -> Bool {
+        var chain = chain
+        while let end = endOfChain(chain), chain[..<end].suffix(linkEnd.utf8.count).elementsEqual(linkEnd.utf8) {
+            let starts = chain[..<end].indices.reversed()
+            guard let start = starts.first(where: { chain[$0...].starts(with: linkStart.utf8) }) else { return false }
+            chain.removeSubrange(start..<end)
+            if matches(chain) { return true }
+        }
+        return false
+    }
+
+    private static let chainElement = "ascmhldirectory"
+    private static let chainSpace = ("xmlns", "urn:ASC:MHL:DIRECTORY:v2.0")
+    private static let chainEnd = "</ascmhldirectory>"
+    private static let linkStart = "  <hashlist sequencenr=\""
+    private static let linkEnd = "  </hashlist>\n"
+
+    /// Where the end tag of a chain begins: its last tag.
+    private static func endOfChain(_ chain: [UInt8]) -> Int? {
+        guard let end = chain.lastIndex(of: UInt8(ascii: "<")), chain[end...].starts(with: chainEnd.utf8) else {
+            return nil
+        }
+        return end
     }
 }
 
@@ -211,10 +259,12 @@ extension MediaHashList {
     private static let alphabet = Array("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz".utf8)
     private static let digits = 88
 
-    /// The C4 identifier (SMPTE ST 2114) by which a history's chain file names a list. It is `c4` and 88 digits to base
-    /// 58 of the SHA-512 of `bytes`, taken as one big-endian number.
-    package static func c4(of bytes: [UInt8]) -> String {
-        var number = bytes.sha512
+    /// The C4 identifier by which a history's chain file names a list.
+    package static func c4(of bytes: [UInt8]) -> String { c4(C4.digest(of: bytes)) }
+
+    /// The C4 identifier (SMPTE ST 2114): `c4` and 88 digits to base 58 of the SHA-512, taken as one big-endian number.
+    static func c4(_ digest: Digest) -> String {
+        var number = digest.bytes
         var text = [UInt8](repeating: alphabet[0], count: digits)
         for place in stride(from: digits - 1, through: 0, by: -1) {
             var remainder = 0
@@ -227,6 +277,25 @@ extension MediaHashList {
         }
         return "c4" + String(decoding: text, as: UTF8.self)
     }
+
+    /// The digest of a C4 identifier; nil for anything else.
+    static func digest(c4 text: String) -> Digest? {
+        guard text.hasPrefix("c4"), text.utf8.count == digits + 2 else { return nil }
+        var number = [UInt8](repeating: 0, count: Digest.Algorithm.c4.length)
+        for character in text.utf8.dropFirst(2) {
+            guard var carry = alphabet.firstIndex(of: character) else { return nil }
+            for index in number.indices.reversed() {
+                carry += Int(number[index]) * 58
+                number[index] = UInt8(carry & 255)
+                carry >>= 8
+            }
+            if carry > 0 { return nil }
+        }
+        return Digest(.c4, number)
+    }
+
+    /// A digest as lists write it.
+    static func text(of digest: Digest) -> String { digest.algorithm == .c4 ? c4(digest) : digest.hex }
 }
 
 /// Text in XML 1.0 documents.
