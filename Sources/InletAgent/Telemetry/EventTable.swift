@@ -421,17 +421,28 @@ extension AgentEvent {
         say(rows.manifestSkipped, batch.id, batch.name, batch.route, destination, reason)
     }
 
+<<<<<<< HEAD
     /// The unit's list is not a generation of the history in its folder. Logged once per list.
     static func manifestStandalone(_ batch: Batch, destination: String, reason: String) -> Self {
         say(rows.manifestStandalone, batch.id, batch.name, batch.route, destination, reason)
     }
 
+=======
+>>>>>>> cr
     static func reportWritten(volume: String, destination: String, file: FilePath) -> Self {
         say(rows.reportWritten, volume, destination, file)
     }
 
     static func reportFailed(volume: String, destination: String, reason: String) -> Self {
         say(rows.reportFailed, volume, destination, reason)
+<<<<<<< HEAD
+=======
+    }
+
+    /// The unit's list is not a generation of the history in its folder. Logged once per list.
+    static func manifestStandalone(_ batch: Batch, destination: String, reason: String) -> Self {
+        say(rows.manifestStandalone, batch.id, batch.name, batch.route, destination, reason)
+>>>>>>> cr
     }
 
     package static func queueResuming(waiting: Int) -> Self { say(rows.queueResuming, waiting) }
