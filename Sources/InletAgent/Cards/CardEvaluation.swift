@@ -23,6 +23,8 @@ struct CardEvaluation {
     /// Errors and slow reads of this look at the card.
     var (readFaults, slowReads) = (0, 0)
     private(set) var missing: [Int64: Set<Int64>] = [:]
+    /// The files in its watched folders, below the card's top.
+    private var content: [FilePath] = []
     /// The checksums of everything on the card, and of the other files.
     private(set) var inventory = ""
     private(set) var othersDigest = ""
@@ -68,8 +70,18 @@ struct CardEvaluation {
         progress(facts)
         try await classify(files, progress)
         try await checkSource(progress)
+        facts.suspects = suspects()
         facts.stage = .known
         return facts
+    }
+
+    /// Recordings that do not open, or are missing from a run of numbers: looked for once, when everything is copied.
+    private mutating func suspects() -> [String] {
+        let known = card.state.withLock(\.suspects)
+        if let known, known.inventory == inventory, !inventory.isEmpty { return known.found }
+        let found = facts.open == 0 ? ClipReader.suspects(on: card.mount, content) : []
+        card.state.withLock { [inventory] in $0.suspects = (inventory, found) }
+        return found
     }
 
     // MARK: - What is under way
@@ -127,6 +139,7 @@ struct CardEvaluation {
             add(file, root == nil ? .outside : .irregular)
         }
         facts.camera = CameraStructure(listing: paths)?.system
+        content = found.flatMap { root, files in files.map(\.file.path) }
         // Where only a part of the card is mounted, the rest of it is unknown.
         facts.isWhole = !seen.isCut && seen.folder == "/"
         facts.unread += seen.unreadableCount

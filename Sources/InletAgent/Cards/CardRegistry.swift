@@ -42,12 +42,16 @@ final class Card: Sendable {
         var pace: (since: WallTime, open: Int64)?
         /// Failed reads that are not in the journal yet.
         var readFaults = 0
+        /// Recordings to check, by the checksum of the content that was looked at.
+        var suspects: (inventory: String, found: [String])?
         /// Whether something has happened since the last evaluation began.
         var hasNews = true
         var isPulled = false
         var isOut = false
         /// Whether it is being unmounted: then nobody else reads from it.
         var isEjecting = false
+        /// How many files the last report had.
+        var reported: Int?
         /// Whether `on_complete` has had its try.
         var hasTriedEject = false
         /// When it left the reader.
@@ -66,7 +70,10 @@ final class Card: Sendable {
 
     init(_ insertion: InsertionRow, mount: FilePath) {
         (key, self.mount) = (insertion.card.key, mount)
-        state = Mutex(State(insertion: insertion))
+        var state = State(insertion: insertion)
+        // Before a restart.
+        if insertion.verdict == CardVerdict.safe.word { state.reported = insertion.files }
+        self.state = Mutex(state)
     }
 
     /// The watched folder whose rules hold for the card: the first by path.

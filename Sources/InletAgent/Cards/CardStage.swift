@@ -205,6 +205,7 @@ private struct CardLoop: Sendable {
             said = word
             tell(Self.state(of: verdict))
         }
+        await writeReport(verdict)
         await ejectIfWanted(verdict)
         return facts.places.allSatisfy { $0.silent == 0 }
     }
@@ -301,6 +302,21 @@ private struct CardLoop: Sendable {
         case .notYet: .copying
         case .callSomebody, .unverified, .othersLeft, .unknown, .pulled: .problem
         case .out: .out
+        }
+    }
+
+    /// Writes the reports of `card_report`, once for each stay and content.
+    private func writeReport(_ verdict: CardVerdict) async {
+        guard verdict == .safe, let forms = card.rules?.cardReport, !forms.isEmpty else { return }
+        let (row, isNew) = card.state.withLock { state in
+            defer { state.reported = state.facts.files }
+            return (state.insertion.card, state.reported != state.facts.files)
+        }
+        guard isNew else { return }
+        do {
+            _ = try await CardReportWriter(shared: shared, pool: pool).write(row, forms)
+        } catch {
+            shared.log.emit(.reportFailed(volume: row.name, destination: "", reason: "\(error)"))
         }
     }
 

@@ -352,32 +352,6 @@ extension AgentEvent {
     /// Another agent watches the folder. This one waits until the other ends.
     static func watchStandby(root: FilePath, holder: String) -> Self { say(rows.watchStandby, root, holder) }
 
-    static func volumeAdded(root: FilePath, volume: String, waiting: Int) -> Self {
-        say(rows.volumeAdded, root, volume, waiting)
-    }
-
-    static func volumeUnknown(path: FilePath, volume: String, files: Int) -> Self {
-        say(rows.volumeUnknown, path, volume, files)
-    }
-
-    static func cardLabelled(volume: String, labels: String, by: String) -> Self {
-        say(rows.cardLabelled, volume, labels, by)
-    }
-
-    static func cardOthersLeft(volume: String, files: Int, by: String) -> Self {
-        say(rows.cardOthersLeft, volume, files, by)
-    }
-
-    static func cardResent(volume: String, files: Int, by: String) -> Self { say(rows.cardResent, volume, files, by) }
-
-    static func cardEjected(volume: String, result: String, by: String) -> Self {
-        say(rows.cardEjected, volume, result, by)
-    }
-
-    static func cardNotEjected(volume: String, reason: String) -> Self { say(rows.cardNotEjected, volume, reason) }
-
-    static func volumeRemoved(root: FilePath, volume: String) -> Self { say(rows.volumeRemoved, root, volume) }
-
     /// An existing file that is missing at its destination, and is sent.
     static func fileNotAdopted(path: FilePath, reason: String) -> Self { say(rows.fileNotAdopted, path, reason) }
 
@@ -421,28 +395,9 @@ extension AgentEvent {
         say(rows.manifestSkipped, batch.id, batch.name, batch.route, destination, reason)
     }
 
-<<<<<<< HEAD
     /// The unit's list is not a generation of the history in its folder. Logged once per list.
     static func manifestStandalone(_ batch: Batch, destination: String, reason: String) -> Self {
         say(rows.manifestStandalone, batch.id, batch.name, batch.route, destination, reason)
-    }
-
-=======
->>>>>>> cr
-    static func reportWritten(volume: String, destination: String, file: FilePath) -> Self {
-        say(rows.reportWritten, volume, destination, file)
-    }
-
-    static func reportFailed(volume: String, destination: String, reason: String) -> Self {
-        say(rows.reportFailed, volume, destination, reason)
-<<<<<<< HEAD
-=======
-    }
-
-    /// The unit's list is not a generation of the history in its folder. Logged once per list.
-    static func manifestStandalone(_ batch: Batch, destination: String, reason: String) -> Self {
-        say(rows.manifestStandalone, batch.id, batch.name, batch.route, destination, reason)
->>>>>>> cr
     }
 
     package static func queueResuming(waiting: Int) -> Self { say(rows.queueResuming, waiting) }
@@ -508,7 +463,7 @@ extension AgentEvent {
         say(rows.logSuppressed, gap.event, gap.lines)
     }
 
-    private static func say(_ event: EventSpec, _ values: (any LoggedValue)?...) -> Self {
+    static func say(_ event: EventSpec, _ values: (any LoggedValue)?...) -> Self {
         .said(event.line(values))
     }
 }
