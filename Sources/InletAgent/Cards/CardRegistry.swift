@@ -74,6 +74,23 @@ final class Card: Sendable {
         state.withLock { state in state.roots.min { $0.key.string < $1.key.string }?.value.settings }
     }
 
+    /// Changes what is known of the card, and decides by it.
+    @discardableResult
+    func update(_ change: (inout State) -> Void) -> CardVerdict {
+        let rules = rules?.card ?? CardRules()
+        return state.withLock { state in
+            change(&state)
+            (state.facts.isPulled, state.facts.isOut) = (state.isPulled, state.isOut)
+            state.facts.readErrors = state.insertion.card.errors
+            // Files come: whatever was known is not the last word.
+            let isWhole = state.roots.values.allSatisfy { $0.state?.isWhole == true }
+            if !isWhole, state.facts.stage == .known { state.facts.stage = .copying }
+            (state.verdict, state.decidedAt) = (CardVerdict(state.facts, rules), .now)
+            state.lines = state.facts.lines(rules, identity: state.insertion.card.identity) { $0.rfc3339Seconds }
+            return state.verdict
+        }
+    }
+
     /// Something has happened: its loop looks again.
     func touch(_ change: (inout State) -> Void = { _ in }) {
         state.withLock { state in
@@ -185,11 +202,8 @@ final class CardRegistry: Sendable {
     /// What the watcher of a folder sees. `hasNews`: whether a file was seen, admitted or proved since the last time.
     func report(_ root: FilePath, _ now: Card.RootState, hasNews: Bool) {
         guard let card = all.first(where: { card in card.state.withLock { $0.roots[root] != nil } }) else { return }
-        let isNew = card.state.withLock { state in
-            let isNew = state.roots[root]?.state != now
-            state.roots[root]?.state = now
-            return isNew
-        }
+        let isNew = card.state.withLock { $0.roots[root]?.state != now }
+        if isNew { card.update { $0.roots[root]?.state = now } }
         if isNew || hasNews { card.touch() }
     }
 
