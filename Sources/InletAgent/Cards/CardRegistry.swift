@@ -13,6 +13,8 @@ final class Card: Sendable {
         var volume: String
         /// nil until its watcher has looked.
         var state: RootState?
+        /// Files that the journal does not know, as a checksum, and when its watcher was asked to list them.
+        var asked: (files: String, at: ContinuousClock.Instant)?
     }
 
     /// What the watcher of a folder knows, besides what is in the journal.
@@ -23,6 +25,8 @@ final class Card: Sendable {
         var unmarked = 0
         var ignored = 0
         var awaitsLabels = false
+        /// When its last full listing began.
+        var listedAt: ContinuousClock.Instant?
     }
 
     struct State: Sendable {
