@@ -117,8 +117,10 @@ extension Shared {
     private static let ejectTime = Duration.seconds(60)
 
     func eject(_ card: Card, by: String) async throws(Refusal) -> String {
-        let (verdict, name) = card.state.withLock { ($0.verdict, $0.insertion.card.name) }
-        guard verdict.isSafe else {
+        let (verdict, name, hasNews) = card.state.withLock { ($0.verdict, $0.insertion.card.name, $0.hasNews) }
+        guard verdict.isSafe, !hasNews else {
+            // Something has just happened on it, and was not looked at yet.
+            let verdict = verdict.isSafe ? .notYet(files: 0) : verdict
             throw Refusal("'\(name)' stays in: \(verdict.headline)")
         }
         let pool = BlockingPool(name: "eject", threads: 1)

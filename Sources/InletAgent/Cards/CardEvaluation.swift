@@ -16,6 +16,8 @@ struct CardEvaluation {
     var facts = CardFacts()
     private var places: [String: CardPlace] = [:]
     private var others: [OtherFiles.Reason: OtherFiles] = [:]
+    /// Files in each watched folder that the journal does not know.
+    private var unknown: [FilePath: InventorySum] = [:]
     /// The disks of each destination; a service is a disk of its own.
     private var disks: [String: Set<String>] = [:]
     private let physical: PhysicalDisks
@@ -69,6 +71,7 @@ struct CardEvaluation {
         let files = try list()
         progress(facts)
         try await classify(files, progress)
+        guard areLookedAt() else { return facts }
         try await checkSource(progress)
         facts.suspects = suspects()
         facts.stage = .known
@@ -142,7 +145,11 @@ struct CardEvaluation {
         content = found.flatMap { root, files in files.map(\.file.path) }
         // Where only a part of the card is mounted, the rest of it is unknown.
         facts.isWhole = !seen.isCut && seen.folder == "/"
-        facts.unread += seen.unreadableCount
+        // Those in a watched folder may be its watcher's, too.
+        let outer = seen.unreadable.count { one in
+            !folders.contains { one.path.starts(with: FilePath(root: nil, $0.below)) }
+        }
+        facts.unread = max(facts.unread + outer, seen.unreadableCount)
         (inventory, othersDigest) = (seen.digest ?? "", outside.text)
         return found
     }
@@ -170,6 +177,8 @@ struct CardEvaluation {
                     else {
                         secondRead.passes(one.file.path)
                         unrouted.add(one.file.path, one.file.identity, tolerance: tolerance)
+                        unknown[root, default: InventorySum()].add(
+                            one.file.path, one.file.identity, tolerance: tolerance)
                         add(one.file, .unrouted)
                         continue
                     }
@@ -187,12 +196,36 @@ struct CardEvaluation {
         facts.shared = CopyCount.count(facts.places.map { ($0.name, disks[$0.name] ?? []) }).shared.map(\.text)
     }
 
+    /// Whether the watchers have looked at the files that the journal does not know: then no route takes them. Before, a
+    /// file may just have come, where no event tells; its watcher lists its folder, and reports.
+    private func areLookedAt() -> Bool {
+        let unasked = card.state.withLock { state in
+            unknown.filter { root, sum in
+                if state.roots[root]?.asked?.files == sum.text { return false }
+                state.roots[root]?.asked = (sum.text, .now)
+                return true
+            }
+        }
+        for root in unasked.keys { shared.roots.list(root) }
+        return card.state.withLock { state in
+            unknown.keys.allSatisfy { root in
+                guard let entry = state.roots[root], let asked = entry.asked, let listed = entry.state?.listedAt else {
+                    return false
+                }
+                return listed > asked.at
+            }
+        }
+    }
+
     /// What is known of one file at one destination.
     private enum Answer: Sendable {
         case proved
         case sized
         case missing(String)
+        /// Nobody can be asked about it.
         case silent(String)
+        /// The destination does not answer.
+        case away(String)
     }
 
     private mutating func ask(_ files: inout [(job: Job, answers: [String: Answer])], _ settings: WatchSettings)
@@ -220,7 +253,7 @@ struct CardEvaluation {
                         question.delivery, VerifyOrder(proof: question.proof, digests: digests[place])
                     )
                     tasks.addTask {
-                        if let reason = silent[delivery.destination] { return (place, .silent(reason)) }
+                        if let reason = silent[delivery.destination] { return (place, .away(reason)) }
                         return (place, await Self.ask(registry, delivery, order, since: insertedAt))
                     }
                 }
@@ -230,9 +263,7 @@ struct CardEvaluation {
                 guard let answer = answers[place] else { continue }
                 files[question.index].answers[question.delivery.destination] = answer
                 // One that does not answer now is not asked about each of its files.
-                if case .silent(let reason) = answer, question.proof.method != .registered {
-                    self.silent[question.delivery.destination] = reason
-                }
+                if case .away(let reason) = answer { self.silent[question.delivery.destination] = reason }
             }
         }
     }
@@ -279,7 +310,7 @@ struct CardEvaluation {
         do throws(DeliveryError) {
             return answer(try await verifier.verify(order), order.proof)
         } catch {
-            return .silent("\(error)")
+            return .away("\(error)")
         }
     }
 
@@ -309,7 +340,7 @@ struct CardEvaluation {
                 place.reason = place.reason ?? reason
                 lacks = true
                 note(row, of: job)
-            case (.delivered, .silent(let reason)?):
+            case (.delivered, .silent(let reason)?), (.delivered, .away(let reason)?):
                 place.silent += 1
                 place.reason = place.reason ?? reason
                 lacks = true

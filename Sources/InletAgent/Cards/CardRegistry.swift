@@ -13,6 +13,8 @@ final class Card: Sendable {
         var volume: String
         /// nil until its watcher has looked.
         var state: RootState?
+        /// Files that the journal does not know, as a checksum, and when its watcher was asked to list them.
+        var asked: (files: String, at: ContinuousClock.Instant)?
     }
 
     /// What the watcher of a folder knows, besides what is in the journal.
@@ -23,6 +25,8 @@ final class Card: Sendable {
         var unmarked = 0
         var ignored = 0
         var awaitsLabels = false
+        /// When its last full listing began.
+        var listedAt: ContinuousClock.Instant?
     }
 
     struct State: Sendable {
@@ -79,6 +83,23 @@ final class Card: Sendable {
     /// The watched folder whose rules hold for the card: the first by path.
     var rules: WatchSettings? {
         state.withLock { state in state.roots.min { $0.key.string < $1.key.string }?.value.settings }
+    }
+
+    /// Changes what is known of the card, and decides by it.
+    @discardableResult
+    func update(_ change: (inout State) -> Void) -> CardVerdict {
+        let rules = rules?.card ?? CardRules()
+        return state.withLock { state in
+            change(&state)
+            (state.facts.isPulled, state.facts.isOut) = (state.isPulled, state.isOut)
+            state.facts.readErrors = state.insertion.card.errors
+            // Files come: whatever was known is not the last word.
+            let isWhole = state.roots.values.allSatisfy { $0.state?.isWhole == true }
+            if !isWhole, state.facts.stage == .known { state.facts.stage = .copying }
+            (state.verdict, state.decidedAt) = (CardVerdict(state.facts, rules), .now)
+            state.lines = state.facts.lines(rules, identity: state.insertion.card.identity) { $0.rfc3339Seconds }
+            return state.verdict
+        }
     }
 
     /// Something has happened: its loop looks again.
@@ -192,11 +213,8 @@ final class CardRegistry: Sendable {
     /// What the watcher of a folder sees. `hasNews`: whether a file was seen, admitted or proved since the last time.
     func report(_ root: FilePath, _ now: Card.RootState, hasNews: Bool) {
         guard let card = all.first(where: { card in card.state.withLock { $0.roots[root] != nil } }) else { return }
-        let isNew = card.state.withLock { state in
-            let isNew = state.roots[root]?.state != now
-            state.roots[root]?.state = now
-            return isNew
-        }
+        let isNew = card.state.withLock { $0.roots[root]?.state != now }
+        if isNew { card.update { $0.roots[root]?.state = now } }
         if isNew || hasNews { card.touch() }
     }
 

@@ -120,8 +120,10 @@ private struct CardLoop: Sendable {
     /// Between two direct reads, and how long one may take.
     private static let probePause = Duration.seconds(4)
     private static let probeTime = Duration.seconds(4)
-    /// Before destinations that did not answer are asked again; it doubles.
+    /// Before destinations that did not answer are asked again; it doubles, up to a time that a person waits for, or that
+    /// leaves the machine its work.
     private static let retryPause = Duration.seconds(1)
+    private static let waitedPause = Duration.seconds(4)
     private static let longestPause = Duration.seconds(60)
     /// The longest time without a look at a card that something happened on.
     private static let longestRest = Duration.seconds(4)
@@ -157,7 +159,6 @@ private struct CardLoop: Sendable {
             var isSettled = true
             if hasNews {
                 do {
-                    try await noteFaults()
                     isSettled = try await decide(&said)
                 } catch {
                     // The journal, the card or its watcher reports what is wrong; it is looked at again. What was known
@@ -167,25 +168,37 @@ private struct CardLoop: Sendable {
                     said = nil
                 }
             }
-            pause = isSettled ? Self.retryPause : min(pause * 2, Self.longestPause)
+            let cost = begun.duration(to: .now)
+            let longest = min(max(Self.waitedPause, cost * 20), Self.longestPause)
+            pause = isSettled ? Self.retryPause : min(pause * 2, longest)
             if !isSettled { card.state.withLock { $0.hasNews = true } }
             // Counting a big card must not become all the work there is.
-            let cost = begun.duration(to: .now)
             let next = ContinuousClock.now.advanced(by: max(isSettled ? .zero : pause, min(cost * 2, Self.longestRest)))
             await card.signal.wait(until: isSettled ? nil : next)
             while next > .now, !isGone { await card.signal.wait(until: next) }
         }
     }
 
-    /// Keeps failed reads with the card, unless it was pulled.
-    private func noteFaults(slow: Int = 0) async throws {
-        let (reads, isPulled, id) = card.state.withLock { state in
-            defer { state.readFaults = 0 }
-            return (state.readFaults, state.isPulled, state.insertion.card.id)
-        }
-        guard reads + slow > 0, !isPulled else { return }
+    /// Keeps failed and slow reads with the card.
+    private func noteErrors(reads: Int = 0, slow: Int = 0) async throws {
+        if reads + slow == 0 { return }
+        let id = card.state.withLock(\.insertion.card.id)
         let errors = try await shared.journal.addErrors(id, reads: reads, slow: slow, at: .now)
-        card.state.withLock { $0.insertion.card.errors = errors }
+        card.update { $0.insertion.card.errors = errors }
+    }
+
+    /// The card answers: reads that failed are its errors. Those of a card that was pulled are not.
+    private func noteFaults(of answer: CardProbe.Answer) async {
+        let reads = card.state.withLock { state in
+            defer { state.readFaults = 0 }
+            return state.readFaults
+        }
+        if answer == .pulled { return }
+        do {
+            try await noteErrors(reads: reads)
+        } catch {
+            card.state.withLock { $0.readFaults += reads }
+        }
     }
 
     /// - Returns: whether nothing has to be asked again.
@@ -196,8 +209,12 @@ private struct CardLoop: Sendable {
             let stands = card.state.withLock(\.verdict.isSafe) && begun.duration(to: .now) < Self.standing
             if !stands { show(facts, evaluation: nil) }
         }
-        card.state.withLock { $0.readFaults += evaluation.readFaults }
-        try await noteFaults(slow: evaluation.slowReads)
+        card.state.withLock { state in
+            state.readFaults += evaluation.readFaults
+            // Otherwise each look would read the whole card again.
+            state.insertion.checked = evaluation.checked ?? state.insertion.checked
+        }
+        try await noteErrors(slow: evaluation.slowReads)
         let verdict = show(facts, evaluation: evaluation)
         let word = "\(verdict.headline) \(facts.files) \(facts.accounted)"
         if word != said {
@@ -232,17 +249,13 @@ private struct CardLoop: Sendable {
 
     @discardableResult
     private func show(_ facts: CardFacts, evaluation: CardEvaluation?) -> CardVerdict {
-        let rules = card.rules?.card ?? CardRules()
-        return card.state.withLock { state in
-            var facts = facts
-            (facts.isPulled, facts.isOut) = (state.isPulled, state.isOut)
-            let verdict = CardVerdict(facts, rules)
-            (state.facts, state.verdict, state.decidedAt) = (facts, verdict, .now)
-            state.lines = facts.lines(rules, identity: state.insertion.card.identity) { $0.rfc3339Seconds }
+        card.update { state in
+            state.facts = facts
+            // What has happened meanwhile is not in them.
+            if evaluation != nil, state.hasNews, facts.stage == .known { state.facts.stage = .asking }
             if let evaluation { (state.others, state.missing) = (evaluation.othersDigest, evaluation.missing) }
             if facts.openBytes > 0, state.pace == nil { state.pace = (.now, facts.openBytes) }
             if facts.openBytes == 0 { state.pace = nil }
-            return verdict
         }
     }
 
@@ -257,7 +270,12 @@ private struct CardLoop: Sendable {
             if isGone || card.state.withLock({ $0.isOut || $0.isEjecting }) { continue }
             let answer = await probing.run { [card] in probe.ask(card.mount, device, within: Self.probeTime) }
             let isPulled = answer == .pulled
-            if isPulled != card.state.withLock(\.isPulled) { card.touch { $0.isPulled = isPulled } }
+            await noteFaults(of: answer)
+            if isPulled != card.state.withLock(\.isPulled) {
+                // At once: a look that is under way may wait for the card for ever.
+                card.update { $0.isPulled = isPulled }
+                card.touch()
+            }
             guard case .there(let now) = answer else { continue }
             // Files have come or gone where no event tells.
             if let free, free != now { card.touch() }

@@ -59,6 +59,8 @@ struct Listing: ~Copyable {
     private(set) var hasEnded = false
     /// Whether another full listing was requested.
     private(set) var isAsked = false
+    /// When the last full one began.
+    private(set) var begunAt: ContinuousClock.Instant?
     /// The time of the next regular one.
     private(set) var next: ContinuousClock.Instant?
 
@@ -82,6 +84,7 @@ struct Listing: ~Copyable {
     /// A full listing begins.
     mutating func begin() {
         isAsked = false
+        begunAt = .now
         unread = 0
         forgetKinds()
         add("")

@@ -34,6 +34,9 @@ final class RootRegistry: Sendable {
     /// Has a file checked again.
     func look(again file: FileRow) { mailbox(of: file.root)?.look(again: file.path) }
 
+    /// Has the whole folder listed again.
+    func list(_ root: FilePath) { mailbox(of: root)?.put { $0.wantsListing = true } }
+
     /// Has files looked at now, without another quiet time.
     func lookNow(at files: Set<FilePath>, in root: FilePath) { mailbox(of: root)?.put { $0.derived += files } }
 

@@ -74,7 +74,7 @@ extension RootLoop {
         let unmarked = isWhole ? stage.awaited.count { FileLook.mayBeThere(RootedPath(settings.path, $0)) } : 0
         let state = Card.RootState(
             isWhole: isWhole, unread: listing.unread + stage.checker.unread, unmarked: unmarked,
-            ignored: stage.checker.ignored)
+            ignored: stage.checker.ignored, listedAt: listing.begunAt)
         shared.cards.report(settings.path, state, hasNews: hasVolumeNews)
         hasVolumeNews = false
     }
