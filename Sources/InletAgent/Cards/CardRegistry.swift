@@ -61,7 +61,10 @@ final class Card: Sendable {
         /// When it left the reader.
         var goneAt: WallTime?
 
-        var isGone: Bool { goneAt != nil }
+        /// Whether its folders are watched no longer, although it is in its reader.
+        var isReleased = false
+
+        var isGone: Bool { goneAt != nil || isReleased }
     }
 
     /// `CardRow.key`
@@ -183,24 +186,28 @@ final class CardRegistry: Sendable {
         return card
     }
 
-    /// A watched folder of a card is gone; with its last folder the card is.
-    func left(_ root: FilePath) {
+    /// A watched folder of a card is gone, or is watched no longer; with its last folder the card is.
+    ///
+    /// - Parameter isStillIn: whether the card is in its reader, so that its stay goes on with the next watcher.
+    func left(_ root: FilePath, isStillIn: Bool) {
         for card in all {
             let isLast = card.state.withLock { state in
                 guard let entry = state.roots.removeValue(forKey: root) else { return false }
                 state.volumes.insert(entry.volume)
                 return state.roots.isEmpty
             }
-            if isLast { leave(card) } else { card.touch() }
+            if isLast { leave(card, isStillIn: isStillIn) } else { card.touch() }
         }
     }
 
-    func leave(_ card: Card) {
+    func leave(_ card: Card, isStillIn: Bool = false) {
         state.withLock { state in
             state.cards.removeAll { $0 === card }
             state.new.removeAll { $0 === card }
         }
-        card.touch { $0.goneAt = .now }
+        card.touch { state in
+            if isStillIn { state.isReleased = true } else { state.goneAt = .now }
+        }
     }
 
     func takeNew() -> [Card] {

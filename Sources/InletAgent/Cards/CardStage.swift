@@ -238,7 +238,8 @@ private struct CardLoop: Sendable {
         }
         if case .notYet = verdict, facts.unmarked == 0 || facts.open > 0 { return }
         let root = roots.keys.min { $0.string < $1.string } ?? card.mount
-        let report = VolumeReport(root: root, insertion, verdict, facts, lines)
+        var report = VolumeReport(root: root, insertion, verdict, facts, lines)
+        report.link = shared.settings.settings.dashboard?.url(hostName: ProcessSetup.hostName).map { "\($0)/#/cards" }
         switch verdict {
         case .unknown:
             shared.log.emit(.volumeUnknown(path: card.mount, volume: report.volume, files: facts.files))

@@ -76,6 +76,9 @@ struct NotificationText: Sendable {
         object.add("ignored", Int64(end.ignored))
         object.add("others", Int64(end.others))
         object.add("text", DisplayText.escape("\(end.volume): \(end.headline)"))
+        let labels = [("roll", end.labels.roll), ("camera", end.labels.camera), ("operator", end.labels.operator)]
+        for case (let name, let label?) in labels { object.add(name, DisplayText.escape(label)) }
+        if let link = end.link { object.add("link", link) }
         object.add("lines", end.lines.map { DisplayText.escape($0.text) })
         return object.finished
     }

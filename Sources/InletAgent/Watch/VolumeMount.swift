@@ -196,9 +196,10 @@ extension Shared {
         }
     }
 
-    func volumeLeft(_ volume: Volume, _ root: FilePath) {
+    /// - Parameter isStillIn: whether only the watch has ended, by a reload or the agent's end.
+    func volumeLeft(_ volume: Volume, _ root: FilePath, isStillIn: Bool) {
         roots.set(nil, root)
-        cards.left(root)
+        cards.left(root, isStillIn: isStillIn)
         guard let key = volume.key else { return }
         cardLabels.release(key)
         log.emit(.volumeRemoved(root: root, volume: volume.name))

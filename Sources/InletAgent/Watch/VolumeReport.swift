@@ -31,6 +31,10 @@ package struct VolumeReport: Sendable, Equatable {
     package var ignored = 0
     /// All other files on the card, inside of the watched folder and outside.
     package var others = 0
+    /// The page with the card; nil where other machines do not reach it.
+    package var link: String?
+    /// What a person says of it.
+    package var labels = CardLabels()
     /// Its stay in the reader: the same is not told twice of one.
     var insertion: Int64 = 0
 
@@ -38,6 +42,7 @@ package struct VolumeReport: Sendable, Equatable {
 
     init(root: FilePath, _ insertion: InsertionRow, _ verdict: CardVerdict, _ facts: CardFacts, _ lines: [CardLine]) {
         (self.root, volume, self.insertion) = (root, insertion.card.name, insertion.id)
+        labels = insertion.labels
         (files, bytes) = (facts.accounted, facts.accountedBytes)
         (isSafe, needsSomebody) = (verdict.isSafe, verdict.needsSomebody)
         (headline, self.verdict, self.lines) = (verdict.headline, verdict.word, lines)

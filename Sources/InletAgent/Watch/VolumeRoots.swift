@@ -150,15 +150,20 @@ final class VolumeRoots: Sendable {
     /// - Returns: false to have it tried again.
     private func begin(_ root: FilePath, _ group: inout DiscardingTaskGroup) async -> Bool {
         do {
-            guard var place = try claim(root) else { return true }
-            try await shared.volumeArrived(&place, at: root, settings, isNew: state.withLock(\.hasBegun))
+            guard var found = try claim(root) else { return true }
+            try await shared.volumeArrived(&found, at: root, settings, isNew: state.withLock(\.hasBegun))
+            let place = found
             let runner = try RootRunner(settings.at(root), shared, places, passing: place)
             // Before it reads the routes: from then on it can be renewed.
             state.withLock { $0.entries[root] = (runner, place, .now) }
             shared.roots.enter(runner.mailbox)
             group.addTask(executorPreference: globalConcurrentExecutor) {
                 await runner.run()
-                self.shared.volumeLeft(place.volume, root)
+                // Not on the thread that waits for mounts.
+                let looking = BlockingPool(name: "mark", threads: 1)
+                let isStillIn = await looking.run { place.isStill(at: root) }
+                looking.shutdown()
+                self.shared.volumeLeft(place.volume, root, isStillIn: isStillIn)
                 self.state.withLock { $0.entries[root] = nil }
                 self.shared.roots.leave(runner.mailbox)
                 self.waker.wake()

@@ -24,6 +24,17 @@ package struct DashboardSettings: Sendable, Equatable {
         self.proxy = proxy
     }
 
+    /// The page's address for other machines; nil where only this machine reaches it.
+    ///
+    /// - Parameter hostName: this machine's, for a page that listens everywhere.
+    package func url(hostName: String) -> String? {
+        if let host = hosts.first { return proxy ? "https://\(host)" : "http://\(host)" }
+        guard listen.host != "localhost", IPAddress(listen.host)?.isLoopback != true else { return nil }
+        let isEverywhere = ["0.0.0.0", "::"].contains(listen.host)
+        let host = isEverywhere ? hostName : listen.host.contains(":") ? "[\(listen.host)]" : listen.host
+        return "http://\(host):\(listen.port)"
+    }
+
     /// Whether everyone who reaches the port has full access: it is on loopback, without a token or password.
     package var isOpen: Bool { token == nil && password == nil }
 }
