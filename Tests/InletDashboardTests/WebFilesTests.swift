@@ -15,8 +15,9 @@ import Testing
         let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appending(path: "Sources/InletWeb/page")
         let found = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
-        files = try Dictionary(
+        let files = try Dictionary(
             uniqueKeysWithValues: found.map { ($0.lastPathComponent, try String(contentsOf: $0, encoding: .utf8)) })
+        self.files = files
         pages = try ["index.html", "kiosk.html"].map { try #require(files[$0]) }
     }
 
