@@ -4,7 +4,9 @@ import { get, post } from "./api.js";
 import { debounced, fragment, h } from "./dom.js";
 import { bytes, count, number, span } from "./format.js";
 import { live } from "./live.js";
-import { actions, badge, button, canAct, facts, isolated, isReader, muted, name, section, small, table, when } from "./parts.js";
+import {
+    actions, badge, button, canAct, facts, isolated, isReader, muted, name, section, small, table, when,
+} from "./parts.js";
 import { askForCards, distrust, told } from "./told.js";
 import { cardTone, copied, lines, verdict, wordTone } from "./verdict.js";
 
@@ -14,7 +16,9 @@ const PAUSE = 3000;
 const EJECT = 90000;
 const STEPS = [25, 200, 1000];
 const LABELS = [["roll", "Roll"], ["camera", "Camera"], ["operator", "Operator"], ["note", "Note"]];
-const OTHERS = { outside: "outside the watched folder", unrouted: "no route takes them", irregular: "no regular files" };
+const OTHERS = {
+    outside: "outside the watched folder", unrouted: "no route takes them", irregular: "no regular files",
+};
 
 export const cards = {
     path: "cards", key: "a", title: "Cards",
@@ -66,23 +70,27 @@ function readers(page) {
     const { report } = told;
     if (!report) return page.data.fault ? alarm(page.data.fault.message) : muted("Loading…");
     const { cards: all, patterns, missing_rolls: missing } = report;
-    const gap = missing.length
-        ? h("p", { class: "banner waiting", key: "gap" }, `Check your cards: none was named ${missing.join(", ")}.`) : null;
-    const why = all.length ? distrust() : null;
-    if (all.length) return fragment(why ? alarm(`${why}: trust nothing here`) : null, gap, h("ul", { class: "cards readers", key: "readers" }, all.map((card) => tile(page, card))));
-    return fragment(gap, section("Readers", patterns?.length === 0 ? unconfigured() : [
-        h("p", {}, "No card is in a reader."),
-        patterns ? small("Inlet looks for cards at ", patterns.map((path, index) => [index ? ", " : "", h("code", {}, path)])) : null,
-    ]));
+    const gap = missing.length ? banner("waiting", `Check your cards: none was named ${missing.join(", ")}.`) : null;
+    if (!all.length) return fragment(gap, section("Readers", patterns.length ? none(patterns) : unconfigured()));
+    const why = distrust();
+    return fragment(why ? alarm(`${why}: trust nothing here`) : null, gap,
+        h("ul", { class: "cards readers", key: "readers" }, all.map((card) => tile(page, card))));
 }
 
-const alarm = (text) => h("p", { class: "banner bad", key: "alarm", role: "alert" }, text);
+const banner = (tone, text) => h("p", { class: `banner ${tone}`, key: tone }, text);
+
+const alarm = (text) => h("div", { role: "alert", key: "alarm" }, banner("bad", text));
+
+function none(patterns) {
+    const places = patterns.map((path, index) => [index ? ", " : "", h("code", {}, name(path))]);
+    return [h("p", {}, "No card is in a reader."), small("Inlet looks for cards at ", places)];
+}
 
 function unconfigured() {
     return [
-        h("p", {}, "Inlet looks for no cards yet. Add a watch entry whose path is a pattern, and reload the configuration:"),
+        h("p", {}, "Inlet looks for no cards yet. Add a watch entry whose path is a pattern, and reload:"),
         h("pre", { tabindex: 0, "aria-label": "Example" }, "watch:\n  - path: /media/*/*/DCIM"),
-        small(h("a", { href: "/manual/Cards.html" }, "Cards and removable disks"), " in the manual explains the patterns."),
+        small("The manual explains the patterns: ", h("a", { href: "/manual/Cards.html" }, "Cards")),
     ];
 }
 
@@ -103,10 +111,8 @@ function tile(page, card) {
             ["Operator", isolated(card.operator)], ["Note", isolated(card.note)],
             ["Reader", name(card.mount)], ["Inserted", when(card.inserted_at)],
             ["On it", `${count(card.files, "file")}, ${bytes(card.bytes)}`],
-            ["Left", isTrusted && card.open
-                ? [count(card.open, "file"), bytes(card.open_bytes), card.seconds_left && span(card.seconds_left * 1000)]
-                    .filter(Boolean).join(", ") : null],
-            ["Sources", card.writes ? "routes may move and delete files on it" : "never changed"],
+            ["Left", isTrusted && card.open ? left(card) : null],
+            ["Inlet may", card.writes ? "move and delete files on it" : "only read it"],
         ]),
         lines(card.lines),
         card.destinations.length ? places(card) : null,
@@ -115,18 +121,23 @@ function tile(page, card) {
         isReader() ? null : label(page, card));
 }
 
+const left = (card) => [
+    count(card.open, "file"), bytes(card.open_bytes), card.seconds_left && span(card.seconds_left * 1000),
+].filter(Boolean).join(", ");
+
 function places(card) {
+    const disks = card.copies ? ` (${count(card.copies, "disk")} must have each file)` : "";
     const places = card.destinations.map((place) => ({
         key: place.name,
         cells: [
-            [isolated(place.name), place.required ? small("required") : null], number(place.files), number(place.proved),
-            number(place.sized), number(place.open),
+            [isolated(place.name), place.required ? small("required") : null],
+            number(place.files), number(place.proved), number(place.sized), number(place.open),
             [number(place.missing + place.failed + place.silent), place.reason ? small(isolated(place.reason)) : null],
             when(place.asked_at),
         ],
     }));
     return h("details", { key: "places" },
-        h("summary", {}, card.copies ? `Destinations (${count(card.copies, "disk")} must have each file)` : "Destinations"),
+        h("summary", {}, "Destinations" + disks),
         table(`Where the files of ${card.name} are`, [
             ["Destination"], ["Files"], ["Proved"], ["Size only"], ["To copy"], ["Not there"], ["Asked"],
         ], places, { hideCaption: true }));
@@ -206,13 +217,17 @@ function history(page) {
 
 function row(stay) {
     const names = [stay.camera, stay.operator].filter(Boolean).join(" · ");
+    const tone = stay.verdict ? wordTone(stay.verdict) : "neutral";
     return [
-        [stay.roll ? [h("strong", {}, isolated(stay.roll)), " "] : null,
-            h("a", { href: `#/cards?card=${handle(stay)}` }, name(stay.name)), stay.note ? small(isolated(stay.note)) : null],
+        [
+            stay.roll ? [h("strong", {}, isolated(stay.roll)), " "] : null,
+            h("a", { href: `#/cards?card=${handle(stay)}` }, name(stay.name)),
+            stay.note ? small(isolated(stay.note)) : null,
+        ],
         [when(stay.inserted_at), small(stay.removed_at ? ["out ", when(stay.removed_at)] : "in the reader")],
         names ? isolated(names) : "–", `${count(stay.files, "file")}, ${bytes(stay.bytes)}`,
         h("details", { key: "list" },
-            h("summary", {}, stay.headline ? badge(stay.headline, wordTone(stay.verdict)) : badge("no verdict", "neutral")),
+            h("summary", {}, badge(stay.headline ?? "no verdict", tone)),
             stay.verdict_at ? small("decided ", when(stay.verdict_at)) : null,
             stay.lines.length ? lines(stay.lines) : muted("No list was kept"),
             stay.read_errors ? small(`${count(stay.read_errors, "read error")} in this card's life`) : null,

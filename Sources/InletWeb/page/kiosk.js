@@ -10,8 +10,8 @@ import { cardTone, copied, lines, verdict } from "./verdict.js";
 /** Between two questions, in milliseconds. */
 const PAUSE = 2000;
 const TICK = 500;
-/** More tiles than this in a row or column would be too small. */
-const MOST = 6;
+/** With so many tiles the page scrolls: smaller ones could not be read. */
+const MANY = 7;
 
 // The token is in the part of the address that browsers send to nobody, and leaves it at once.
 let secret = tokenOf(location.hash);
@@ -90,13 +90,13 @@ function draw() {
 }
 
 function warning(why) {
-    const reason = fault?.status ? h("span", {}, isolated(`Inlet answers: ${fault.message}`)) : null;
-    return h("p", { class: "warning", role: "alert", key: "warning" }, h("strong", {}, `${why}: trust nothing here`), reason);
+    return h("p", { class: "warning", role: "alert", key: "warning" }, h("strong", {}, `${why}: trust nothing here`),
+        fault?.status ? h("span", {}, isolated(`Inlet answers: ${fault.message}`)) : null);
 }
 
 function tiles({ cards }, isTrusted) {
     if (!cards.length) return h("p", { class: "empty", key: "empty" }, isTrusted ? "No card is in a reader" : "");
-    return h("ul", { class: `tiles n${Math.min(cards.length, MOST)}`, key: "tiles" }, cards.map((card) =>
+    return h("ul", { class: `tiles n${Math.min(cards.length, MANY)}`, key: "tiles" }, cards.map((card) =>
         h("li", { key: card.stay, class: `tile ${isTrusted ? cardTone(card) : "unknown"}` },
             h("h2", {}, card.roll ? [isolated(card.roll), " · "] : null, name(card.name)),
             verdict(card, isTrusted),
@@ -112,13 +112,14 @@ function about(card, isTrusted) {
 }
 
 function tools() {
-    const whole = document.fullscreenElement;
+    const isWhole = document.fullscreenElement !== null;
+    const change = () => (isWhole ? document.exitFullscreen() : document.documentElement.requestFullscreen());
     return h("div", { class: "tools" },
         isAudible() ? null : button("Tap to switch the sound on", hear, { class: "sound", key: "sound" }),
         staysAwake ? null : h("p", { key: "awake" },
             "Switch sleep off on this device, or serve this page over HTTPS: the browser lets the screen sleep."),
-        document.fullscreenEnabled ? button(whole ? "Leave full screen" : "Full screen", () =>
-            (whole ? document.exitFullscreen() : document.documentElement.requestFullscreen()), { key: "whole" }) : null);
+        document.fullscreenEnabled
+            ? button(isWhole ? "Leave full screen" : "Full screen", change, { key: "whole" }) : null);
 }
 
 function form() {
@@ -129,7 +130,9 @@ function form() {
     };
     return h("form", { class: "login", key: "login", onsubmit: submit },
         h("label", { for: "secret" }, "Open this screen by its link, or type the kiosk's token"),
-        h("input", { id: "secret", name: "secret", type: "password", required: true, autocomplete: "current-password" }),
+        h("input", {
+            id: "secret", name: "secret", type: "password", required: true, autocomplete: "current-password",
+        }),
         h("button", { type: "submit" }, "Log in"),
         h("p", { class: "fault", role: "alert" }, fault && fault.code !== "login_needed" ? fault.message : ""));
 }
@@ -152,7 +155,7 @@ async function stayAwake() {
     draw();
 }
 
-function change() {
+function wakeOrSleep() {
     draw();
     if (document.hidden) return;
     stayAwake();
@@ -161,14 +164,14 @@ function change() {
 
 function begin() {
     if (!new URLSearchParams(location.search).has("kiosk")) return location.replace("/#/cards");
-    document.addEventListener("visibilitychange", change);
-    addEventListener("pageshow", change);
+    document.addEventListener("visibilitychange", wakeOrSleep);
+    addEventListener("pageshow", wakeOrSleep);
     addEventListener("pagehide", () => { document.body.className = "lost"; });
     document.addEventListener("fullscreenchange", draw);
     document.addEventListener("pointerdown", hear);
     setInterval(draw, TICK);
     hear();
-    change();
+    wakeOrSleep();
 }
 
 begin();

@@ -1,4 +1,4 @@
-// The cards as the agent reported them last, and whether that still holds: an old answer must never look like a new one.
+// The cards as the agent reported them last, and whether that still holds: an old answer must not look like a new one.
 import { get } from "./api.js";
 import { clock } from "./format.js";
 
@@ -31,7 +31,9 @@ export function distrust() {
     const age = now - told.asked;
     if (!told.report) return "NO ANSWER FROM INLET";
     // A clock that was set back makes the age negative.
-    if (age < 0 || age > LIFE || performance.now() - begun > LIFE) return `NO ANSWER FROM INLET since ${clock(told.asked)}`;
+    if (age < 0 || Math.max(age, performance.now() - begun) > LIFE) {
+        return `NO ANSWER FROM INLET since ${clock(told.asked)}`;
+    }
     if (now - changed > LIFE) return `INLET'S CLOCK HAS STOOD STILL since ${clock(changed)}`;
     if (told.asked - new Date(time) > SKEW) {
         return `INLET'S ANSWER IS OLD: it is from ${clock(time)}, and this screen's clock shows ${clock(now)}`;

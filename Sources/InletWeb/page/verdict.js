@@ -3,7 +3,9 @@ import { h } from "./dom.js";
 import { badge, isolated } from "./parts.js";
 
 const WORDS = { safe: "good", empty: "good", out: "good", not_yet: "waiting" };
-const MARKS = { good: ["good", "good"], waiting: ["waiting", "waiting"], bad: ["problem", "bad"], note: ["note", "neutral"] };
+const MARKS = {
+    good: ["good", "good"], waiting: ["waiting", "waiting"], bad: ["problem", "bad"], note: ["note", "neutral"],
+};
 /** The body of each shape and the sign in it: a disc, an hourglass, an octagon, a square. */
 const SHAPES = {
     good: ["M12 1a11 11 0 1 0 0 22 11 11 0 0 0 0-22z", "M6.5 12.5l4 4 7.5-8.5"],
