@@ -147,9 +147,9 @@ class Card:
     SHUTDOWN, AT_ONCE = 0x8004587D, b"\2\0\0\0"
 
     def __init__(self, readers, label, files, megabytes=40):
-        self.label, self.point, self.image = label, readers / f"reader{len(list(readers.iterdir())) + 1}", None
+        self.label, self.point = label, readers / label
         self.point.mkdir()
-        self.image = readers.with_name(f"{self.point.name}.image")
+        self.image = readers.with_name(f"card{len(list(readers.iterdir()))}.image")
         with open(self.image, "wb") as image:
             image.truncate(megabytes << 20)
         run("mkfs.ext4", "-q", "-F", "-L", label, self.image)
