@@ -34,9 +34,9 @@ export const cards = {
     render: (page) => fragment(readers(page), history(page)),
 };
 
-/** What a person does in the view: typed names, opened forms, running orders, by stay. */
+/** A person's work in the view, by stay: typed names, opened forms, their number of saves, running orders. */
 function own({ data }) {
-    for (const key of ["drafts", "opened", "busy"]) data[key] ??= {};
+    for (const key of ["drafts", "opened", "saved", "busy"]) data[key] ??= {};
     return data;
 }
 
@@ -171,7 +171,7 @@ function orders(page, card) {
 
 /** The names on the card's tape. Nothing waits for them, unless the configuration says so. */
 function label(page, card) {
-    const { drafts, opened } = own(page);
+    const { drafts, opened, saved } = own(page);
     const { stay } = card;
     const draft = drafts[stay] ??= {};
     const value = (key) => draft[key] ?? card[key] ?? (key === "roll" && card.ask ? told.report.next_roll : null) ?? "";
@@ -182,11 +182,11 @@ function label(page, card) {
         if (!answer?.done) return;
         delete drafts[stay];
         opened[stay] = false;
-        page.data.saved = (page.data.saved ?? 0) + 1;
+        saved[stay] = (saved[stay] ?? 0) + 1;
         await page.load();
     };
     return h("details", {
-        key: `label ${page.data.saved ?? 0}`, open: opened[stay] ?? card.ask,
+        key: `label ${saved[stay] ?? 0}`, open: opened[stay] ?? card.ask,
         ontoggle: (event) => { opened[stay] = event.target.open; },
     },
     h("summary", {}, card.ask ? "Name this card as its tape says" : "Change the names"),
