@@ -83,6 +83,10 @@ package struct AgentControl: Sendable {
         package var receivers: [NotifySettings] { shared.settings.settings.notify }
         /// The watched folders with a path of their own, in the configuration's order.
         package var watched: [FilePath] { shared.settings.fixedRoots }
+        /// The watched folders that are patterns: cards are found by them.
+        package var cardPatterns: [FilePath] {
+            shared.settings.settings.watch.filter { $0.pattern != nil }.map(\.path)
+        }
 
         /// The routes' plan for a file by its full path, and optionally a size; the file is not read. It is looked at
         /// only inside watched folders, so that nobody learns about files elsewhere.

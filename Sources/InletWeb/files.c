@@ -15,11 +15,20 @@ static const struct InletWebFile files[] = {
     {FILE("index.html", HTML) {
 #embed "page/index.html" suffix(, 0)
     }},
+    {FILE("kiosk.html", HTML) {
+#embed "page/kiosk.html" suffix(, 0)
+    }},
     {FILE("style.css", CSS) {
 #embed "page/style.css" suffix(, 0)
     }},
     {FILE("views.css", CSS) {
 #embed "page/views.css" suffix(, 0)
+    }},
+    {FILE("cards.css", CSS) {
+#embed "page/cards.css" suffix(, 0)
+    }},
+    {FILE("kiosk.css", CSS) {
+#embed "page/kiosk.css" suffix(, 0)
     }},
     {FILE("icon.svg", SVG) {
 #embed "page/icon.svg" suffix(, 0)
@@ -35,6 +44,9 @@ static const struct InletWebFile files[] = {
     }},
     {FILE("api.js", SCRIPT) {
 #embed "page/api.js" suffix(, 0)
+    }},
+    {FILE("cards.js", SCRIPT) {
+#embed "page/cards.js" suffix(, 0)
     }},
     {FILE("config.js", SCRIPT) {
 #embed "page/config.js" suffix(, 0)
@@ -59,6 +71,9 @@ static const struct InletWebFile files[] = {
     }},
     {FILE("keys.js", SCRIPT) {
 #embed "page/keys.js" suffix(, 0)
+    }},
+    {FILE("kiosk.js", SCRIPT) {
+#embed "page/kiosk.js" suffix(, 0)
     }},
     {FILE("live.js", SCRIPT) {
 #embed "page/live.js" suffix(, 0)
@@ -87,6 +102,9 @@ static const struct InletWebFile files[] = {
     {FILE("shell.js", SCRIPT) {
 #embed "page/shell.js" suffix(, 0)
     }},
+    {FILE("sound.js", SCRIPT) {
+#embed "page/sound.js" suffix(, 0)
+    }},
     {FILE("states.js", SCRIPT) {
 #embed "page/states.js" suffix(, 0)
     }},
@@ -95,6 +113,12 @@ static const struct InletWebFile files[] = {
     }},
     {FILE("stream.js", SCRIPT) {
 #embed "page/stream.js" suffix(, 0)
+    }},
+    {FILE("told.js", SCRIPT) {
+#embed "page/told.js" suffix(, 0)
+    }},
+    {FILE("verdict.js", SCRIPT) {
+#embed "page/verdict.js" suffix(, 0)
     }},
     {FILE("views.js", SCRIPT) {
 #embed "page/views.js" suffix(, 0)

@@ -251,7 +251,8 @@ final class CanaryPlace: Sendable {
             log: { level: debug, output: inlet.log }
             dashboard: { listen: "127.0.0.1:\(port)", token: \(reference("top.dashboard.token")),
                          password: \(reference("top.dashboard.password")),
-                         read_only_token: \(reference("top.dashboard.read_only_token")) }
+                         read_only_token: \(reference("top.dashboard.read_only_token")),
+                         kiosk_token: \(reference("top.dashboard.kiosk_token")) }
             proxy: { url: "http://me:${env:\(Self.variable("top.proxy.url"))}@127.0.0.1:\(server.port)" }
             ping_url: "\(url)/ping/${env:\(Self.variable("top.ping_url"))}"
             ping_interval: 10s

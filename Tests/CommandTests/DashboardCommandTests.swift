@@ -115,7 +115,7 @@ import Testing
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.string)
         #expect(names.contains("index.html"))
         for name in names {
-            let path = name == "index.html" ? "/" : "/assets/\(name)"
+            let path = ["index.html": "/", "kiosk.html": "/cards?kiosk"][name] ?? "/assets/\(name)"
             let answer = try await client.request("GET", path)
             let bytes = try Data(contentsOf: URL(filePath: folder.appending(name).string))
             #expect(answer.status == 200 && Data(answer.body.utf8) == bytes, "\(name)")

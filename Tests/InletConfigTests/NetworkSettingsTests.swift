@@ -221,6 +221,7 @@ struct DashboardSettingsTests {
                   token: canary-token
                   password: "canary passphrase"
                   read_only_token: canary-reader
+                  kiosk_token: canary-kiosk
                   hosts: [inlet.example, "nas.lan:8844"]
                   proxy: true
                 """))
@@ -228,6 +229,7 @@ struct DashboardSettingsTests {
         #expect(settings.listen == ListenAddress(host: "0.0.0.0", port: 8844) && !settings.isOpen)
         #expect(settings.token?.reveal() == "canary-token" && settings.password?.reveal() == "canary passphrase")
         #expect(settings.readOnlyToken?.reveal() == "canary-reader")
+        #expect(settings.kioskToken?.reveal() == "canary-kiosk")
         #expect(settings.hosts == ["inlet.example", "nas.lan:8844"] && settings.proxy)
         #expect(!"\(settings)".contains("canary"))
         #expect(!ConfigPrinter.show(config, types: standInTypes).contains("canary"))
@@ -263,6 +265,15 @@ struct DashboardSettingsTests {
         (
             "listen: \"127.0.0.1:8844\", token: canary-token, read_only_token: canary-token",
             "must differ from 'token' and 'password'"
+        ),
+        ("listen: \"127.0.0.1:8844\", kiosk_token: canary-kiosk", "everyone on this machine has full access"),
+        (
+            "listen: \"127.0.0.1:8844\", token: canary-token, read_only_token: canary-less, kiosk_token: canary-less",
+            "must differ from 'token', 'password' and 'read_only_token'"
+        ),
+        (
+            "listen: \"127.0.0.1:8844\", token: canary-token, kiosk_token: canary1",
+            "'kiosk_token' needs at least 8 characters"
         ),
         ("listen: \"127.0.0.1:8844\", hosts: [\"http://inlet.example/\"]", "is not a host name"),
         ("listen: \"127.0.0.1:8844\", hosts: inlet.example", "'hosts' admits other machines"),

@@ -32,6 +32,25 @@ import Testing
         }
     }
 
+    @Test func `the kiosk's token shows the cards, and nothing else`() async throws {
+        let scene = try DashboardScene(token: "full-token", kiosk: "the-kiosk")
+        try await scene.serving { port in
+            let client = try RawClient(port: port)
+            let login = try await client.post("login", "{\"secret\": \"the-kiosk\"}")
+            #expect(login.object["access"] as? String == "kiosk")
+            let cookie = try #require(login.headers["set-cookie"]?.split(separator: ";").first)
+            for headers in [DashboardScene.bearer("the-kiosk"), ["Cookie": String(cookie)]] {
+                #expect(try await client.get("cards", headers).status == 200)
+                for endpoint in Endpoints.all where ![.nothing, .cards, .socket].contains(endpoint.need) {
+                    let path = endpoint.path.replacing("{id}", with: "1").replacing("{card}", with: "A")
+                    let marked = headers.merging(DashboardScene.marks) { $1 }
+                    let answer = try await client.request(endpoint.verb, path, headers: marked, body: nil)
+                    #expect(answer.status == 403 && answer.error == "kiosk", "\(endpoint.verb) \(path): \(answer)")
+                }
+            }
+        }
+    }
+
     @Test(arguments: [false, true])
     func `whom a proxy names is believed only where one is configured`(isConfigured: Bool) async throws {
         try await DashboardScene(token: "full-token", proxy: isConfigured).serving { port in
@@ -148,12 +167,13 @@ import Testing
 
     private static let settings = DashboardSettings(
         listen: ListenAddress(host: "127.0.0.1", port: 1), token: Secret("the-token"), password: Secret("the-password"),
-        readOnlyToken: Secret("the-reader"))
+        readOnlyToken: Secret("the-reader"), kioskToken: Secret("the-kiosk"))
 
     @Test(
         arguments: [
             ("the-token", true, .full), ("the-token", false, .full), ("the-password", false, .full),
             ("the-password", true, nil), ("the-reader", true, .read), ("the-reader", false, .read), ("", true, nil),
+            ("the-kiosk", true, .kiosk), ("the-kiosk", false, .kiosk),
             ("the-toke", true, nil), ("the-token ", true, nil), ("THE-TOKEN", true, nil),
         ] as [(String, Bool, Access?)])
     func `a secret opens what it is for`(secret: String, asToken: Bool, access: Access?) {

@@ -25,7 +25,7 @@ struct DashboardScene: Sendable {
     static let route = Route(name: "all", to: ["disk"])
 
     init(
-        token: String? = nil, password: String? = nil, reader: String? = nil, port: Int = 0,
+        token: String? = nil, password: String? = nil, reader: String? = nil, kiosk: String? = nil, port: Int = 0,
         proxy: Bool = false, roots: [RootStatus] = [], resuming: [Int64] = [],
         bounds: ServerBounds = ServerBounds(), manual: [FilePath] = []
     ) throws {
@@ -35,7 +35,8 @@ struct DashboardScene: Sendable {
         feed = ActivityFeed(log)
         let settings = DashboardSettings(
             listen: ListenAddress(host: "127.0.0.1", port: port), token: token.map { Secret($0) },
-            password: password.map { Secret($0) }, readOnlyToken: reader.map { Secret($0) }, hosts: ["inlet.example"],
+            password: password.map { Secret($0) }, readOnlyToken: reader.map { Secret($0) },
+            kioskToken: kiosk.map { Secret($0) }, hosts: ["inlet.example"],
             proxy: proxy)
         status = DashboardStatus(url: DashboardServer.url(settings.listen))
         control = LocalControl(

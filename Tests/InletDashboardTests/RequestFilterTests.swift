@@ -88,7 +88,9 @@ import Testing
         arguments: [
             (.none, .nothing, nil), (.none, .read, "login_needed"), (.none, .full, "login_needed"), (.read, .read, nil),
             (.read, .full, "read_only"), (.full, .read, nil), (.full, .full, nil), (.full, .socket, "not_found"),
-            (.none, .socket, "not_found"),
+            (.none, .socket, "not_found"), (.none, .cards, "login_needed"), (.kiosk, .cards, nil),
+            (.kiosk, .nothing, nil), (.kiosk, .read, "kiosk"), (.kiosk, .full, "kiosk"), (.kiosk, .socket, "not_found"),
+            (.read, .cards, nil), (.full, .cards, nil),
         ] as [(Access, Endpoint.Need, String?)])
     func `each role has what it may have`(access: Access, need: Endpoint.Need, code: String?) {
         #expect(RequestFilter.accessFault(access, need)?.code == code)

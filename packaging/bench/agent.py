@@ -42,7 +42,9 @@ def configure(folder: Path, destinations: dict[str, dict[str, Any]], routes: lis
     JSON, which is YAML."""
     roots = list(roots) or [folder / "drop"]
     for root in roots:
-        root.mkdir(parents=True, exist_ok=True)
+        # A pattern's folders come with their disks.
+        if "*" not in str(root):
+            root.mkdir(parents=True, exist_ok=True)
     settings = {
         "state_dir": f"{folder}/state", "log": {"level": "info", "output": "stderr", "format": "json"},
         "destinations": destinations, "routes": routes or [route("all", *destinations)],

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Tests the dashboard and the manual in a real browser, headless, against a running agent: ./packaging/browser/browser.sh [FOLDER]
-# FOLDER gets a picture of each page; `--portrait .github/dashboard.png .github/terminal.png` only takes the README's pictures.
+# FOLDER gets a picture of each page; `--portrait .github/dashboard.png .github/terminal.png` only takes the README's pictures,
+# and `--portrait-cards .github`, as root, the manual's pictures of cards.
 # Uses the binary that INLET_BINARY names, or builds the release. Exits 69 with the reason where a browser or selenium cannot be had.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"
@@ -12,6 +13,9 @@ place="$(python_packages browser packaging/browser/requirements.txt)" ||
 need_binary
 if [[ ${1:-} == --portrait ]]; then
     exec "$place/bin/python" -B packaging/browser/portrait.py "${2:?a file for the picture}" "${@:3}"
+fi
+if [[ ${1:-} == --portrait-cards ]]; then
+    exec "$place/bin/python" -B packaging/browser/portrait_cards.py "${2:?a folder for the pictures}"
 fi
 # As a package installs them: the program finds the manual beside its own folder.
 installed="$REPO_ROOT/.build/browser-installed"

@@ -1,7 +1,11 @@
 """A real agent for the browser: its folders, its configuration, and a sandbox to send to."""
 
+import contextlib
+import fcntl
 import json
 import os
+import signal
+import subprocess
 import sys
 import urllib.request
 from pathlib import Path
@@ -13,6 +17,7 @@ from servers import Sandbox, closed_port  # noqa: E402, F401
 
 TOKEN = "a-token-of-the-browser-test"
 READER = "a-reader-of-the-browser-test"
+KIOSK = "a-kiosk+of/the%browser=test"
 
 # Names that would be markup, other text or another line if a page were careless; and the longest one.
 HOSTILE = [
@@ -129,3 +134,107 @@ class Station(Agent):
                 {"name": "rest", "to": "library", "key": "{dir}/{name}"},
             ],
         }
+
+
+def run(*words):
+    return subprocess.run([str(word) for word in words], check=True, capture_output=True, text=True).stdout
+
+
+class Card:
+    """A card: an ext4 file system in a file, with files by path. It gets into a reader by `insert`."""
+
+    # EXT4_IOC_SHUTDOWN; 2 is without flushing the journal: every read of an open file fails from then on.
+    SHUTDOWN, AT_ONCE = 0x8004587D, b"\2\0\0\0"
+
+    def __init__(self, readers, label, files, megabytes=40):
+        self.label, self.point = label, readers / label
+        self.point.mkdir()
+        self.image = readers.with_name(f"card{len(list(readers.iterdir()))}.image")
+        with open(self.image, "wb") as image:
+            image.truncate(megabytes << 20)
+        run("mkfs.ext4", "-q", "-F", "-L", label, self.image)
+        self.put(files)
+
+    def put(self, files):
+        """While it is in no reader."""
+        elsewhere = self.image.with_suffix(".point")
+        elsewhere.mkdir(exist_ok=True)
+        run("mount", "-o", "loop", self.image, elsewhere)
+        try:
+            for name, content in files.items():
+                path = elsewhere / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+        finally:
+            run("umount", elsewhere)
+
+    def insert(self):
+        run("mount", "-o", "loop,nosuid,nodev", self.image, self.point)
+
+    def remove(self):
+        with contextlib.suppress(subprocess.CalledProcessError):
+            run("umount", "-l", self.point)
+
+    def pull(self):
+        """Out of the reader while it is in use."""
+        folder = os.open(self.point, os.O_RDONLY)
+        try:
+            fcntl.ioctl(folder, self.SHUTDOWN, self.AT_ONCE)
+        finally:
+            os.close(folder)
+        self.remove()
+
+
+class CardStation(Agent):
+    """One agent that copies cards to a folder and to a slow store."""
+
+    # A person sees each step.
+    RATE = "1MiB/s"
+
+    def __init__(self, base, sandbox):
+        super().__init__(base, True)
+        self.readers, self.cards = base / "media", []
+        self.readers.mkdir()
+        self.settings["dashboard"]["kiosk_token"] = KIOSK
+        self.settings["destinations"]["archive"] = sandbox.s3(bandwidth=self.RATE, parallel_parts=1)
+        self.settings |= {
+            "roots": [self.readers / "*/DCIM"], "watch": {"settle": "200ms"},
+            "routes": [{"name": "cards", "to": ["library", "archive"], "key": "{volume}/{dir}/{name}"}],
+        }
+
+    @staticmethod
+    def is_possible():
+        """Whether this machine lets us make disks and mount them."""
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):
+            return os.geteuid() == 0 and bool(run("losetup", "--find"))
+        return False
+
+    def card(self, label, files, **more):
+        card = Card(self.readers, label, files, **more)
+        self.cards.append(card)
+        return card
+
+    def told(self, label):
+        """What the agent says of a card; None while it says nothing."""
+        return next((card for card in self.get("cards")["cards"] if card["name"] == label), None)
+
+    def stands(self, label, verdict, seconds=40):
+        """Waits for a verdict."""
+        def reached():
+            card = self.told(label)
+            return card if card and card["verdict"] == verdict else None
+        return until(reached, seconds, f"{label} is {verdict}", words=lambda: json.dumps(self.told(label), indent=1)[:3000])
+
+    def stop(self):
+        """It no longer answers, and its port stays open."""
+        os.kill(self.agent.pid, signal.SIGSTOP)
+
+    def go_on(self):
+        os.kill(self.agent.pid, signal.SIGCONT)
+
+    def close(self):
+        with contextlib.suppress(ProcessLookupError):
+            self.go_on()
+        super().close()
+        for card in self.cards:
+            card.remove()

@@ -14,11 +14,18 @@ extension SettingsReader {
         let settings = DashboardSettings(
             listen: listen, token: file.dashboardToken, password: file.dashboardPassword,
             readOnlyToken: file.dashboardReadOnlyToken,
-            hosts: file.dashboardHosts ?? [], proxy: file.dashboardProxy ?? false)
+            kioskToken: file.dashboardKioskToken, hosts: file.dashboardHosts ?? [], proxy: file.dashboardProxy ?? false)
         checkSecrets()
         if let reader = settings.readOnlyToken, reader == settings.token || reader == settings.password {
             report(
                 file.position(\.dashboardReadOnlyToken), "'read_only_token' must differ from 'token' and 'password'")
+        }
+        if let kiosk = settings.kioskToken,
+            [settings.token, settings.password, settings.readOnlyToken].contains(kiosk)
+        {
+            report(
+                file.position(\.dashboardKioskToken),
+                "'kiosk_token' must differ from 'token', 'password' and 'read_only_token'")
         }
         checkOpenness(settings)
         for host in settings.hosts where host.isEmpty || host.contains("/") || host.contains(" ") {
@@ -32,9 +39,12 @@ extension SettingsReader {
 
     /// Anyone who reaches the port could guess a shorter one.
     private static let shortestSecret = 8
+    private static var tokensForLess: [KeyPath<ConfigKeys, Key<Secret?>>] {
+        [\.dashboardReadOnlyToken, \.dashboardKioskToken]
+    }
 
     private mutating func checkSecrets() {
-        for key in [\ConfigKeys.dashboardToken, \.dashboardPassword, \.dashboardReadOnlyToken] {
+        for key in [\ConfigKeys.dashboardToken, \.dashboardPassword] + Self.tokensForLess {
             guard let secret = file[dynamicMember: key], secret.reveal().utf8.count < Self.shortestSecret else {
                 continue
             }
@@ -43,7 +53,7 @@ extension SettingsReader {
                 "'\(file.keyName(key))' needs at least \(Self.shortestSecret) characters; 'openssl rand -hex 16' makes a good one"
             )
         }
-        for key in [\ConfigKeys.dashboardToken, \.dashboardReadOnlyToken] {
+        for key in [\ConfigKeys.dashboardToken] + Self.tokensForLess {
             guard let secret = file[dynamicMember: key],
                 !secret.reveal().utf8.allSatisfy({ (0x21...0x7E).contains($0) })
             else { continue }
@@ -75,9 +85,9 @@ extension SettingsReader {
                 "add a 'token' or a 'password': '\(name)' admits other machines, which would have full access"
             )
         }
-        if settings.readOnlyToken != nil {
+        for key in Self.tokensForLess where file[dynamicMember: key] != nil {
             report(
-                file.position(\.dashboardReadOnlyToken),
+                file.position(key),
                 "add a 'token' or a 'password': without one, everyone on this machine has full access")
         }
     }

@@ -52,6 +52,8 @@ package struct ConfigKeys: KeyTable {
         "dashboard.password", .secret, "The password that people log in with; gives full access.")
     package let dashboardReadOnlyToken = Key(
         "dashboard.read_only_token", .secret, "A token that gives read-only access.")
+    package let dashboardKioskToken = Key(
+        "dashboard.kiosk_token", .secret, "A token for a screen beside the card readers: it shows the cards only.")
     package let dashboardHosts = Key(
         "dashboard.hosts", .list(.string),
         "Other host names under which browsers reach the page, as in inlet.example or nas.lan:8844.")

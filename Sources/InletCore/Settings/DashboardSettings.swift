@@ -7,6 +7,8 @@ package struct DashboardSettings: Sendable, Equatable {
     package var password: Secret?
     /// Read-only access.
     package var readOnlyToken: Secret?
+    /// For a screen beside the readers: shows the cards.
+    package var kioskToken: Secret?
     /// Other host names that browsers use: `inlet.example`, `nas.lan:8844`.
     package var hosts: [String]
     /// Whether to trust the client address from a reverse proxy on this machine.
@@ -14,12 +16,13 @@ package struct DashboardSettings: Sendable, Equatable {
 
     package init(
         listen: ListenAddress, token: Secret? = nil, password: Secret? = nil, readOnlyToken: Secret? = nil,
-        hosts: [String] = [], proxy: Bool = false
+        kioskToken: Secret? = nil, hosts: [String] = [], proxy: Bool = false
     ) {
         self.listen = listen
         self.token = token
         self.password = password
         self.readOnlyToken = readOnlyToken
+        self.kioskToken = kioskToken
         self.hosts = hosts
         self.proxy = proxy
     }

@@ -196,12 +196,15 @@ package struct CardsReport: Codable, Sendable, NamedSchema {
     package var next_roll: String?
     /// Rolls that are missing among the last ones.
     package var missing_rolls: [String]
+    /// The watched folders that are patterns: only these find cards.
+    package var patterns: [String]
     package var at: String
 
     static var schemaName: String { "Cards" }
     static let notes: [String: SchemaDescription] = [
         "next_roll": "The roll after the one that was named last.",
-        "missing_rolls": "Rolls that are missing among the last ones.", "at": .time,
+        "missing_rolls": "Rolls that are missing among the last ones.",
+        "patterns": "The watched folders that are patterns: only these find cards.", "at": .time,
     ]
 }
 

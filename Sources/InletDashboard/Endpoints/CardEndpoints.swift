@@ -6,7 +6,7 @@ internal import InletLinux
 /// Cards in the readers, their history, and orders about them.
 extension Endpoints {
     package static let cards = TypedEndpoint.get(
-        "cards", "The cards in the readers, and whether they may be taken out."
+        "cards", "The cards in the readers, and whether they may be taken out.", need: .cards
     ) {
         call in try await call.control.cards()
     }
@@ -84,7 +84,7 @@ extension LocalControl {
         let rolls = try await agent.rolls()
         return CardsReport(
             cards: agent.cards.map { CardReport($0) }, next_roll: rolls.next, missing_rolls: rolls.missing,
-            at: WallTime.now.rfc3339Seconds)
+            patterns: agent.live?.cardPatterns.map(\.display) ?? [], at: WallTime.now.rfc3339Seconds)
     }
 
     func label(card name: String, _ order: CardLabelOrder) async throws -> String {

@@ -60,6 +60,8 @@ struct Endpoint: Sendable {
     enum Need: String, Sendable {
         /// No login.
         case nothing
+        /// The least that a login gives.
+        case cards
         case read
         case full
         /// The control socket only: never served on a port.

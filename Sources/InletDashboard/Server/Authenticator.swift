@@ -110,6 +110,8 @@ final class Authenticator: Sendable {
 enum Access: String, Codable, Sendable, CaseIterable, SchemaSample, Comparable {
     /// May only log in.
     case none
+    /// May look at the cards, for a screen beside the readers.
+    case kiosk
     /// May look, and change nothing.
     case read
     case full
@@ -128,7 +130,7 @@ enum LoginKind: String, Codable, Sendable, CaseIterable, SchemaSample {
     case either
 }
 
-/// The token, the password and the reader's token. Keyed hashes are compared, and always all of them, so that the time
+/// The token, the password, and the tokens for less access. Keyed hashes are compared, and always all of them, so that the time
 /// reveals nothing.
 struct Credentials: Sendable {
     /// The length of a token that no guessing finds, however fast: as `openssl rand -hex 16` makes them, and some
@@ -143,6 +145,7 @@ struct Credentials: Sendable {
     init(_ settings: DashboardSettings) {
         let all: [(Secret?, Access, Bool)] = [
             (settings.token, .full, true), (settings.password, .full, false), (settings.readOnlyToken, .read, true),
+            (settings.kioskToken, .kiosk, true),
         ]
         known = all.compactMap { [key] secret, access, isToken in
             guard let text = secret?.reveal().utf8 else { return nil }

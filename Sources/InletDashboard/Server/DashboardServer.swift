@@ -19,7 +19,7 @@ package struct DashboardServer: Service {
     private let responder: APIResponder
     private let authenticator: Authenticator
     /// The page's files, embedded in the program (`Sources/InletWeb/page`), by path: `/` for the page itself,
-    /// `/assets/NAME` for all others.
+    /// `/cards` for the kiosk, `/assets/NAME` for all others.
     private let files = Self.pageFiles()
     private let manual: ManualFiles
     private let bounds: ServerBounds
@@ -128,12 +128,14 @@ package struct DashboardServer: Service {
         }
     }
 
+    private static let pages = ["index.html": "/", "kiosk.html": "/cards"]
+
     private static func pageFiles() -> [String: PageFile] {
         var files: [String: PageFile] = [:]
         for index in 0... {
             guard let file = inlet_web_file(index)?.pointee else { break }
             let (name, text) = (String(cString: file.name), String(cString: file.text))
-            files[name == "index.html" ? "/" : "/assets/\(name)"] = PageFile(
+            files[pages[name] ?? "/assets/\(name)"] = PageFile(
                 type: String(cString: file.type), Array(text.utf8))
         }
         return files

@@ -79,12 +79,16 @@ struct RequestFilter: Sendable {
     static func accessFault(_ access: Access, _ need: Endpoint.Need) -> APIFault? {
         switch need {
         case .nothing: nil
+        case .cards where access >= .kiosk: nil
         case .read where access >= .read: nil
         case .full where access >= .full: nil
         case .full where access == .read:
             APIFault(
                 403, "read_only", "this login is read-only; log in with the token or the password to change anything")
-        case .read, .full: APIFault(401, "login_needed", "log in, or send the token as 'Authorization: Bearer …'")
+        case .read where access == .kiosk, .full where access == .kiosk:
+            APIFault(403, "kiosk", "this login only shows the cards; log in with another token or the password")
+        case .cards, .read, .full:
+            APIFault(401, "login_needed", "log in, or send the token as 'Authorization: Bearer …'")
         case .socket: .notFound("only the control socket serves this")
         }
     }

@@ -13,15 +13,18 @@ class Refusal extends Error {
     }
 }
 
+/** How long an answer may take, in milliseconds. */
+const PATIENCE = 60000;
+
 let loginIsNeeded = () => {};
 
 /** Calls `heard` when the agent demands a login. */
 export function onLogin(heard) { loginIsNeeded = heard; }
 
-async function ask(path, options) {
+async function ask(path, patience, options) {
     let response;
     try {
-        response = await fetch(BASE + path, { ...GUARDED, signal: AbortSignal.timeout(60000), ...options });
+        response = await fetch(BASE + path, { ...GUARDED, signal: AbortSignal.timeout(patience), ...options });
     } catch {
         throw new Refusal(0, "away", "Check that Inlet runs and that the network is up: no answer");
     }
@@ -39,13 +42,13 @@ async function ask(path, options) {
 }
 
 /** `path`: below the API's base. Empty values of `query` are left out. */
-export function get(path, query) {
+export function get(path, query, patience = PATIENCE) {
     const given = Object.entries(query ?? {}).filter(([, value]) => value !== "" && value != null);
-    return ask(path + (given.length ? "?" + new URLSearchParams(given) : ""));
+    return ask(path + (given.length ? "?" + new URLSearchParams(given) : ""), patience);
 }
 
-export function post(path, body) {
+export function post(path, body, patience = PATIENCE) {
     // A page of another site cannot send X-Inlet without a preflight request.
     const headers = { "Content-Type": "application/json", "X-Inlet": "1" };
-    return ask(path, { method: "POST", headers, body: JSON.stringify(body ?? {}) });
+    return ask(path, patience, { method: "POST", headers, body: JSON.stringify(body ?? {}) });
 }

@@ -107,7 +107,8 @@ async function begin() {
         // `start` shows the error, and retries.
         return start();
     }
-    if (live.session.access === "none") stop("out");
+    // A kiosk may only see the cards, at an address of its own.
+    if (["none", "kiosk"].includes(live.session.access)) stop("out");
     else start();
     redraw();
 }

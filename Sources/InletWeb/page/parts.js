@@ -109,11 +109,12 @@ const nextCheck = (time) => (new Date(time) > Date.now() ? `next check ${relativ
 export const isReader = () => live.session?.access === "read";
 export const canAct = () => live.session?.access === "full" && ["live", "polling"].includes(live.connection);
 
-/** Buttons that change something. Readers get none, and `app.js` shows the reason. */
+/** Buttons that change something; null is none. Readers get none, and `app.js` shows the reason. */
 export function actions(...buttons) {
-    if (isReader()) return null;
-    for (const node of buttons) if (!canAct()) node.disabled = true;
-    return h("div", { class: "actions" }, buttons);
+    const all = buttons.filter(Boolean);
+    if (isReader() || !all.length) return null;
+    for (const node of all) if (!canAct()) node.disabled = true;
+    return h("div", { class: "actions" }, all);
 }
 
 /** Asks before an action. Resolves with the values of `fields`, or with null for no. */

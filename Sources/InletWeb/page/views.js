@@ -1,4 +1,5 @@
 // The views, in the order of their links.
+import { cards } from "./cards.js";
 import { config } from "./config.js";
 import { destinations } from "./destinations.js";
 import { files } from "./files.js";
@@ -12,4 +13,4 @@ import { route } from "./route.js";
  * returns its nodes. Optional: `load(page)` reads its data, `log(page, event)` and `status(page)` handle changes, and
  * `drawn(page)` runs after each drawing. `page.data` belongs to the view while it is open.
  */
-export const VIEWS = [overview, files, destinations, roots, route, log, config];
+export const VIEWS = [overview, cards, files, destinations, roots, route, log, config];
