@@ -65,7 +65,10 @@ struct CardEvaluation {
             facts.stage = .known
             return facts
         }
-        guard try await isQuiet(), !facts.isPulled else { return facts }
+        guard try await isQuiet(), !facts.isPulled else {
+            if facts.isPulled { keepCounts() }
+            return facts
+        }
         facts.stage = .asking
         secondRead.takeLists(SourceManifest.all(on: card.mount))
         let files = try list()
@@ -76,6 +79,13 @@ struct CardEvaluation {
         facts.suspects = suspects()
         facts.stage = .known
         return facts
+    }
+
+    /// A card that does not answer had what was counted last.
+    private mutating func keepCounts() {
+        let last = card.state.withLock(\.facts)
+        (facts.files, facts.bytes, facts.places) = (last.files, last.bytes, last.places)
+        (facts.accounted, facts.accountedBytes) = (last.accounted, last.accountedBytes)
     }
 
     /// Recordings that do not open, or are missing from a run of numbers: looked for once, when everything is copied.
