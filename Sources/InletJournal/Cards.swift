@@ -156,6 +156,19 @@ extension Journal {
         }
     }
 
+    /// What a person said last of the card with this watched folder (`Volume.key`).
+    package func labels(ofVolume volume: String) async throws(JournalError) -> CardLabels {
+        try await read { database in
+            let note = try database.row(
+                """
+                SELECT labels FROM insertion JOIN card ON card.id = card_id
+                WHERE labels IS NOT NULL AND substr(?1, 1, length(key) + 1) = key || '/' ORDER BY insertion.id DESC LIMIT 1
+                """, volume
+            ) { $0.optionalBytes(0) }
+            return JSON.note(note ?? nil) ?? CardLabels()
+        }
+    }
+
     /// A person has said that the other files on a card, with this checksum, may stay.
     package func setOthersLeft(_ digest: String?, of id: Int64) async throws(JournalError) {
         try await change("UPDATE insertion SET others = ? WHERE id = ?", digest, id)

@@ -63,9 +63,11 @@ struct ManifestWriter: Service {
         guard let rule = order.rule else {
             return try await fail(order, batch, "the journal's record of the list cannot be read")
         }
+        let jobs = try await journal.jobs(ofBatch: batch.id)
+        let volume = jobs.lazy.compactMap(\.file.volume).first
+        let labels = if let volume { try await journal.labels(ofVolume: volume) } else { CardLabels() }
         let manifest = UnitManifest(
-            batch, rule, try await journal.jobs(ofBatch: batch.id), host: ProcessSetup.hostName,
-            version: version)
+            batch, rule, jobs, host: ProcessSetup.hostName, version: version, labels: labels)
         var troubles: [String] = []
         await note(&troubles) {
             try await writeHome(manifest)

@@ -9,6 +9,7 @@ struct UnitManifest: Sendable {
     let rule: ManifestRule
     let jobs: [Job]
     let host: String
+    let labels: CardLabels
     let version: String
 
     /// A destination's part of the unit: the folder that all its keys share, empty for the destination's top, and its
@@ -137,8 +138,12 @@ struct UnitManifest: Sendable {
 
     private let slash = UInt8(ascii: "/")
 
-    init(_ batch: Batch, _ rule: ManifestRule, _ jobs: [Job], host: String, version: String) {
-        (self.batch, self.rule, self.host, self.version) = (batch, rule, host, version)
+    /// - Parameter labels: what a person said of its card.
+    init(
+        _ batch: Batch, _ rule: ManifestRule, _ jobs: [Job], host: String, version: String,
+        labels: CardLabels = CardLabels()
+    ) {
+        (self.batch, self.rule, self.host, self.version, self.labels) = (batch, rule, host, version, labels)
         // Derived files were not offloaded.
         self.jobs = jobs.filter { $0.file.role != Companion.Kind.derived.rawValue }
     }
@@ -148,12 +153,14 @@ struct UnitManifest: Sendable {
             startedAt: batch.createdAt, endedAt: batch.endedAt ?? batch.createdAt, host: host, version: version,
             entries: [])
         let missing = jobs.map(\.file).filter { !$0.isUnitMarker && !$0.isOffloaded && $0.state != .superseded }
+        let said = [("roll", labels.roll), ("camera", labels.camera), ("operator", labels.operator)]
+            .compactMap { name, value in value.map { "\(name) \($0)" } }
+        if !said.isEmpty { content.notes.append(said.joined(separator: ", ")) }
         if !missing.isEmpty {
             let named = missing.prefix(20).map { "\(below($0.path).display) (\($0.state.rawValue))" }
-            content.notes = [
+            content.notes.append(
                 "not delivered everywhere: " + named.joined(separator: ", ")
-                    + (missing.count > 20 ? " and \(missing.count - 20) more" : "")
-            ]
+                    + (missing.count > 20 ? " and \(missing.count - 20) more" : ""))
         }
         return content
     }
