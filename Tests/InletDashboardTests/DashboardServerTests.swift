@@ -66,7 +66,8 @@ import Testing
             let phone =
                 #"{"name":"phone","kind":"ntfy","events":["failed","volume_done"],"#
                 + #""subscribe":"https://ntfy.sh/a-topic"}"#
-            #expect(answer.status == 200 && list.array?.first == try JSONValue(parsing: phone.utf8), "\(answer.body)")
+            let told = try JSONValue(parsing: phone.utf8)
+            #expect(answer.status == 200 && list.array?.first == told, "\(answer.body)")
             #expect(list.array?.last?["kind"] == .string("webhook") && list.array?.last?["subscribe"] == nil)
             #expect(!answer.body.contains("canary"))
         }
