@@ -300,17 +300,18 @@ import Testing
         let factory = PipelineFactory(pool: BlockingPool(name: "hook", threads: 1), userAgent: "inlet-tests/1")
         defer { factory.shutdown() }
         let sender = try await NotificationSender([phone(server, factory)], journal: journal, log: log, listens: false)
-        var report = VolumeReport(root: "/media/EOS/DCIM", volume: Volume(name: "EOS", key: "uuid:1/DCIM"))
+        var report = VolumeReport(root: "/media/EOS/DCIM", volume: "EOS")
+        report.isSafe = true
         sender.hear(.volumeDone(report))
         #expect(await sender.flush())
         guard case .later = try await journal.nextNotice("phone", gathers: true, at: .now) else {
             throw Unexpected(description: "it does not wait")
         }
-        report.unread = 1
+        report.isSafe = false
         sender.hear(.volumeDone(report))
         #expect(await sender.flush())
         #expect(try await journal.outboxBacklog() == (0, 0))
-        report.unread = 0
+        report.isSafe = true
         sender.hear(.volumeDone(report))
         #expect(await sender.flush())
         #expect(try await journal.outboxBacklog() == (1, 0))
