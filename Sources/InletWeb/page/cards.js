@@ -8,7 +8,7 @@ import {
     actions, badge, button, canAct, facts, isolated, isReader, muted, name, section, small, table, when,
 } from "./parts.js";
 import { askForCards, distrust, told } from "./told.js";
-import { cardTone, copied, lines, verdict, wordTone } from "./verdict.js";
+import { cardTone, content, copied, lines, verdict, wordTone } from "./verdict.js";
 
 /** Between two questions while a card is in a reader, in milliseconds. */
 const PAUSE = 3000;
@@ -105,12 +105,12 @@ function tile(page, card) {
     return h("li", { key: card.stay, class: `card reader ${isTrusted ? cardTone(card) : "unknown"}` },
         h("h2", {}, card.roll ? [isolated(card.roll), " · "] : null, name(card.name)),
         verdict(card, isTrusted),
-        isTrusted ? copied(card) : null,
+        isTrusted ? copied(card, sent(card)) : null,
         facts([
             ["Camera", isolated([card.camera, card.system].filter(Boolean).join(" · "))],
             ["Operator", isolated(card.operator)], ["Note", isolated(card.note)],
             ["Reader", name(card.mount)], ["Inserted", when(card.inserted_at)],
-            ["On it", `${count(card.files, "file")}, ${bytes(card.bytes)}`],
+            ["On it", content(card)],
             ["Left", isTrusted && card.open ? left(card) : null],
             ["Inlet may", card.writes ? "move and delete files on it" : "only read it"],
         ]),
@@ -119,6 +119,15 @@ function tile(page, card) {
         card.others.length ? others(card) : null,
         orders(page, card),
         isReader() ? null : label(page, card));
+}
+
+/** The bytes of files on their way; one that goes to several destinations counts by the slowest. */
+function sent(card) {
+    const files = new Map();
+    for (const { job, path, sent } of live.status.in_flight ?? []) {
+        if (path.startsWith(card.mount + "/")) files.set(job, Math.min(files.get(job) ?? Infinity, sent));
+    }
+    return [...files.values()].reduce((sum, one) => sum + one, 0);
 }
 
 const left = (card) => [
