@@ -118,7 +118,7 @@ function tile(page, card) {
         card.destinations.length ? places(card) : null,
         card.others.length ? others(card) : null,
         orders(page, card),
-        isReader() ? null : label(page, card));
+        isReader() || card.verdict === "unknown" ? null : label(page, card));
 }
 
 /** The bytes of files on their way; one that goes to several destinations counts by the slowest. */

@@ -107,7 +107,9 @@ function tiles({ cards }, isTrusted) {
 
 function about(card, isTrusted) {
     const left = isTrusted && card.seconds_left ? `${span(card.seconds_left * 1000)} left` : null;
-    const parts = [left, content(card), card.camera ?? card.system, card.mount];
+    // A desktop mounts a card by its label, which is above.
+    const place = card.mount.endsWith("/" + card.name) ? null : card.mount;
+    const parts = [left, content(card), card.camera ?? card.system, place];
     return parts.filter(Boolean).map((part, index) => [index ? " · " : "", isolated(part)]);
 }
 
