@@ -119,7 +119,7 @@ def copying(page, station):
         shows(page, "COPYING", "NOT YET")
         assert tone(page, "COPYING") == "waiting"
         until(lambda: page.run(f"return ({tile('COPYING')})?.querySelector('progress')?.value > 0"), 20, "the bar moves")
-        shows(page, "COPYING", "2 files", "only read it")
+        shows(page, "COPYING", "to copy", "only read it")
         page.picture("cards-copying")
         shows(kiosk, "COPYING", "NOT YET")
         picture(kiosk, "kiosk-copying")

@@ -171,10 +171,10 @@ function orders(page, card) {
     }, { disabled: Boolean(busy), class: "primary" });
     const isIn = card.safe && card.verdict !== "out";
     return fragment(
-        actions(
+        h("div", { key: "orders" }, actions(
             isIn ? order("eject", "Eject", EJECT) : null,
             card.verdict === "others_left" ? order("leave", "Leave them") : null,
-            card.destinations.some((place) => place.missing) ? order("resend", "Send again") : null),
+            card.destinations.some((place) => place.missing) ? order("resend", "Send again") : null)),
         h("p", { class: "small" }, reportLink(card)));
 }
 

@@ -56,7 +56,6 @@ export function copied(card, sent = 0) {
     if (card.stage !== "copying" || !card.open_bytes) return null;
     most.set(card.stay, Math.max(most.get(card.stay) ?? 0, card.open_bytes));
     const all = card.bytes || most.get(card.stay);
-    return h("progress", {
-        max: all, value: Math.max(0, Math.min(all, all - card.open_bytes + sent)), "aria-label": `${card.name}: copied`,
-    });
+    const done = Math.max(0, Math.min(all, all - card.open_bytes + sent));
+    return h("progress", { key: "copied", max: all, value: done, "aria-label": `${card.name}: copied` });
 }
