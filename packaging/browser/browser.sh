@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests the dashboard and the manual in a real browser, headless, against a running agent: ./packaging/browser/browser.sh [FOLDER]
 # FOLDER gets a picture of each page; `--portrait .github/dashboard.png .github/terminal.png` only takes the README's pictures,
-# and `--portrait-cards .github`, as root, the manual's pictures of cards.
+# and `--portrait-cards .github`, as root, the README's pictures of cards.
 # Uses the binary that INLET_BINARY names, or builds the release. Exits 69 with the reason where a browser or selenium cannot be had.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../lib.sh"

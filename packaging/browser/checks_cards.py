@@ -111,7 +111,7 @@ def no_card(page, station):
 
 def copying(page, station):
     """A card is NOT YET while it is copied, with its progress, and then SAFE TO REMOVE; the kiosk's sound says so."""
-    card = station.card("COPYING", {"DCIM/100TEST/CLIP1.MP4": bytes(9 * MIB), "DCIM/100TEST/CLIP2.MP4": bytes(5000)})
+    card = station.card("COPYING", {"DCIM/100TEST/CLIP1.MP4": bytes(20 * MIB), "DCIM/100TEST/CLIP2.MP4": bytes(5000)})
     with closing(kiosk_page(page, station)) as kiosk:
         kiosk.button("Tap to switch the sound on", within="header").click()
         kiosk.hides("Tap to switch", "header")
@@ -119,7 +119,7 @@ def copying(page, station):
         shows(page, "COPYING", "NOT YET")
         assert tone(page, "COPYING") == "waiting"
         until(lambda: page.run(f"return ({tile('COPYING')})?.querySelector('progress')?.value > 0"), 20, "the bar moves")
-        shows(page, "COPYING", "2 files", "only read it", "library")
+        shows(page, "COPYING", "to copy", "only read it")
         page.picture("cards-copying")
         shows(kiosk, "COPYING", "NOT YET")
         picture(kiosk, "kiosk-copying")

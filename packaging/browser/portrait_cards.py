@@ -1,4 +1,4 @@
-"""The manual's pictures of cards, of a real agent with disks in files: portrait_cards.py FOLDER, with INLET_BINARY in the environment.
+"""The README's pictures of cards, of a real agent with disks in files: portrait_cards.py FOLDER, with INLET_BINARY in the environment.
 
 As root. `cards.png` shows the view, `kiosk.png` a card that is safe, one that is not yet, one that needs somebody, and a disk that
 no pattern fits; `kiosk-safe.png` one card, and `kiosk-no-answer.png` the kiosk of an agent that has stopped.
@@ -18,9 +18,9 @@ from station import TOKEN, CardStation, Sandbox, until
 MIB = 1 << 20
 
 
-def clips(number, size, folder="DCIM/100EOSR5"):
+def clips(number, size, folder="DCIM/100EOSR5", name="IMG_{:04}.CR3"):
     content = random.Random(7).randbytes
-    return {f"{folder}/MVI_{count:04}.MP4": content(size) for count in range(1, number + 1)}
+    return {f"{folder}/{name.format(count)}": content(size) for count in range(1, number + 1)}
 
 
 def work(page, kiosk, station):
@@ -38,13 +38,13 @@ def work(page, kiosk, station):
     shows(page, "UNTITLED", "SAFE TO REMOVE", seconds=60)
     lost.remove()
     until(lambda: not station.told("UNTITLED"), what="the card is out")
-    for copy in sorted((station.library / "UNTITLED").rglob("*.MP4"))[:2]:
+    for copy in sorted((station.library / "UNTITLED").rglob("*.CR3"))[:2]:
         copy.unlink()
     lost.insert()
     shows(page, "UNTITLED", "CALL SOMEBODY", seconds=60)
     station.card("BACKUP", {"Documents/taxes.ods": bytes(20_000)}).insert()
     shows(page, "BACKUP", "NOT KNOWN HERE", seconds=60)
-    station.card("SONY_A7S", clips(9, 12 * MIB, "DCIM/100MSDCF"), megabytes=160).insert()
+    station.card("SONY_A7S", clips(9, 12 * MIB, "DCIM/100MSDCF", "DSC{:05}.ARW"), megabytes=160).insert()
     shows(page, "SONY_A7S", "NOT YET", seconds=60)
     until(lambda: (station.told("SONY_A7S") or {}).get("seconds_left"), 60, "the time left")
 

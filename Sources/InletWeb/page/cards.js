@@ -8,7 +8,7 @@ import {
     actions, badge, button, canAct, facts, isolated, isReader, muted, name, section, small, table, when,
 } from "./parts.js";
 import { askForCards, distrust, told } from "./told.js";
-import { cardTone, copied, lines, verdict, wordTone } from "./verdict.js";
+import { cardTone, content, copied, lines, verdict, wordTone } from "./verdict.js";
 
 /** Between two questions while a card is in a reader, in milliseconds. */
 const PAUSE = 3000;
@@ -105,12 +105,12 @@ function tile(page, card) {
     return h("li", { key: card.stay, class: `card reader ${isTrusted ? cardTone(card) : "unknown"}` },
         h("h2", {}, card.roll ? [isolated(card.roll), " · "] : null, name(card.name)),
         verdict(card, isTrusted),
-        isTrusted ? copied(card) : null,
+        isTrusted ? copied(card, sent(card)) : null,
         facts([
             ["Camera", isolated([card.camera, card.system].filter(Boolean).join(" · "))],
             ["Operator", isolated(card.operator)], ["Note", isolated(card.note)],
             ["Reader", name(card.mount)], ["Inserted", when(card.inserted_at)],
-            ["On it", `${count(card.files, "file")}, ${bytes(card.bytes)}`],
+            ["On it", content(card)],
             ["Left", isTrusted && card.open ? left(card) : null],
             ["Inlet may", card.writes ? "move and delete files on it" : "only read it"],
         ]),
@@ -118,7 +118,16 @@ function tile(page, card) {
         card.destinations.length ? places(card) : null,
         card.others.length ? others(card) : null,
         orders(page, card),
-        isReader() ? null : label(page, card));
+        isReader() || card.verdict === "unknown" ? null : label(page, card));
+}
+
+/** The bytes of files on their way; one that goes to several destinations counts by the slowest. */
+function sent(card) {
+    const files = new Map();
+    for (const { job, path, sent } of live.status.in_flight ?? []) {
+        if (path.startsWith(card.mount + "/")) files.set(job, Math.min(files.get(job) ?? Infinity, sent));
+    }
+    return [...files.values()].reduce((sum, one) => sum + one, 0);
 }
 
 const left = (card) => [
@@ -162,10 +171,10 @@ function orders(page, card) {
     }, { disabled: Boolean(busy), class: "primary" });
     const isIn = card.safe && card.verdict !== "out";
     return fragment(
-        actions(
+        h("div", { key: "orders" }, actions(
             isIn ? order("eject", "Eject", EJECT) : null,
             card.verdict === "others_left" ? order("leave", "Leave them") : null,
-            card.destinations.some((place) => place.missing) ? order("resend", "Send again") : null),
+            card.destinations.some((place) => place.missing) ? order("resend", "Send again") : null)),
         h("p", { class: "small" }, reportLink(card)));
 }
 

@@ -45,7 +45,13 @@ export const paint = (place, ...kids) => morph(place, fragment(...kids));
 /** Changes `old`'s children into those of `fresh`. */
 function morph(old, fresh) {
     const keyed = new Map();
-    for (const kid of old.childNodes) if (kid.key !== undefined) keyed.set(kid.key, kid);
+    const wanted = new Set([...fresh.childNodes].map((kid) => kid.key));
+    for (const kid of [...old.childNodes]) {
+        if (kid.key === undefined) continue;
+        // First of all: an element that moves loses its focus, and a gap moves none.
+        if (wanted.has(kid.key)) keyed.set(kid.key, kid);
+        else kid.remove();
+    }
     let place = old.firstChild;
     for (const kid of [...fresh.childNodes]) {
         const match = kid.key === undefined ? place : keyed.get(kid.key);

@@ -1,11 +1,11 @@
 // The screen beside the card readers: one tile a card, read from three metres. It changes nothing.
 import { post } from "./api.js";
 import { announce, byId, h, paint } from "./dom.js";
-import { bytes, count, span } from "./format.js";
+import { span } from "./format.js";
 import { button, isolated, name } from "./parts.js";
 import { isAudible, play, switchOn } from "./sound.js";
 import { askForCards, distrust, told } from "./told.js";
-import { cardTone, copied, lines, verdict } from "./verdict.js";
+import { cardTone, content, copied, lines, verdict } from "./verdict.js";
 
 /** Between two questions, in milliseconds. */
 const PAUSE = 2000;
@@ -107,7 +107,9 @@ function tiles({ cards }, isTrusted) {
 
 function about(card, isTrusted) {
     const left = isTrusted && card.seconds_left ? `${span(card.seconds_left * 1000)} left` : null;
-    const parts = [left, `${count(card.files, "file")}, ${bytes(card.bytes)}`, card.camera ?? card.system, card.mount];
+    // A desktop mounts a card by its label, which is above.
+    const place = card.mount.endsWith("/" + card.name) ? null : card.mount;
+    const parts = [left, content(card), card.camera ?? card.system, place];
     return parts.filter(Boolean).map((part, index) => [index ? " · " : "", isolated(part)]);
 }
 

@@ -1,5 +1,6 @@
 // A card's verdict in words, colour and shape.
 import { h } from "./dom.js";
+import { bytes, count } from "./format.js";
 import { badge, isolated } from "./parts.js";
 
 const WORDS = { safe: "good", empty: "good", out: "good", not_yet: "waiting" };
@@ -40,10 +41,21 @@ export const lines = (list) => h("ul", { class: "card-lines" }, list.map(({ mark
     return h("li", { class: mark }, badge(word, tone), " ", isolated(text));
 }));
 
-/** The part of a card's bytes that is copied, while it is being copied; null otherwise. */
-export function copied(card) {
-    if (card.stage !== "copying" || !card.open_bytes || !card.bytes) return null;
-    return h("progress", {
-        max: card.bytes, value: Math.max(0, card.bytes - card.open_bytes), "aria-label": `${card.name}: copied`,
-    });
+/** The files on a card; while nothing but open ones is counted, those. */
+export const content = (card) => (card.files
+    ? `${count(card.files, "file")}, ${bytes(card.bytes)}` : card.open ? `${bytes(card.open_bytes)} to copy` : null);
+
+/** The most open bytes of each stay that this page has seen, for cards that are not counted yet. */
+const most = new Map();
+
+/**
+ * The part of a card's bytes that is copied, while it is being copied; null otherwise.
+ * @param sent bytes of files that are on their way now
+ */
+export function copied(card, sent = 0) {
+    if (card.stage !== "copying" || !card.open_bytes) return null;
+    most.set(card.stay, Math.max(most.get(card.stay) ?? 0, card.open_bytes));
+    const all = card.bytes || most.get(card.stay);
+    const done = Math.max(0, Math.min(all, all - card.open_bytes + sent));
+    return h("progress", { key: "copied", max: all, value: done, "aria-label": `${card.name}: copied` });
 }
