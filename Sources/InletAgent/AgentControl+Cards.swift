@@ -127,6 +127,10 @@ extension Shared {
         defer { pool.shutdown() }
         card.state.withLock { $0.isEjecting = true }
         defer { card.state.withLock { $0.isEjecting = false } }
+        // Another card may be in its place, and is not safe because this one was.
+        guard await pool.run({ card.state.withLock(\.isOut) || card.isMounted }) else {
+            throw Refusal("'\(name)' is not mounted at \(card.mount.display) any more")
+        }
         switch await VolumeEject.eject(card.mount, timeout: Self.ejectTime, pool: pool) {
         case .out(let text):
             card.touch { $0.isOut = true }

@@ -62,6 +62,7 @@ struct CardEvaluation {
         if facts.isOut { return facts }
         if facts.isUnknown {
             try list()
+            try checkMount()
             facts.stage = .known
             return facts
         }
@@ -70,8 +71,10 @@ struct CardEvaluation {
             return facts
         }
         facts.stage = .asking
+        try checkMount()
         secondRead.takeLists(SourceManifest.all(on: card.mount))
         let files = try list()
+        try checkMount()
         progress(facts)
         try await classify(files, progress)
         guard areLookedAt() else { return facts }
@@ -81,11 +84,18 @@ struct CardEvaluation {
         return facts
     }
 
+<<<<<<< ours
     /// A card that does not answer had what was counted last.
     private mutating func keepCounts() {
         let last = card.state.withLock(\.facts)
         (facts.files, facts.bytes, facts.places) = (last.files, last.bytes, last.places)
         (facts.accounted, facts.accountedBytes) = (last.accounted, last.accountedBytes)
+=======
+    /// What lies at its place after an unmount must not pass for its content.
+    private func checkMount() throws(SystemError) {
+        if card.isMounted { return }
+        throw SystemError(call: "stat", path: card.mount, code: .noSuchFileOrDirectory)
+>>>>>>> theirs
     }
 
     /// Recordings that do not open, or are missing from a run of numbers: looked for once, when everything is copied.
@@ -329,7 +339,10 @@ struct CardEvaluation {
         let rows = Self.copies(job)
         // A companion or marker without a place of its own ends as its file did.
         if rows.isEmpty {
-            let isFine = job.file.state == .delivered || job.file.state == .duplicate
+            // A registration brings no bytes anywhere.
+            let isFine =
+                (job.file.state == .delivered || job.file.state == .duplicate)
+                && !job.deliveries.contains { $0.proof?.method == .registered && $0.afterID == nil }
             if isFine { account(job) } else { facts.failed += 1 }
             return
         }

@@ -73,14 +73,30 @@ final class Card: Sendable {
     let mount: FilePath
     /// Wakes its loop.
     let signal = WakeSignal()
+    /// Of its mount: another card in the same reader may have both numbers and another UUID.
+    private let place: FolderIdentity
+    private let volume: VolumeIdentity?
     let state: Mutex<State>
 
+    /// Blocks.
     init(_ insertion: InsertionRow, mount: FilePath) {
         (key, self.mount) = (insertion.card.key, mount)
+        (volume, place) = (VolumeIdentity.known(at: mount), FolderIdentity(mount))
         var state = State(insertion: insertion)
         // Before a restart.
         if insertion.verdict == CardVerdict.safe.word { state.reported = insertion.files }
         self.state = Mutex(state)
+    }
+
+    /// Whether its file system is mounted at `mount`: below it may lie a folder, and over it another card. Blocks.
+    var isMounted: Bool {
+        do throws(SystemError) {
+            guard try MountTable.current().mount(of: mount.resolved)?.point == mount.resolved else { return false }
+            let now = try VolumeFinder().identity(of: mount)
+            return volume.map { now.isSame(as: $0) != false } ?? true && FolderIdentity(mount) == place
+        } catch {
+            return false
+        }
     }
 
     /// The watched folder whose rules hold for the card: the first by path.
@@ -164,7 +180,8 @@ final class CardRegistry: Sendable {
         let card = known ?? add(Card(insertion, mount: mount))
         card.touch { state in
             state.roots[root] = entry
-            state.facts.isUnknown = false
+            // Mounted again, perhaps before its other folders were seen to be gone.
+            (state.facts.isUnknown, state.isOut) = (false, false)
         }
     }
 

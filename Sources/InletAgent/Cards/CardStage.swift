@@ -150,14 +150,15 @@ private struct CardLoop: Sendable {
 
     private func follow() async {
         var (said, pause): (String?, Duration) = (nil, Self.retryPause)
+        var isSettled = true
         while !isGone {
             let hasNews = card.state.withLock { state in
                 defer { state.hasNews = false }
                 return state.hasNews
             }
             let begun = ContinuousClock.now
-            var isSettled = true
-            if hasNews {
+            // Looking again by itself is no news: it refuses no eject.
+            if hasNews || !isSettled {
                 do {
                     isSettled = try await decide(&said)
                 } catch {
@@ -171,7 +172,6 @@ private struct CardLoop: Sendable {
             let cost = begun.duration(to: .now)
             let longest = min(max(Self.waitedPause, cost * 20), Self.longestPause)
             pause = isSettled ? Self.retryPause : min(pause * 2, longest)
-            if !isSettled { card.state.withLock { $0.hasNews = true } }
             // Counting a big card must not become all the work there is.
             let next = ContinuousClock.now.advanced(by: max(isSettled ? .zero : pause, min(cost * 2, Self.longestRest)))
             await card.signal.wait(until: isSettled ? nil : next)
@@ -206,7 +206,10 @@ private struct CardLoop: Sendable {
         var evaluation = try CardEvaluation(card, shared, pool)
         let begun = ContinuousClock.now
         let facts = try await evaluation.run { facts in
-            let stands = card.state.withLock(\.verdict.isSafe) && begun.duration(to: .now) < Self.standing
+            let stands = card.state.withLock { state in
+                state.verdict.isSafe && (state.facts.files, state.facts.bytes) == (facts.files, facts.bytes)
+                    && begun.duration(to: .now) < Self.standing
+            }
             if !stands { show(facts, evaluation: nil) }
         }
         card.state.withLock { state in

@@ -90,7 +90,10 @@ extension CardEvaluation {
         facts.listFaults = secondRead.faults
         // What was not copied is not compared either.
         guard facts.open == 0, facts.failed == 0 else { return }
-        let isRuleDone = !inventory.isEmpty && insertion.checked == inventory
+        // With the rule and the number of equal files: a sample is not the whole.
+        let content = "\(rules.secondRead.rawValue) \(inventory) "
+        let before = insertion.checked.flatMap { $0.hasPrefix(content) ? Int($0.dropFirst(content.utf8.count)) : nil }
+        let isRuleDone = !inventory.isEmpty && before != nil
         let files = secondRead.files(seed: card.key + inventory, isRuleDone: isRuleDone)
         var equal = secondRead.confirmed
         if !files.isEmpty { facts.stage = .checking }
@@ -116,11 +119,13 @@ extension CardEvaluation {
         if !secondRead.differences.isEmpty {
             facts.source = .differs(secondRead.differences)
         } else if rules.secondRead != .off, secondRead.list == nil {
-            facts.source = .same(files: isRuleDone ? facts.accounted : equal)
+            facts.source = .same(files: before ?? equal)
         } else if let list = secondRead.list {
             facts.source = .listed(files: equal, list: list)
         }
-        if secondRead.differences.isEmpty, rules.secondRead != .off, !inventory.isEmpty { checked = inventory }
+        if secondRead.differences.isEmpty, rules.secondRead != .off, !inventory.isEmpty {
+            checked = content + "\(before ?? equal)"
+        }
     }
 
     /// Below this rate, in bytes per second, a second of reading counts as slow.
