@@ -133,7 +133,10 @@ extension Shared {
         }
         switch await VolumeEject.eject(card.mount, timeout: Self.ejectTime, pool: pool) {
         case .out(let text):
-            card.touch { $0.isOut = true }
+            card.update { $0.isOut = true }
+            // Its watcher may have seen it go before.
+            if card.state.withLock(\.isGone) { cards.keepShowing(card) }
+            card.touch()
             log.emit(.cardEjected(volume: name, result: text, by: by))
             return text
         case .refused(let reason):

@@ -6,6 +6,7 @@ package import SystemPackage
 package final class DiskImage {
     private let directory: TemporaryDirectory
     private let image: FilePath
+    private let format: Format?
     private var points: [FilePath] = []
     private var devices: [FilePath] = []
 
@@ -15,12 +16,14 @@ package final class DiskImage {
 
     /// Whether exFAT can be mounted here, by the kernel or a program.
     package static let hasExFAT: Bool = {
-        let kinds = (try? String(contentsOfFile: "/proc/filesystems", encoding: .utf8)) ?? ""
         let tools = ["/usr/sbin/mkfs.exfat", "/usr/sbin/mount.exfat-fuse"].filter {
             FileManager.default.isExecutableFile(atPath: $0)
         }
-        return tools.count == 2 || tools.first == "/usr/sbin/mkfs.exfat" && kinds.contains("\texfat\n")
+        return tools.count == 2 || tools.first == "/usr/sbin/mkfs.exfat" && kernelHasExFAT
     }()
+
+    private static let kernelHasExFAT =
+        (try? String(contentsOfFile: "/proc/filesystems", encoding: .utf8))?.contains("\texfat\n") ?? false
 
     /// Whether this machine lets us make such disks and mount them.
     package static let isAvailable: Bool = {
@@ -37,10 +40,16 @@ package final class DiskImage {
     package init(label: String, megabytes: UInt64 = 4, blockSize: Int? = nil, format: Format? = .ext4) throws {
         directory = try TemporaryDirectory()
         image = directory.path.appending("image")
+        self.format = format
         try Data().write(to: URL(fileURLWithPath: image.string))
         let file = try FileHandle(forWritingTo: URL(fileURLWithPath: image.string))
         try file.truncate(atOffset: megabytes << 20)
         try file.close()
+        try reformat(label: label, blockSize: blockSize)
+    }
+
+    /// Makes an empty file system on it, with another UUID.
+    package func reformat(label: String, blockSize: Int? = nil) throws {
         let blocks = blockSize.map { ["-b", String($0)] } ?? []
         switch format {
         case .ext4: try Self.run("mkfs.ext4", ["-q", "-F", "-L", label] + blocks + [image.string])
@@ -61,6 +70,22 @@ package final class DiskImage {
 
     /// What is on the disk.
     package var bytes: Data { get throws { try Data(contentsOf: URL(fileURLWithPath: image.string)) } }
+
+    /// Replaces bytes of the medium below the file system, while it is mounted or out: no time of a file changes.
+    package func overwrite(_ old: Data, with new: Data) throws {
+        guard let place = try bytes.range(of: old)?.lowerBound else { throw Failed(what: "the disk has no such bytes") }
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: image.string))
+        try file.seek(toOffset: UInt64(place))
+        try file.write(contentsOf: new)
+        try file.close()
+    }
+
+    /// Puts everything back as it was.
+    package func restore(_ content: Data) throws {
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: image.string))
+        try file.write(contentsOf: content)
+        try file.close()
+    }
 
     /// Whether the kernel holds its device read-only, whoever opens it.
     package static func isReadOnly(_ device: FilePath) throws -> Bool {
@@ -86,14 +111,29 @@ package final class DiskImage {
         try unmount(point)
     }
 
+    /// Whether a program of its own drives it.
+    private var isServed: Bool { format == .exfat && !Self.kernelHasExFAT }
+
     package func mount(at point: FilePath, readOnly: Bool = false) throws {
-        try Self.run("mount", "-o", readOnly ? "loop,ro" : "loop", image.string, point.string)
+        if isServed {
+            // Without udev nothing else than its reader tells which card it is.
+            let device = try devices.first ?? insert()
+            try Self.run("mount.exfat-fuse", "-o", readOnly ? "ro" : "rw", device.string, point.string)
+        } else {
+            try Self.run("mount", "-o", readOnly ? "loop,ro" : "loop", image.string, point.string)
+        }
         points.append(point)
     }
 
     /// Takes it out. Who just looks at it does not keep it in.
     package func unmount(_ point: FilePath) throws {
         if (try? Self.run("umount", point.string)) == nil { try Self.run("umount", "-l", point.string) }
+        points.removeAll { $0 == point }
+    }
+
+    /// Takes it out in the middle of everything: whoever has something open may read on.
+    package func pullGently(_ point: FilePath) throws {
+        try Self.run("umount", "-l", point.string)
         points.removeAll { $0 == point }
     }
 

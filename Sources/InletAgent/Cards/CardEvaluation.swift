@@ -27,6 +27,8 @@ struct CardEvaluation {
     private(set) var missing: [Int64: Set<Int64>] = [:]
     /// The files in its watched folders, below the card's top.
     private var content: [FilePath] = []
+    /// Changes when files come or go.
+    private(set) var fingerprint: UInt64?
     /// The checksums of everything on the card, and of the other files.
     private(set) var inventory = ""
     private(set) var othersDigest = ""
@@ -66,10 +68,7 @@ struct CardEvaluation {
             facts.stage = .known
             return facts
         }
-        guard try await isQuiet(), !facts.isPulled else {
-            if facts.isPulled { keepCounts() }
-            return facts
-        }
+        guard try await isQuiet(), !facts.isPulled else { return try unfinished() }
         facts.stage = .asking
         try checkMount()
         secondRead.takeLists(SourceManifest.all(on: card.mount))
@@ -84,18 +83,10 @@ struct CardEvaluation {
         return facts
     }
 
-<<<<<<< ours
-    /// A card that does not answer had what was counted last.
-    private mutating func keepCounts() {
-        let last = card.state.withLock(\.facts)
-        (facts.files, facts.bytes, facts.places) = (last.files, last.bytes, last.places)
-        (facts.accounted, facts.accountedBytes) = (last.accounted, last.accountedBytes)
-=======
     /// What lies at its place after an unmount must not pass for its content.
     private func checkMount() throws(SystemError) {
         if card.isMounted { return }
         throw SystemError(call: "stat", path: card.mount, code: .noSuchFileOrDirectory)
->>>>>>> theirs
     }
 
     /// Recordings that do not open, or are missing from a run of numbers: looked for once, when everything is copied.
@@ -108,6 +99,23 @@ struct CardEvaluation {
     }
 
     // MARK: - What is under way
+
+    /// What is known of its files without another look at all of them.
+    private mutating func unfinished() throws -> CardFacts {
+        let last = card.state.withLock(\.facts)
+        if facts.isPulled {
+            var facts = last
+            (facts.open, facts.openBytes) = (self.facts.open, self.facts.openBytes)
+            return facts
+        }
+        if last.files > 0 {
+            (facts.files, facts.bytes, facts.camera) = (last.files, last.bytes, last.camera)
+        } else {
+            try list()
+            fingerprint = nil
+        }
+        return facts
+    }
 
     /// Whether nothing is under way any more.
     private mutating func isQuiet() async throws -> Bool {
@@ -147,6 +155,8 @@ struct CardEvaluation {
             (path: $0, below: $0.resolved.components.dropFirst(card.mount.components.count))
         }
         let tolerance = FileSystemKind.known(of: card.mount)?.modifiedTolerance ?? 0
+        // Before they are counted: what comes later is noticed. Without it, only such changes stay unseen.
+        fingerprint = try? FreeSpace.fingerprint(card.mount)
         var paths: [FilePath] = []
         let seen = try VolumeInventory.walk(around: card.mount, limit: Self.mostFiles, beat: beat) { file in
             facts.files += 1

@@ -58,6 +58,8 @@ final class Card: Sendable {
         var reported: Int?
         /// Whether `on_complete` has had its try.
         var hasTriedEject = false
+        /// `FreeSpace.fingerprint` before its files were last counted; nil while they are not.
+        var fingerprint: UInt64?
         /// When it left the reader.
         var goneAt: WallTime?
 

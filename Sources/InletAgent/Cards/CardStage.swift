@@ -257,7 +257,10 @@ private struct CardLoop: Sendable {
             state.facts = facts
             // What has happened meanwhile is not in them.
             if evaluation != nil, state.hasNews, facts.stage == .known { state.facts.stage = .asking }
-            if let evaluation { (state.others, state.missing) = (evaluation.othersDigest, evaluation.missing) }
+            if let evaluation {
+                (state.others, state.missing) = (evaluation.othersDigest, evaluation.missing)
+                state.fingerprint = evaluation.fingerprint
+            }
             if facts.openBytes > 0, state.pace == nil { state.pace = (.now, facts.openBytes) }
             if facts.openBytes == 0 { state.pace = nil }
         }
@@ -268,7 +271,6 @@ private struct CardLoop: Sendable {
     /// Notices a card that was pulled although it is still mounted, and files that come outside of the watched folders.
     private func watchOver() async {
         let (probe, device) = (CardProbe(), FolderIdentity(card.mount).device)
-        var free: UInt64?
         while !isGone {
             await Task.rest(for: Self.probePause)
             if isGone || card.state.withLock({ $0.isOut || $0.isEjecting }) { continue }
@@ -282,8 +284,7 @@ private struct CardLoop: Sendable {
             }
             guard case .there(let now) = answer else { continue }
             // Files have come or gone where no event tells.
-            if let free, free != now { card.touch() }
-            free = now
+            if let counted = card.state.withLock(\.fingerprint), counted != now { card.touch() }
         }
     }
 

@@ -178,7 +178,7 @@ extension CardFacts {
     private func contentLine(_ settings: CardRules) -> CardLine {
         if stage == .listing { return CardLine(.waiting, "the card is being listed") }
         let rest = files - accounted - (othersMayStay || settings.counts == .routed ? otherFiles : 0)
-        if rest <= 0, isWhole, stage == .known {
+        if rest <= 0, isWhole, unread == 0, stage == .known {
             return CardLine(
                 .good, "everything on the card is accounted for: \(files.counted("file")), \(ByteText.format(bytes))")
         }
