@@ -271,7 +271,12 @@ extension Journal {
                 ) { (name: $0.text(0) ?? "", count: $0.int(1), first: $0.text(2) ?? "", last: $0.text(3) ?? "") }
                 for row in rows {
                     let known = keys[row.name] ?? (0, row.first, row.last)
-                    keys[row.name] = (known.count + row.count, min(known.first, row.first), max(known.last, row.last))
+                    // SQLite's order, which is that of bytes.
+                    keys[row.name] = (
+                        known.count + row.count,
+                        row.first.utf8.lexicographicallyPrecedes(known.first.utf8) ? row.first : known.first,
+                        known.last.utf8.lexicographicallyPrecedes(row.last.utf8) ? row.last : known.last
+                    )
                 }
             }
             return keys

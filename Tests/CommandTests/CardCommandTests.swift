@@ -52,7 +52,7 @@ struct CardCommandTests {
         try await agent.line("notification.sent", number: 2)
         let told = receiver.notices.map { String(decoding: $0.body, as: UTF8.self) }
         #expect(
-            told.count { $0.contains("all 3 files of 'EOS_") } == 2 && told.contains { $0.contains("EOS_B") }, "\(told)"
+            told.count { $0.contains(": SAFE TO REMOVE") } == 2 && told.contains { $0.contains("EOS_B") }, "\(told)"
         )
         #expect(try await agent.stop() == .code(0))
     }

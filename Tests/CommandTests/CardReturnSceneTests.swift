@@ -50,7 +50,7 @@ struct CardReturnSceneTests {
         try await agent.told("CALL SOMEBODY: 1 file was not delivered")
         #expect(try place.content(copy) == bytes(999))
         try FileManager.default.removeItem(atPath: copy.string)
-        try await place.inlet("queue", "retry", code: 0)
+        try await place.inlet("queue", "retry", "--all-failed", code: 0)
         try await agent.told(InletProcess.safe, number: 2)
         #expect(try place.content(copy) == bytes(1000))
     }

@@ -37,12 +37,17 @@ import Testing
         ("POST", "/api/v1/queue/backup", "", "{}"), ("POST", "/api/v1/send", "", #"{"paths": ["L2Zvbw=="]}"#),
         ("POST", "/api/v1/follow", "", "[1, 99]"), ("POST", "/api/v1/proofs", "", #"{"jobs": [], "after": 0}"#),
         ("GET", "/api/v1/config", "", nil), ("GET", "/api/v1/receivers", "", nil), ("POST", "/api/v1/reload", "", "{}"),
+        ("GET", "/api/v1/cards", "", nil), ("GET", "/api/v1/cards/history", "?limit=3", nil),
+        ("POST", "/api/v1/cards/{card}/label", "", #"{"roll": "A001"}"#),
+        ("POST", "/api/v1/cards/{card}/leave", "", "{}"),
+        ("POST", "/api/v1/cards/{card}/resend", "", "{}"), ("POST", "/api/v1/cards/{card}/eject", "", "{}"),
         ("POST", "/api/v1/log/level", "", #"{"level": "debug"}"#), ("GET", "/api/v1/openapi.json", "", nil),
     ]
 
     private static func filled(_ path: String) -> String {
         path.replacing("{id}", with: "1")
             .replacing("{type}", with: "gighive").replacing("{destination}", with: "disk")
+            .replacing("{card}", with: "EOS")
     }
 
     /// An admitted file of a batch that is complete, and another one.

@@ -61,6 +61,9 @@ final class CardLabelsRegistry: Sendable {
         }
     }
 
+    /// Whether files of the watched folder wait for labels.
+    func isHolding(_ volumeKey: String) -> Bool { state.withLock { $0.held[volumeKey]?.files.isEmpty == false } }
+
     /// The card was removed: its files wait no longer. Its labels stay until they are set to nil.
     func release(_ volumeKey: String) { state.withLock { $0.held[volumeKey] = nil } }
 

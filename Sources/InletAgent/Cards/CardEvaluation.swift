@@ -29,6 +29,8 @@ struct CardEvaluation {
     private var content: [FilePath] = []
     /// Changes when files come or go.
     private(set) var fingerprint: UInt64?
+    /// Whether a watched folder on it has no watcher yet.
+    private var isComing = false
     /// The checksums of everything on the card, and of the other files.
     private(set) var inventory = ""
     private(set) var othersDigest = ""
@@ -53,7 +55,7 @@ struct CardEvaluation {
         physical = try PhysicalDisks.current()
         let state = card.state.withLock(\.self)
         (roots, insertion) = (state.roots, state.insertion)
-        rules = card.rules?.card ?? CardRules()
+        rules = card.cardRules
         (facts.isPulled, facts.isOut, facts.isUnknown) = (state.isPulled, state.isOut, state.roots.isEmpty)
         secondRead = SecondRead(rules.secondRead)
         (facts.readErrors, facts.copies) = (state.insertion.card.errors, rules.copies)
@@ -74,6 +76,10 @@ struct CardEvaluation {
         secondRead.takeLists(SourceManifest.all(on: card.mount))
         let files = try list()
         try checkMount()
+        if isComing {
+            facts.stage = .listing
+            return facts
+        }
         progress(facts)
         try await classify(files, progress)
         guard areLookedAt() else { return facts }
@@ -157,6 +163,7 @@ struct CardEvaluation {
         let tolerance = FileSystemKind.known(of: card.mount)?.modifiedTolerance ?? 0
         // Before they are counted: what comes later is noticed. Without it, only such changes stay unseen.
         fingerprint = try? FreeSpace.fingerprint(card.mount)
+        let patterns = shared.settings.watch.compactMap(\.pattern)
         var paths: [FilePath] = []
         let seen = try VolumeInventory.walk(around: card.mount, limit: Self.mostFiles, beat: beat) { file in
             facts.files += 1
@@ -168,6 +175,9 @@ struct CardEvaluation {
                 return found[root.path, default: []].append((path, file))
             }
             secondRead.passes(file.path)
+            if root == nil, patterns.contains(where: { $0.root(of: card.mount.pushing(file.path)) != nil }) {
+                isComing = true
+            }
             outside.add(file.path, file.identity, tolerance: tolerance)
             add(file, root == nil ? .outside : .irregular)
         }

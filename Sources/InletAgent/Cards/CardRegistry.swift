@@ -123,6 +123,19 @@ final class Card: Sendable {
         }
     }
 
+    /// The rules of all its watched folders together: the strictest hold.
+    var cardRules: CardRules {
+        let all = state.withLock { $0.roots.values.map(\.settings.card) }
+        guard var rules = all.first else { return CardRules() }
+        if all.contains(where: { $0.counts == .everything }) { rules.counts = .everything }
+        rules.acceptsSize = all.allSatisfy(\.acceptsSize)
+        rules.secondRead =
+            all.contains { $0.secondRead == .reread }
+            ? .reread : all.contains { $0.secondRead == .sample } ? .sample : .off
+        rules.copies = all.compactMap(\.copies).max()
+        return rules
+    }
+
     /// Something has happened: its loop looks again.
     func touch(_ change: (inout State) -> Void = { _ in }) {
         state.withLock { state in

@@ -291,10 +291,13 @@ private struct CardLoop: Sendable {
     private func end() async {
         let state = card.state.withLock(\.self)
         guard let goneAt = state.goneAt else { return }
-        shared.setCardLabels(nil, of: card.key)
+        // The same card may be in again, and its stay go on.
+        let others = shared.cards.all.filter { $0.key == card.key && $0 !== card }
+        if others.isEmpty { shared.setCardLabels(nil, of: card.key) }
+        let isContinued = others.contains { $0.state.withLock(\.insertion.id) == state.insertion.id }
         var open = 0
         do {
-            try await shared.journal.endInsertion(state.insertion.id, at: goneAt)
+            if !isContinued { try await shared.journal.endInsertion(state.insertion.id, at: goneAt) }
             for volume in state.volumes { open += try await shared.journal.open(of: volume).files }
         } catch {
             // The stay ends at the next sight of the card, and its files wait for it in any case.

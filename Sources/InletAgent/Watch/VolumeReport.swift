@@ -73,13 +73,13 @@ extension RootLoop {
         } catch {
             // The journal's watcher reports that; the listing ends with a later look.
         }
-        guard stage.volume?.key != nil else { return }
+        guard let key = stage.volume?.key else { return }
         let isWhole = canTellVolume
         // An unreadable file keeps the card unfinished; a file that was removed meanwhile does not.
         let unmarked = isWhole ? stage.awaited.count { FileLook.mayBeThere(RootedPath(settings.path, $0)) } : 0
         let state = Card.RootState(
             isWhole: isWhole, unread: listing.unread + stage.checker.unread, unmarked: unmarked,
-            ignored: stage.checker.ignored, listedAt: listing.begunAt)
+            ignored: stage.checker.ignored, awaitsLabels: shared.cardLabels.isHolding(key), listedAt: listing.begunAt)
         shared.cards.report(settings.path, state, hasNews: hasVolumeNews)
         hasVolumeNews = false
     }

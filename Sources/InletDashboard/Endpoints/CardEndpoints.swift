@@ -39,10 +39,6 @@ extension Endpoints {
         control, card in try await control.agent.eject(card: card, by: control.by)
     }
 
-    static let cardRows = [
-        cards.row, cardHistory.row, labelCard.row, leaveOthers.row, resendMissing.row, ejectCard.row,
-    ]
-
     private static func order(
         _ verb: String, _ summary: String, within deadline: Duration = .seconds(60),
         _ work: @escaping @Sendable (LocalControl, String) async throws -> String

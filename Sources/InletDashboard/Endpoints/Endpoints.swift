@@ -18,7 +18,8 @@ package enum Endpoints {
             config.row, receivers.row, reload.row, logLevel.row, setLogLevel.row, session.row, login, logout, healthz,
             readyz,
             undo.row, accessToken.row, backup.row, send.row, follow.row, proofs.row, contents.row, document, metrics,
-        ] + cardRows
+            cards.row, cardHistory.row, labelCard.row, leaveOthers.row, resendMissing.row, ejectCard.row,
+        ]
 
     /// The endpoint at a path, with the values of the path's parameters.
     static func find(
