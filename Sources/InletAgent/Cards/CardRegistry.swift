@@ -109,7 +109,7 @@ final class Card: Sendable {
     /// Changes what is known of the card, and decides by it.
     @discardableResult
     func update(_ change: (inout State) -> Void) -> CardVerdict {
-        let rules = rules?.card ?? CardRules()
+        let rules = cardRules
         return state.withLock { state in
             change(&state)
             (state.facts.isPulled, state.facts.isOut) = (state.isPulled, state.isOut)
