@@ -14,7 +14,7 @@ package struct CardStatus: Sendable {
     package var facts: CardFacts
     package var lines: [CardLine]
     package var decidedAt: WallTime?
-    /// What the watched folder says of cards; nil for a disk that no pattern fits.
+    /// The watched folder's settings; nil for a disk that no pattern fits.
     package var settings: WatchSettings?
     /// How long the rest will take at the present pace; nil where that is unknown.
     package var left: Duration?

@@ -156,7 +156,7 @@ extension Journal {
         }
     }
 
-    /// What a person said last of the card with this watched folder (`Volume.key`).
+    /// The last labels of the card with this watched folder (`Volume.key`).
     package func labels(ofVolume volume: String) async throws(JournalError) -> CardLabels {
         try await read { database in
             let note = try database.row(

@@ -155,7 +155,7 @@ enum Schema {
         """
 
     /// `card` is a removable volume over its life: its key without the watched folder (`VolumeIdentity.key`), and a name
-    /// of its own for ever, so that two cards of one label never share a folder. `insertion` is a stay of it in a
+    /// of its own for ever. Two cards of one label never share a folder. `insertion` is a stay of it in a
     /// reader, with what a person said of it (`CardLabels`) and the last verdict. `others` is the checksum of the files
     /// that a person said may stay, `checked` that of the content whose second read was right.
     private static let cards = """

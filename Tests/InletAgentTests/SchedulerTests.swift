@@ -258,7 +258,7 @@ struct StallDetectorTests {
             #expect(ends.all.isEmpty)
         }
         let order = [
-            "Reload", "Watchdog", "RootSupervisor", "RemovedDestinationStage", "ExpiryClocks",
+            "Reload", "Watchdog", "RootSupervisor", "CardStage", "RemovedDestinationStage", "ExpiryClocks",
             "DeliveryStage",
             "FinishingStage", "ManifestWriter", "BandwidthControl", "Probes", "UploadCleaner", "Scheduler",
             "NotificationStage",

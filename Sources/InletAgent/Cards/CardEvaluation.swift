@@ -39,7 +39,7 @@ struct CardEvaluation {
     private var silent: [String: String] = [:]
     /// The files to read a second time.
     var secondRead: SecondRead
-    /// What a store's list says, by destination.
+    /// The lists of stores, by destination.
     private var listed: [String: ListedKeys] = [:]
 
     /// More files are not counted: such a disk is no card.
@@ -89,7 +89,7 @@ struct CardEvaluation {
         return facts
     }
 
-    /// What lies at its place after an unmount must not pass for its content.
+    /// After an unmount, another folder at its place must not pass for its content.
     private func checkMount() throws(SystemError) {
         if card.isMounted { return }
         throw SystemError(call: "stat", path: card.mount, code: .noSuchFileOrDirectory)
@@ -106,7 +106,7 @@ struct CardEvaluation {
 
     // MARK: - What is under way
 
-    /// What is known of its files without another look at all of them.
+    /// The facts without another look at all of its files.
     private mutating func unfinished() throws -> CardFacts {
         let last = card.state.withLock(\.facts)
         if facts.isPulled {
@@ -257,7 +257,7 @@ struct CardEvaluation {
         }
     }
 
-    /// What is known of one file at one destination.
+    /// The state of one file at one destination.
     private enum Answer: Sendable {
         case proved
         case sized
@@ -342,7 +342,7 @@ struct CardEvaluation {
         guard let verifier = registry[delivery.destination]?.pipeline as? any DeliveryVerifying,
             order.proof.method != .adopted || verifier.findsByKey
         else {
-            // What this stay of the card has proved counts; an older proof could be out of date.
+            // A proof of this stay counts; an older one could be out of date.
             let isFresh =
                 (delivery.endedAt ?? WallTime(milliseconds: 0)) >= insertedAt && order.proof.method != .adopted
             return isFresh ? answer(.same(""), order.proof) : .silent("it cannot be asked")
@@ -366,48 +366,55 @@ struct CardEvaluation {
             if isFine { account(job) } else { facts.failed += 1 }
             return
         }
-        var (here, open, lacks) = (Set<String>(), false, false)
-        for row in rows {
-            let name = row.destination
-            var place = places[name] ?? makePlace(name)
-            place.files += 1
-            switch (row.state, answers[name]) {
-            case (.delivered, .proved?):
-                place.proved += 1
-                here.insert(name)
-            case (.delivered, .sized?):
-                place.sized += 1
-                here.insert(name)
-            case (.delivered, .missing(let reason)?):
-                place.missing += 1
-                place.reason = place.reason ?? reason
-                lacks = true
-                note(row, of: job)
-            case (.delivered, .silent(let reason)?), (.delivered, .away(let reason)?):
-                place.silent += 1
-                place.reason = place.reason ?? reason
-                lacks = true
-            case (.ready, _), (.claimed, _), (.parked, _):
-                place.open += 1
-                open = true
-            default:
-                place.failed += 1
-                place.reason = place.reason ?? row.reason
-            }
-            if row.state == .delivered { place.askedAt = .now }
-            places[name] = place
-        }
+        let standings = rows.map { ($0.destination, standing(of: $0, job, answers[$0.destination])) }
+        let here = Set(standings.filter { $0.1 == .here }.map(\.0))
         if isEnough(here, of: rows, settings) {
             account(job)
-        } else if open {
+        } else if standings.contains(where: { $0.1 == .open }) {
             facts.open += 1
             facts.openBytes += job.file.identity.size
-        } else if lacks {
+        } else if standings.contains(where: { $0.1 == .lacking }) {
             // Its destinations say how many.
         } else if here.count == rows.count {
             facts.short += 1
         } else {
             facts.failed += 1
+        }
+    }
+
+    private enum Standing {
+        case here, open, lacking, failed
+    }
+
+    /// Counts one delivery at its destination.
+    private mutating func standing(of row: DeliveryRow, _ job: Job, _ answer: Answer?) -> Standing {
+        var place = places[row.destination] ?? makePlace(row.destination)
+        defer { places[row.destination] = place }
+        place.files += 1
+        if row.state == .delivered { place.askedAt = .now }
+        switch (row.state, answer) {
+        case (.delivered, .proved?):
+            place.proved += 1
+            return .here
+        case (.delivered, .sized?):
+            place.sized += 1
+            return .here
+        case (.delivered, .missing(let reason)?):
+            place.missing += 1
+            place.reason = place.reason ?? reason
+            note(row, of: job)
+            return .lacking
+        case (.delivered, .silent(let reason)?), (.delivered, .away(let reason)?):
+            place.silent += 1
+            place.reason = place.reason ?? reason
+            return .lacking
+        case (.ready, _), (.claimed, _), (.parked, _):
+            place.open += 1
+            return .open
+        default:
+            place.failed += 1
+            place.reason = place.reason ?? row.reason
+            return .failed
         }
     }
 

@@ -17,7 +17,7 @@ final class Card: Sendable {
         var asked: (files: String, at: ContinuousClock.Instant)?
     }
 
-    /// What the watcher of a folder knows, besides what is in the journal.
+    /// The facts that only the watcher of a folder knows.
     struct RootState: Sendable, Equatable {
         /// Whether everything in it has been seen, and nothing is being admitted.
         var isWhole = false
@@ -97,6 +97,7 @@ final class Card: Sendable {
             let now = try VolumeFinder().identity(of: mount)
             return volume.map { now.isSame(as: $0) != false } ?? true && FolderIdentity(mount) == place
         } catch {
+            // Nothing may be claimed of a card that cannot be found.
             return false
         }
     }
@@ -249,7 +250,7 @@ final class CardRegistry: Sendable {
         }
     }
 
-    /// What the watcher of a folder sees. `hasNews`: whether a file was seen, admitted or proved since the last time.
+    /// Takes the report of a folder's watcher. `hasNews`: whether a file was seen, admitted or proved since the last time.
     func report(_ root: FilePath, _ now: Card.RootState, hasNews: Bool) {
         guard let card = all.first(where: { card in card.state.withLock { $0.roots[root] != nil } }) else { return }
         let isNew = card.state.withLock { $0.roots[root]?.state != now }

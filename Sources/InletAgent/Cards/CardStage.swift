@@ -162,8 +162,8 @@ private struct CardLoop: Sendable {
                 do {
                     isSettled = try await decide(&said)
                 } catch {
-                    // The journal, the card or its watcher reports what is wrong; it is looked at again. What was known
-                    // before may be wrong now.
+                    // The journal, the card or its watcher reports what is wrong; it is looked at again. The
+                    // earlier facts may be wrong now.
                     isSettled = false
                     show(CardFacts(), evaluation: nil)
                     said = nil
@@ -197,6 +197,7 @@ private struct CardLoop: Sendable {
         do {
             try await noteErrors(reads: reads)
         } catch {
+            // The journal takes them at the next look.
             card.state.withLock { $0.readFaults += reads }
         }
     }
@@ -237,7 +238,7 @@ private struct CardLoop: Sendable {
             try await shared.journal.setVerdict(
                 of: insertion.id, verdict, facts, lines: lines, checked: checked, at: .now)
         } catch {
-            // The page and the log tell it all the same; the history lacks it.
+            // The page and the log report it anyway; the history lacks it.
         }
         if case .notYet = verdict, facts.unmarked == 0 || facts.open > 0 { return }
         let root = roots.keys.min { $0.string < $1.string } ?? card.mount
@@ -255,7 +256,7 @@ private struct CardLoop: Sendable {
     private func show(_ facts: CardFacts, evaluation: CardEvaluation?) -> CardVerdict {
         card.update { state in
             state.facts = facts
-            // What has happened meanwhile is not in them.
+            // They miss the newest changes.
             if evaluation != nil, state.hasNews, facts.stage == .known { state.facts.stage = .asking }
             if let evaluation {
                 (state.others, state.missing) = (evaluation.othersDigest, evaluation.missing)

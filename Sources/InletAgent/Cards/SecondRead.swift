@@ -88,7 +88,7 @@ extension CardEvaluation {
     mutating func checkSource(_ progress: (CardFacts) -> Void) async throws {
         secondRead.endLists()
         facts.listFaults = secondRead.faults
-        // What was not copied is not compared either.
+        // Files that were not copied are not compared either.
         guard facts.open == 0, facts.failed == 0 else { return }
         // With the rule and the number of equal files: a sample is not the whole.
         let content = "\(rules.secondRead.rawValue) \(inventory) "
@@ -100,21 +100,7 @@ extension CardEvaluation {
         for (index, file) in files.enumerated() {
             facts.source = .running(done: index, of: files.count)
             progress(facts)
-            let name = file.place.whole.display
-            do throws(SystemError) {
-                let read = try await SourceDigests.reread(
-                    file.place, known: file.known, tolerance: file.tolerance, digests: file.digests,
-                    contents: file.contents, on: pool, progress: beating)
-                if let slowest = read.slowest, slowest < Self.slow { slowReads += 1 }
-                switch read.outcome {
-                case .same: equal += 1
-                case .nothingToCompare: break
-                case .differs(let reason): secondRead.differ("\(name): \(reason)")
-                }
-            } catch {
-                readFaults += 1
-                secondRead.differ("\(name): \(error)")
-            }
+            if await isSame(file) { equal += 1 }
         }
         if !secondRead.differences.isEmpty {
             facts.source = .differs(secondRead.differences)
@@ -125,6 +111,23 @@ extension CardEvaluation {
         }
         if secondRead.differences.isEmpty, rules.secondRead != .off, !inventory.isEmpty {
             checked = content + "\(before ?? equal)"
+        }
+    }
+
+    /// Reads one file once more. - Returns: whether it has the known checksums.
+    private mutating func isSame(_ file: SecondRead.File) async -> Bool {
+        let name = file.place.whole.display
+        do throws(SystemError) {
+            let read = try await SourceDigests.reread(
+                file.place, known: file.known, tolerance: file.tolerance, digests: file.digests,
+                contents: file.contents, on: pool, progress: beating)
+            if let slowest = read.slowest, slowest < Self.slow { slowReads += 1 }
+            if case .differs(let reason) = read.outcome { secondRead.differ("\(name): \(reason)") }
+            return read.outcome == .same
+        } catch {
+            readFaults += 1
+            secondRead.differ("\(name): \(error)")
+            return false
         }
     }
 

@@ -32,7 +32,7 @@ struct RootLoop: ~Copyable {
     var pressure: (hasRoomLeft: Bool, notBefore: ContinuousClock.Instant?, notAfter: ContinuousClock.Instant?) = (
         true, nil, nil
     )
-    /// Whether a file of the root was seen, admitted or proved since its card was told.
+    /// Whether a file of the root was seen, admitted or proved since the last report to its card.
     var hasVolumeNews = true
     /// When the status was shown, and its remembered parts.
     var lastShown: ContinuousClock.Instant?

@@ -3,7 +3,7 @@ internal import InletJournal
 internal import InletLinux
 package import SystemPackage
 
-/// What is said of a card once everything on it has ended, for the log and for notifications.
+/// The report on a card once everything on it has ended, for the log and for notifications.
 package struct VolumeReport: Sendable, Equatable {
     package var root: FilePath
     /// Its name, for ever.
@@ -33,7 +33,7 @@ package struct VolumeReport: Sendable, Equatable {
     package var others = 0
     /// The page with the card; nil where other machines do not reach it.
     package var link: String?
-    /// What a person says of it.
+    /// Its labels, by a person.
     package var labels = CardLabels()
     /// Its stay in the reader: the same is not told twice of one.
     var insertion: Int64 = 0

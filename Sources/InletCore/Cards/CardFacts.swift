@@ -57,13 +57,13 @@ package struct CardFacts: Sendable, Equatable {
     package var source = SourceCheck.off
     /// Checksum lists on it that could not be used.
     package var listFaults: [String] = []
-    /// Files that do not open, are empty, or are missing from a run of numbers: copied all the same.
+    /// Files that do not open, are empty, or are missing from a run of numbers. They are copied too.
     package var suspects: [String] = []
     package var readErrors = CardErrors()
 
     package init() {}
 
-    /// Those that hold the verdict up.
+    /// All of `others`: they hold the verdict up.
     package var otherFiles: Int { others.reduce(0) { $0 + $1.files } }
 }
 

@@ -48,7 +48,7 @@ package enum CardVerdict: Sendable, Equatable {
         return .safe
     }
 
-    /// What no waiting mends, the worst first.
+    /// A fault that waiting does not mend, the worst first.
     private static func fault(_ facts: CardFacts) -> String? {
         if case .differs(let paths) = facts.source {
             let what = paths.count.counted("file reads", "files read")

@@ -136,8 +136,8 @@ package struct WatchKeys: KeyTable {
     )
     package let volumeSafe = Key(
         "volume_safe", .choice(CardRules.Counting.self),
-        "For a pattern: which files count before a card is safe to remove. everything (the default): all files on it, "
-            + "so that others wait for your word; routed: only files that a route takes.")
+        "For a pattern: the files that count before a card is safe to remove. everything (the default): all files on it; "
+            + "routed: only files that a route takes.")
     package let acceptSize = Key(
         "accept_size", .boolean,
         "For a pattern: call a card safe although a destination compared only the sizes (verify: size).")

@@ -14,7 +14,7 @@ package struct CardLineReport: Codable, Sendable, NamedSchema {
     init(_ line: CardLine) { (mark, text) = (line.mark.rawValue, DisplayText.escape(line.text)) }
 }
 
-/// A card's stay in a reader, as it was told last.
+/// A card's stay in a reader, with its last verdict.
 package struct CardStayReport: Codable, Sendable, NamedSchema {
     package var stay: Int64
     /// Of its own for ever: `UNTITLED (2)`.
@@ -208,7 +208,7 @@ package struct CardsReport: Codable, Sendable, NamedSchema {
     ]
 }
 
-/// What a person says of a card. A text that is left out stays; an empty one is removed.
+/// Labels of a card, by a person. A text that is left out stays; an empty one is removed.
 package struct CardLabelOrder: Codable, Sendable, NamedSchema {
     package var roll: String?
     package var camera: String?
