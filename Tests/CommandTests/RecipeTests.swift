@@ -293,7 +293,11 @@ private struct RecipeScene: Sendable {
         if text.contains("unit: folder") { try await agent.line("batch.ended") { $0["outcome"] == "complete" } }
         if text.contains("manifest:") { try await agent.line("manifest.written") { $0["destination"] != nil } }
         if text.contains("existing: adopt") { try await agent.line("file.not_adopted") }
-        if cards > 0 { try await agent.line("volume.done", number: cards) }
+        if cards > 0 {
+            // All destinations are on one disk here, and other files wait for a person's word.
+            let isSafe = !text.contains("copies:") && promises.allSatisfy { $0.route != nil }
+            try await agent.line(isSafe ? "volume.done" : "volume.unverified", number: cards)
+        }
         if text.contains("derive:") {
             try await agent.line(Self.hasFFmpeg ? "file.derived" : "file.not_derived", number: 2)
         }
