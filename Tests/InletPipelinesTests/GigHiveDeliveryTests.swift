@@ -304,6 +304,7 @@ import Testing
             Dictionary(uniqueKeysWithValues: defaults) == [
                 "tos_accepted": "false", "transport": "auto", "chunk_size": "8MiB", "multipart_limit": "64MiB",
                 "max_upload_bytes": "6442450944", "max_in_flight": "2", "finalize_for": "15m", "allow_http": "false",
+                "required": "false",
             ])
         #expect(GigHiveSettings.type.fields.map(\.name).contains("event_date"))
     }
