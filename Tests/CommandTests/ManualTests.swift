@@ -172,6 +172,7 @@ struct ManualConfiguration {
         let defined = Set(names(below: "destinations"))
         let named = text.matches(of: /\b(?:to|storage): *(?:\[([^\]]*)\]|([\w-]+))/).flatMap { match in
             (match.1 ?? match.2 ?? "").split(whereSeparator: { ", ".contains($0) }).map(String.init)
+                .filter { !$0.contains("@") }
         }
         var missing = Set(named).subtracting(defined).sorted()
         if defined.isEmpty, missing.isEmpty { missing = ["store"] }
