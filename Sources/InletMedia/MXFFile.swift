@@ -28,7 +28,7 @@ enum MXFFile {
         let footer = Int64(clamping: pack.bigEndian(8, at: 24))
         if footer == 0 {
             let end = try bytes.read(4, at: bytes.size - 4).map { Int64($0.bigEndian(4, at: 0)) } ?? 0
-            if try packet(at: bytes.size - end, bytes)?.key[13] == indexKind { return nil }
+            if end <= bytes.size, try packet(at: bytes.size - end, bytes)?.key[13] == indexKind { return nil }
             return "it has no footer: the recording was not closed"
         }
         guard footer < bytes.size - start else {
@@ -48,7 +48,9 @@ enum MXFFile {
     static func facts(_ bytes: BoundedBytes) throws(SystemError) -> ClipFacts {
         var facts = ClipFacts()
         guard let (_, first, pack) = try header(bytes) else { return facts }
-        let end = first + Int64(clamping: pack.bigEndian(8, at: 32))
+        // A damaged length reaches to the end of the file.
+        let (sum, isTooFar) = first.addingReportingOverflow(Int64(clamping: pack.bigEndian(8, at: 32)))
+        let end = isTooFar ? Int64.max : sum
         var (offset, rate): (Int64, (frames: UInt64, seconds: UInt64)?) = (first, nil)
         var component: [UInt64: ArraySlice<UInt8>]?
         for _ in 0..<mostSets where offset < end {
