@@ -31,7 +31,7 @@ export function qr(text) {
 }
 
 /** Rows of modules, true for dark; null for a text that does not fit. */
-export function matrix(text) {
+function matrix(text) {
     const bytes = [...new TextEncoder().encode(text)];
     const version = 1 + VERSIONS.findIndex(([, blocks], index) => bytes.length <= sum(blocks) - header(index + 1));
     if (version === 0) return null;
