@@ -96,7 +96,7 @@ struct CardWatchSceneTests {
             try await agent.wait("its parts") { store.traffic.counts[.uploadPart] ?? 0 >= 1 }
             try card.fail()
             let pulled = try await place.wait("pulled", by: agent, within: Self.noticed)
-            #expect(pulled.headline.hasSuffix("not copied") && pulled.needs_somebody, "\(pulled)")
+            #expect(pulled.headline == "PULLED: 2 files not copied" && pulled.needs_somebody, "\(pulled)")
             try await agent.told("PULLED")
             store.faults.clear()
             gate.open()

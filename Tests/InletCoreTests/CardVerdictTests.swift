@@ -50,6 +50,11 @@ import Testing
             .callSomebody(
                 "1 file reads differently the second time, or differs from the card's checksum list: a.mov")
         ),
+        (
+            facts { $0.unchecked = 2 }, rules { $0.secondRead = .reread },
+            .callSomebody(
+                "2 files have no checksum for the second read: use 'verify' with one, or source_check: off")
+        ),
         (CardFacts(), rules(), .notYet(files: 0)),
         (facts { ($0.files, $0.accounted, $0.places) = (0, 0, []) }, rules(), .empty),
         (facts { $0.isUnknown = true }, rules(), .unknown(files: 4)),

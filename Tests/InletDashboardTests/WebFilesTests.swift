@@ -86,7 +86,7 @@ import Testing
         #expect(bytes <= Self.mostBytes, "\(bytes) bytes")
     }
 
-    private static let mostBytes = 152 << 10
+    private static let mostBytes = 112 << 10
 
     @Test(arguments: [
         "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "setTimeout(\"",

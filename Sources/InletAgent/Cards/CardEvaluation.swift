@@ -10,45 +10,45 @@ struct CardEvaluation {
     let card: Card
     let shared: Shared
     let pool: BlockingPool
-    private let roots: [FilePath: Card.Root]
+    let roots: [FilePath: Card.Root]
     let insertion: InsertionRow
     let rules: CardRules
     var facts = CardFacts()
-    private var places: [String: CardPlace] = [:]
-    private var others: [OtherFiles.Reason: OtherFiles] = [:]
+    var places: [String: CardPlace] = [:]
+    var others: [OtherFiles.Reason: OtherFiles] = [:]
     /// Files in each watched folder that the journal does not know.
-    private var unknown: [FilePath: InventorySum] = [:]
+    var unknown: [FilePath: InventorySum] = [:]
     /// The disks of each destination; a service is a disk of its own.
-    private var disks: [String: Set<String>] = [:]
-    private let physical: PhysicalDisks
-    private var copyCounts: [Set<String>: Int] = [:]
+    var disks: [String: Set<String>] = [:]
+    let physical: PhysicalDisks
+    var copyCounts: [Set<String>: Int] = [:]
     /// Errors and slow reads of this look at the card.
     var (readFaults, slowReads) = (0, 0)
-    private(set) var missing: [Int64: Set<Int64>] = [:]
+    var missing: [Int64: Set<Int64>] = [:]
     /// The files in its watched folders, below the card's top.
-    private var content: [FilePath] = []
+    var content: [FilePath] = []
     /// Changes when files come or go.
-    private(set) var fingerprint: UInt64?
+    var fingerprint: UInt64?
     /// Whether a watched folder on it has no watcher yet.
-    private var isComing = false
+    var isComing = false
     /// The checksums of everything on the card, and of the other files.
-    private(set) var inventory = ""
-    private(set) var othersDigest = ""
+    var inventory = ""
+    var othersDigest = ""
     /// The checksum of the content whose second read was right just now.
     var checked: String?
-    private var silent: [String: String] = [:]
+    var silent: [String: String] = [:]
     /// The files to read a second time.
     var secondRead: SecondRead
     /// The lists of stores, by destination.
-    private var listed: [String: ListedKeys] = [:]
+    var listed: [String: ListedKeys] = [:]
 
     /// More files are not counted: such a disk is no card.
-    private static let mostFiles = 500_000
-    private static let mostMissing = 10_000
-    private static let group = 256
-    private static let questions = 16
+    static let mostFiles = 500_000
+    static let mostMissing = 10_000
+    static let group = 256
+    static let questions = 16
     /// As many names tell the camera.
-    private static let mostPaths = 500
+    static let mostPaths = 500
 
     init(_ card: Card, _ shared: Shared, _ pool: BlockingPool) throws(SystemError) {
         (self.card, self.shared, self.pool) = (card, shared, pool)
@@ -84,30 +84,21 @@ struct CardEvaluation {
         try await classify(files, progress)
         guard areLookedAt() else { return facts }
         try await checkSource(progress)
-        facts.suspects = suspects()
+        facts.suspects = card.state.withLock { $0.suspects?.inventory == inventory ? $0.suspects?.found : nil } ?? []
         facts.stage = .known
         return facts
     }
 
     /// After an unmount, another folder at its place must not pass for its content.
-    private func checkMount() throws(SystemError) {
+    func checkMount() throws(SystemError) {
         if card.isMounted { return }
         throw SystemError(call: "stat", path: card.mount, code: .noSuchFileOrDirectory)
-    }
-
-    /// Recordings that do not open, or are missing from a run of numbers: looked for once, when everything is copied.
-    private mutating func suspects() -> [String] {
-        let known = card.state.withLock(\.suspects)
-        if let known, known.inventory == inventory, !inventory.isEmpty { return known.found }
-        let found = facts.open == 0 ? ClipReader.suspects(on: card.mount, content) : []
-        card.state.withLock { [inventory] in $0.suspects = (inventory, found) }
-        return found
     }
 
     // MARK: - What is under way
 
     /// The facts without another look at all of its files.
-    private mutating func unfinished() throws -> CardFacts {
+    mutating func unfinished() throws -> CardFacts {
         let last = card.state.withLock(\.facts)
         if facts.isPulled {
             var facts = last
@@ -124,7 +115,7 @@ struct CardEvaluation {
     }
 
     /// Whether nothing is under way any more.
-    private mutating func isQuiet() async throws -> Bool {
+    mutating func isQuiet() async throws -> Bool {
         var isQuiet = true
         for root in roots.values {
             let open = try await shared.journal.open(of: root.volume)
@@ -147,14 +138,14 @@ struct CardEvaluation {
     // MARK: - What is on it
 
     /// With its path below the watched folder.
-    private typealias Found = (path: FilePath, file: VolumeInventory.File)
+    typealias Found = (path: FilePath, file: VolumeInventory.File)
 
     var rootPaths: [FilePath] { Array(roots.keys) }
 
-    private func beat() { for root in roots.keys { shared.health.heartbeat.beat(.intake(root)) } }
+    func beat() { for root in roots.keys { shared.health.heartbeat.beat(.intake(root)) } }
 
     @discardableResult
-    private mutating func list() throws -> [FilePath: [Found]] {
+    mutating func list() throws -> [FilePath: [Found]] {
         var found: [FilePath: [Found]] = [:]
         var outside = InventorySum()
         let folders = roots.keys.map {
@@ -194,275 +185,8 @@ struct CardEvaluation {
         return found
     }
 
-    private mutating func add(_ file: VolumeInventory.File, _ reason: OtherFiles.Reason) {
+    mutating func add(_ file: VolumeInventory.File, _ reason: OtherFiles.Reason) {
         others[reason, default: OtherFiles(reason: reason)].add(
             size: file.size, folder: file.path.removingLastComponent().display)
-    }
-
-    // MARK: - Where it is
-
-    private mutating func classify(_ files: [FilePath: [Found]], _ progress: (CardFacts) -> Void) async throws {
-        var unrouted = InventorySum()
-        for (root, found) in files {
-            guard let entry = roots[root] else { continue }
-            let tolerance = try FileSystemKind.of(root).modifiedTolerance
-            try await listStores(entry.volume)
-            for group in found.groups(of: Self.group) {
-                beat()
-                progress(facts)
-                let jobs = try await shared.journal.cardFiles(of: entry.volume, group.map(\.path))
-                var asked: [(job: Job, answers: [String: Answer])] = []
-                for (one, job) in zip(group, jobs) {
-                    guard let job, let now = one.file.identity, now.isKnown(as: job.file.identity, tolerance: tolerance)
-                    else {
-                        secondRead.passes(one.file.path)
-                        unrouted.add(one.file.path, one.file.identity, tolerance: tolerance)
-                        unknown[root, default: InventorySum()].add(
-                            one.file.path, one.file.identity, tolerance: tolerance)
-                        add(one.file, .unrouted)
-                        continue
-                    }
-                    asked.append((job, [:]))
-                    secondRead.add(job, one.file.path, at: root, tolerance)
-                }
-                try await ask(&asked, entry.settings)
-                for one in asked { count(one.job, one.answers, entry.settings) }
-            }
-        }
-        othersDigest += unrouted.text
-        facts.others = OtherFiles.Reason.allCases.compactMap { others[$0] }
-        facts.othersMayStay = insertion.othersLeft == othersDigest
-        facts.places = places.values.sorted { $0.name < $1.name }
-        facts.shared = CopyCount.count(facts.places.map { ($0.name, disks[$0.name] ?? []) }).shared.map(\.text)
-    }
-
-    /// Whether the watchers have looked at the files that the journal does not know: then no route takes them. Before, a
-    /// file may just have come, where no event tells; its watcher lists its folder, and reports.
-    private func areLookedAt() -> Bool {
-        let unasked = card.state.withLock { state in
-            unknown.filter { root, sum in
-                if state.roots[root]?.asked?.files == sum.text { return false }
-                state.roots[root]?.asked = (sum.text, .now)
-                return true
-            }
-        }
-        for root in unasked.keys { shared.roots.list(root) }
-        return card.state.withLock { state in
-            unknown.keys.allSatisfy { root in
-                guard let entry = state.roots[root], let asked = entry.asked, let listed = entry.state?.listedAt else {
-                    return false
-                }
-                return listed > asked.at
-            }
-        }
-    }
-
-    /// The state of one file at one destination.
-    private enum Answer: Sendable {
-        case proved
-        case sized
-        case missing(String)
-        /// Nobody can be asked about it.
-        case silent(String)
-        /// The destination does not answer.
-        case away(String)
-    }
-
-    private mutating func ask(_ files: inout [(job: Job, answers: [String: Answer])], _ settings: WatchSettings)
-        async throws
-    {
-        typealias Question = (index: Int, delivery: DeliveryRow, proof: Proof)
-        var questions: [Question] = []
-        for (index, file) in files.enumerated() {
-            for delivery in Self.copies(file.job) where delivery.state == .delivered {
-                guard let proof = delivery.proof else { continue }
-                if let answer = answer(delivery, proof) {
-                    files[index].answers[delivery.destination] = answer
-                } else {
-                    questions.append((index, delivery, proof))
-                }
-            }
-        }
-        for group in questions.groups(of: Self.questions) {
-            let (digests, registry, silent) = (
-                group.map { files[$0.index].job.file.digests }, shared.destinations, silent
-            )
-            let answers = await withTaskGroup(of: (Int, Answer).self) { [insertedAt = insertion.insertedAt] tasks in
-                for (place, question) in group.enumerated() {
-                    let (delivery, order) = (
-                        question.delivery, VerifyOrder(proof: question.proof, digests: digests[place])
-                    )
-                    tasks.addTask {
-                        if let reason = silent[delivery.destination] { return (place, .away(reason)) }
-                        return (place, await Self.ask(registry, delivery, order, since: insertedAt))
-                    }
-                }
-                return await tasks.reduce(into: [:]) { $0[$1.0] = $1.1 }
-            }
-            for (place, question) in group.enumerated() {
-                guard let answer = answers[place] else { continue }
-                files[question.index].answers[question.delivery.destination] = answer
-                // One that does not answer now is not asked about each of its files.
-                if case .away(let reason) = answer { self.silent[question.delivery.destination] = reason }
-            }
-        }
-    }
-
-    /// The deliveries that bring the file's bytes somewhere.
-    private static func copies(_ job: Job) -> [DeliveryRow] {
-        job.deliveries.filter {
-            $0.afterID == nil && $0.closes == nil && $0.proof?.method != .carried && $0.proof?.method != .registered
-        }
-    }
-
-    /// The answer that needs no question of its own; nil where the destination has to be asked.
-    private func answer(_ delivery: DeliveryRow, _ proof: Proof) -> Answer? {
-        if proof.isDeleted { return .missing("it was deleted there") }
-        guard let destination = shared.destinations[delivery.destination] else {
-            return .silent("it is not in the configuration")
-        }
-        if let then = proof.address, let now = destination.address, then != now {
-            return .missing("it was delivered to another address")
-        }
-        guard let list = listed[delivery.destination] else { return nil }
-        return Self.answer(list.verification(of: proof), proof)
-    }
-
-    private static func answer(_ verification: Verification, _ proof: Proof) -> Answer {
-        switch verification {
-        case .same: proof.method == .size || proof.method == .adopted ? .sized : .proved
-        case .differs(let reason), .missing(let reason): .missing(reason)
-        case .cannotTell(let reason): .silent(reason)
-        }
-    }
-
-    private static func ask(
-        _ registry: DestinationRegistry, _ delivery: DeliveryRow, _ order: VerifyOrder, since insertedAt: WallTime
-    ) async -> Answer {
-        guard let verifier = registry[delivery.destination]?.pipeline as? any DeliveryVerifying,
-            order.proof.method != .adopted || verifier.findsByKey
-        else {
-            // A proof of this stay counts; an older one could be out of date.
-            let isFresh =
-                (delivery.endedAt ?? WallTime(milliseconds: 0)) >= insertedAt && order.proof.method != .adopted
-            return isFresh ? answer(.same(""), order.proof) : .silent("it cannot be asked")
-        }
-        do throws(DeliveryError) {
-            return answer(try await verifier.verify(order), order.proof)
-        } catch {
-            return .away("\(error)")
-        }
-    }
-
-    /// Counts a file by the answers of its destinations.
-    private mutating func count(_ job: Job, _ answers: [String: Answer], _ settings: WatchSettings) {
-        let rows = Self.copies(job)
-        // A companion or marker without a place of its own ends as its file did.
-        if rows.isEmpty {
-            // A registration brings no bytes anywhere.
-            let isFine =
-                (job.file.state == .delivered || job.file.state == .duplicate)
-                && !job.deliveries.contains { $0.proof?.method == .registered && $0.afterID == nil }
-            if isFine { account(job) } else { facts.failed += 1 }
-            return
-        }
-        let standings = rows.map { ($0.destination, standing(of: $0, job, answers[$0.destination])) }
-        let here = Set(standings.filter { $0.1 == .here }.map(\.0))
-        if isEnough(here, of: rows, settings) {
-            account(job)
-        } else if standings.contains(where: { $0.1 == .open }) {
-            facts.open += 1
-            facts.openBytes += job.file.identity.size
-        } else if standings.contains(where: { $0.1 == .lacking }) {
-            // Its destinations say how many.
-        } else if here.count == rows.count {
-            facts.short += 1
-        } else {
-            facts.failed += 1
-        }
-    }
-
-    private enum Standing {
-        case here, open, lacking, failed
-    }
-
-    /// Counts one delivery at its destination.
-    private mutating func standing(of row: DeliveryRow, _ job: Job, _ answer: Answer?) -> Standing {
-        var place = places[row.destination] ?? makePlace(row.destination)
-        defer { places[row.destination] = place }
-        place.files += 1
-        if row.state == .delivered { place.askedAt = .now }
-        switch (row.state, answer) {
-        case (.delivered, .proved?):
-            place.proved += 1
-            return .here
-        case (.delivered, .sized?):
-            place.sized += 1
-            return .here
-        case (.delivered, .missing(let reason)?):
-            place.missing += 1
-            place.reason = place.reason ?? reason
-            note(row, of: job)
-            return .lacking
-        case (.delivered, .silent(let reason)?), (.delivered, .away(let reason)?):
-            place.silent += 1
-            place.reason = place.reason ?? reason
-            return .lacking
-        case (.ready, _), (.claimed, _), (.parked, _):
-            place.open += 1
-            return .open
-        default:
-            place.failed += 1
-            place.reason = place.reason ?? row.reason
-            return .failed
-        }
-    }
-
-    private mutating func account(_ job: Job) {
-        facts.accounted += 1
-        facts.accountedBytes += job.file.identity.size
-    }
-
-    private mutating func note(_ row: DeliveryRow, of job: Job) {
-        if missing.count < Self.mostMissing || missing[job.file.id] != nil {
-            missing[job.file.id, default: []].insert(row.id)
-        }
-    }
-
-    private mutating func makePlace(_ name: String) -> CardPlace {
-        let destination = shared.destinations[name]
-        disks[name] = destination?.disks(physical) ?? []
-        return CardPlace(name: name, isRequired: destination?.isRequired ?? false)
-    }
-
-    /// Whether these destinations are as many copies as the watched folder wants.
-    private mutating func isEnough(_ here: Set<String>, of rows: [DeliveryRow], _ settings: WatchSettings) -> Bool {
-        let names = Set(rows.map(\.destination))
-        if names.contains(where: { places[$0]?.isRequired == true && !here.contains($0) }) { return false }
-        if let wanted = rules.copies { return copyCount(here) >= wanted }
-        return here.count >= min(settings.volumeDoneAfter ?? names.count, names.count)
-    }
-
-    private mutating func copyCount(_ names: Set<String>) -> Int {
-        if let known = copyCounts[names] { return known }
-        let count = CopyCount.count(names.map { ($0, disks[$0] ?? []) }).copies
-        copyCounts[names] = count
-        return count
-    }
-
-    /// Has stores list the card's objects, where that is cheaper than to ask for each.
-    private mutating func listStores(_ volume: String) async throws {
-        for (name, keys) in try await shared.journal.cardKeys(of: volume) {
-            guard keys.count > Self.questions, let destination = shared.destinations[name],
-                let storage = destination.pipeline as? any ObjectListing
-            else { continue }
-            do {
-                if let list = try await ListedKeys(of: storage, from: keys.first, to: keys.last, expected: keys.count) {
-                    listed[name] = list
-                }
-            } catch {
-                silent[name] = "\(error)"
-            }
-        }
     }
 }

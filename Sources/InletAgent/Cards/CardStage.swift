@@ -226,9 +226,24 @@ private struct CardLoop: Sendable {
             said = word
             tell(Self.state(of: verdict))
         }
+        lookForSuspects(verdict, evaluation)
         await writeReport(verdict)
         await ejectIfWanted(verdict)
         return facts.places.allSatisfy { $0.silent == 0 }
+    }
+
+    /// Looks for recordings that do not open, or are missing from a run of numbers: once for each content, and after the
+    /// verdict, which does not wait for it. Blocks.
+    private func lookForSuspects(_ verdict: CardVerdict, _ evaluation: CardEvaluation) {
+        let inventory = evaluation.inventory
+        guard verdict.isSafe, !inventory.isEmpty, card.state.withLock({ $0.suspects?.inventory != inventory }) else {
+            return
+        }
+        let found = ClipReader.suspects(on: card.mount, evaluation.content)
+        card.update { state in
+            state.suspects = (inventory, found)
+            state.facts.suspects = found
+        }
     }
 
     /// Writes a verdict down, and tells it where it is one.

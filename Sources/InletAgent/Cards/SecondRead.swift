@@ -109,7 +109,7 @@ extension CardEvaluation {
         } else if let list = secondRead.list {
             facts.source = .listed(files: equal, list: list)
         }
-        if secondRead.differences.isEmpty, rules.secondRead != .off, !inventory.isEmpty {
+        if secondRead.differences.isEmpty, facts.unchecked == 0, rules.secondRead != .off, !inventory.isEmpty {
             checked = content + "\(before ?? equal)"
         }
     }
@@ -122,7 +122,11 @@ extension CardEvaluation {
                 file.place, known: file.known, tolerance: file.tolerance, digests: file.digests,
                 contents: file.contents, on: pool, progress: beating)
             if let slowest = read.slowest, slowest < Self.slow { slowReads += 1 }
-            if case .differs(let reason) = read.outcome { secondRead.differ("\(name): \(reason)") }
+            switch read.outcome {
+            case .same: break
+            case .differs(let reason): secondRead.differ("\(name): \(reason)")
+            case .nothingToCompare: facts.unchecked += 1
+            }
             return read.outcome == .same
         } catch {
             readFaults += 1

@@ -71,11 +71,11 @@ package struct EventTable: Sendable {
     let volumeRemoved = EventSpec("volume.removed info path volume", "volume {volume} removed from {path}")
     let volumeDone = EventSpec(
         "volume.done info \(volume)",
-        "{verdict}: card {volume} at {path}: {files} files, {bytes}, {others} other files",
+        "card {volume} at {path} is safe to remove: {files} files, {bytes}, {others} other files",
         note: "the card is safe to remove: everything on it is accounted for")
     let volumeUnverified = EventSpec(
         "volume.unverified warning \(volume)",
-        "card {volume} at {path} is NOT safe to remove: {verdict}: {unproved} not delivered, {missing} gone from their "
+        "card {volume} at {path} is NOT safe to remove[ ({verdict})]: {unproved} not delivered, {missing} gone from their "
             + "destination, {unmarked} not marked, {unread} unreadable; {files} delivered, {others} other files",
         was: "volume.unproved", note: "nothing moves any more, but a person has to do something before it is safe")
 
@@ -313,7 +313,7 @@ package struct EventTable: Sendable {
 }
 
 private let job = "job# path destination route"
-private let volume = "path volume files# bytes# unproved# missing# unmarked# unread# ignored# others# verdict"
+private let volume = "path volume files# bytes# unproved# missing# unmarked# unread# ignored# others# verdict?"
 private let rows = EventTable.rows
 
 // MARK: - Events without a case

@@ -55,6 +55,8 @@ package struct CardFacts: Sendable, Equatable {
     /// Which destinations share a disk, in words: together they are one copy.
     package var shared: [String] = []
     package var source = SourceCheck.off
+    /// Files that were to be read a second time, and have no known checksum to compare with.
+    package var unchecked = 0
     /// Checksum lists on it that could not be used.
     package var listFaults: [String] = []
     /// Files that do not open, are empty, or are missing from a run of numbers. They are copied too.

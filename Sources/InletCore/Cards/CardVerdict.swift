@@ -54,6 +54,10 @@ package enum CardVerdict: Sendable, Equatable {
             let what = paths.count.counted("file reads", "files read")
             return "\(what) differently the second time, or differs from the card's checksum list: \(paths.first ?? "")"
         }
+        if facts.unchecked > 0 {
+            return "\(facts.unchecked.counted("file has", "files have")) no checksum for the second read: "
+                + "use 'verify' with one, or source_check: off"
+        }
         if facts.unread > 0 { return "\(facts.unread.counted("file or folder", "files or folders")) cannot be read" }
         if facts.failed > 0 { return "\(facts.failed.counted("file was", "files were")) not delivered" }
         // With enough copies elsewhere a loss is only told.
