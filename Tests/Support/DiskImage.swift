@@ -118,7 +118,13 @@ package final class DiskImage {
         if isServed {
             // Without udev nothing else than its reader tells which card it is.
             let device = try devices.first ?? insert()
-            try Self.run("mount.exfat-fuse", "-o", readOnly ? "ro" : "rw", device.string, point.string)
+            // It stays behind as the file system's server: with a descriptor of ours, its start would never end.
+            let detached =
+                "for file in /proc/$$/fd/*; do number=${file##*/}; [ \"$number\" -gt 2 ] && "
+                + "eval \"exec $number>&-\"; done 2>/dev/null; exec \"$@\" </dev/null >/dev/null"
+            try Self.run(
+                "bash", "-c", detached, "mount", "mount.exfat-fuse", "-o", readOnly ? "ro" : "rw", device.string,
+                point.string)
         } else {
             try Self.run("mount", "-o", readOnly ? "loop,ro" : "loop", image.string, point.string)
         }
