@@ -90,7 +90,7 @@ import Testing
             place, recipe: "unit: folder",
             [
                 ("/srv/raid", "\(home)/raid"), ("/mnt/shuttle", "\(home)/shuttle"),
-                ("path: /media/*/*/DCIM }", "path: \"\(home)/media/*/*/DCIM\", settle: 1s }"),
+                ("path: /media/*/*/DCIM, copies", "path: \"\(home)/media/*/*/DCIM\", settle: 1s, copies"),
             ])
         let card = home.pushing("media/sam/A001")
         for name in ["raid", "shuttle"] { try place.folder.makeDirectory(FilePath(name)) }
