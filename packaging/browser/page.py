@@ -15,9 +15,9 @@ from selenium.webdriver.common.keys import Keys
 from station import until
 
 # By address: the key after g, and the title.
-PARTS = Path(__file__).resolve().parents[2] / "Sources/InletWeb/page"
-VIEWS = {path: (key, title) for part in sorted(PARTS.glob("*.js"))
-         for path, key, title in re.findall(r'^    path: "(\w*)", key: "(\w)", title: "([^"]+)"', part.read_text(), re.M)}
+SCRIPT = Path(__file__).resolve().parents[2] / "Sources/InletWeb/page/views.js"
+VIEWS = {path: (key, title)
+         for path, key, title in re.findall(r'path: "(\w*)", key: "(\w)", title: "([^"]+)"', SCRIPT.read_text())}
 
 AUDIT = Path(__file__).with_name("audit.js").read_text()
 

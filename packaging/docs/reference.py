@@ -209,8 +209,8 @@ def schema_blocks(schemas, place):
     return [line for name, schema in sorted(schemas.items()) for line in [f"### {name}", "", *fields(schema, place)]]
 
 
-NEEDS = {"nothing": "no login", "read": "the read-only token", "full": "the token or the password",
-         "socket": "the control socket"}
+NEEDS = {"nothing": "no login", "cards": "any login, the kiosk's too", "read": "the read-only token",
+         "full": "the token or the password", "socket": "the control socket"}
 
 
 def endpoint_block(path, method, endpoint):

@@ -8,8 +8,7 @@ import { live, rest, start, stop, subscribe, wake } from "./live.js";
 import { login } from "./login.js";
 import { isReader, muted } from "./parts.js";
 import { drawShell } from "./shell.js";
-import { story } from "./story.js";
-import { VIEWS } from "./views.js";
+import { STORY, VIEWS } from "./views.js";
 
 let [shown, waiting, said] = [null, false, ""];
 
@@ -17,18 +16,18 @@ let [shown, waiting, said] = [null, false, ""];
 function place() {
     const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
     const [name, id] = path.split("/");
-    const view = VIEWS.find((view) => view.path === name) ?? VIEWS[0];
-    const isStory = view.path === "files" && /^\d+$/.test(id ?? "");
-    return {
-        path: view.path, id: isStory ? id : null, view: isStory ? story : view, query: new URLSearchParams(query),
-    };
+    const listed = VIEWS.find((view) => view.path === name) ?? VIEWS[0];
+    const isStory = listed.path === STORY.path && /^\d+$/.test(id ?? "");
+    return { entry: isStory ? STORY : listed, id: isStory ? id : null, query: new URLSearchParams(query) };
 }
 
-/** The state of a view while it is open; `data` belongs to the view. */
-function open(where) {
-    const page = { ...where, data: {}, error: null, redraw, open: true };
+/** The state of a view while it is open; `data` belongs to the view. A page that `arrives` gets the focus. */
+function open(where, arrives) {
+    const page = { ...where, arrives, view: null, data: {}, error: null, redraw, open: true };
     page.load = async () => {
         try {
+            page.view ??= (await page.entry.script()).view;
+            if (page.open) redraw();
             await page.view.load?.(page);
             page.error = null;
         } catch (error) {
@@ -40,7 +39,7 @@ function open(where) {
         const query = new URLSearchParams(page.query);
         for (const [key, value] of Object.entries(values)) value ? query.set(key, value) : query.delete(key);
         const text = query.toString();
-        location.hash = "#/" + [page.path, page.id].filter(Boolean).join("/") + (text ? "?" + text : "");
+        location.hash = "#/" + [page.entry.path, page.id].filter(Boolean).join("/") + (text ? "?" + text : "");
     };
     return page;
 }
@@ -50,19 +49,21 @@ function go() {
     if (location.hash === "#main") return;
     const where = place();
     const before = shown;
-    if (before && before.view === where.view && before.id === where.id) {
+    if (before && before.entry === where.entry && before.id === where.id) {
         before.query = where.query;
     } else {
         if (before) before.open = false;
-        shown = open(where);
+        shown = open(where, before !== null);
     }
     if (live.status) shown.load();
     draw();
-    if (before && before !== shown) {
-        window.scrollTo(0, 0);
-        const target = shown.query.has("find") && document.querySelector("[data-search]");
-        (target || byId("main").querySelector("h1"))?.focus();
-    }
+}
+
+function arrive() {
+    shown.arrives = false;
+    window.scrollTo(0, 0);
+    const target = shown.query.has("find") && document.querySelector("[data-search]");
+    (target || byId("main").querySelector("h1"))?.focus();
 }
 
 function redraw() {
@@ -75,12 +76,13 @@ function draw() {
     waiting = false;
     if (!shown) return;
     const isOut = live.connection === "out";
-    drawShell(isOut ? null : shown.path, redraw);
-    const title = isOut ? "Log in" : [shown.view.title, shown.id].filter(Boolean).join(" ");
+    drawShell(isOut ? null : shown.entry.path, redraw);
+    const title = isOut ? "Log in" : [shown.entry.title, shown.id].filter(Boolean).join(" ");
     const problems = needing(live.status);
     document.title = (problems ? `(${number(problems)}) ` : "") + `${title} · Inlet`;
     paint(byId("main"), h("h1", { tabindex: -1 }, title), isOut ? login(begin) : body());
-    if (!isOut && live.status) shown.view.drawn?.(shown);
+    if (!isOut && live.status) shown.view?.drawn?.(shown);
+    if (shown.arrives && (isOut || shown.view || shown.error)) arrive();
 }
 
 function body() {
@@ -88,7 +90,7 @@ function body() {
     return [
         shown.error ? h("p", { class: "banner bad", key: "error" }, shown.error.message) : null,
         isReader() ? muted("Read-only access. To make changes, log in with the full token or the password.") : null,
-        shown.view.render(shown),
+        shown.view ? shown.view.render(shown) : shown.error ? null : muted("Loading…"),
     ];
 }
 
@@ -120,8 +122,8 @@ onLogin(() => {
 });
 subscribe((what, data) => {
     if (what === "again") shown?.load();
-    if (what === "log") shown?.view.log?.(shown, data);
-    if (what === "status") shown?.view.status?.(shown);
+    if (what === "log") shown?.view?.log?.(shown, data);
+    if (what === "status") shown?.view?.status?.(shown);
     speak();
     redraw();
 });

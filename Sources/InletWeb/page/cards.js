@@ -20,8 +20,7 @@ const OTHERS = {
     outside: "outside the watched folder", unrouted: "no route takes them", irregular: "no regular files",
 };
 
-export const cards = {
-    path: "cards", key: "a", title: "Cards",
+export const view = {
     load: async (page) => {
         await Promise.all([look(page), readHistory(page)]);
     },

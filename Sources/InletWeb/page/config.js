@@ -11,8 +11,7 @@ import {
 } from "./parts.js";
 import { LEVELS } from "./states.js";
 
-export const config = {
-    path: "config", key: "c", title: "Configuration",
+export const view = {
     load: async (page) => {
         const none = (error) => {
             if (error.status !== 404) throw error;

@@ -13,8 +13,7 @@ const MEANS = {
     paused: "by a person; resume to send again", "not running": "start Inlet to send again",
 };
 
-export const destinations = {
-    path: "destinations", key: "d", title: "Destinations",
+export const view = {
     render: () => {
         const { destinations, limits, queue, windows } = live.status;
         // A limit without a name is for all destinations together.

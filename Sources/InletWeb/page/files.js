@@ -14,8 +14,7 @@ const PAGE = 50;
 const FILTERS = ["state", "destination", "route", "q", "path", "batch"];
 const SETS = [["failed,expired,rejected", "needs attention"], ["delivered,duplicate", "delivered or duplicate"]];
 
-export const files = {
-    path: "files", key: "f", title: "Files",
+export const view = {
     load: async (page) => {
         const given = Object.fromEntries([...FILTERS, "before"].map((key) => [key, page.query.get(key)]));
         const asked = page.query.toString();

@@ -44,8 +44,7 @@ function shown(key, value) {
     return plain(value);
 }
 
-export const log = {
-    path: "log", key: "l", title: "Log",
+export const view = {
     load: (page) => {
         hearFrom(level(page) === "debug" ? "debug" : "info");
         page.data.old = [];

@@ -7,8 +7,7 @@ import { live, speed } from "./live.js";
 import { eventText } from "./log.js";
 import { badge, filesLink, isolated, jobLink, muted, name, progress, section, small, table, when } from "./parts.js";
 
-export const overview = {
-    path: "", key: "o", title: "Overview",
+export const view = {
     render: () => {
         const status = live.status;
         return fragment(health(status), figures(status), moving(status), sent(), recent(), sum(status));

@@ -10,8 +10,7 @@ const MODES = {
 };
 const MEANS = { starting: "Inlet is listing its files", missing: "Inlet watches it as soon as it appears" };
 
-export const roots = {
-    path: "roots", key: "w", title: "Watch roots",
+export const view = {
     render: () => {
         const all = live.status.roots;
         if (!all.length) return muted("Set watch in the configuration: Inlet watches no folders.");

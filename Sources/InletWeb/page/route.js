@@ -4,8 +4,7 @@ import { h } from "./dom.js";
 import { live } from "./live.js";
 import { badge, choice, facts, field, muted, name, section, table, texts } from "./parts.js";
 
-export const route = {
-    path: "route", key: "r", title: "Route tester",
+export const view = {
     render: (page) => h("div", { key: "route" },
         muted("Enter a path to see its route, the reason, and the key at each destination. Nothing is sent."),
         form(page), page.data.fault ? h("p", { class: "banner bad" }, page.data.fault) : null,

@@ -12,8 +12,7 @@ import {
 import { MEANS } from "./states.js";
 
 /** A view without a link of its own: `#/files/17`. */
-export const story = {
-    title: "Job",
+export const view = {
     load: async (page) => {
         try {
             page.data.story = await get(`jobs/${page.id}/story`);

@@ -1,16 +1,20 @@
-// The views, in the order of their links.
-import { cards } from "./cards.js";
-import { config } from "./config.js";
-import { destinations } from "./destinations.js";
-import { files } from "./files.js";
-import { log } from "./log.js";
-import { overview } from "./overview.js";
-import { roots } from "./roots.js";
-import { route } from "./route.js";
+// The views, in the order of their links. The script of each comes when it is opened first.
 
 /**
- * Each has a `path` (after `#/` in its address), a `key` (pressed after g), a `title`, and `render(page)`, which
- * returns its nodes. Optional: `load(page)` reads its data, `log(page, event)` and `status(page)` handle changes, and
- * `drawn(page)` runs after each drawing. `page.data` belongs to the view while it is open.
+ * Each has a `path` (after `#/` in its address), a `key` (pressed after g), a `title`, and a `script` with its `view`:
+ * `render(page)` returns its nodes. Optional: `load(page)` reads its data, `log(page, event)` and `status(page)` handle
+ * changes, and `drawn(page)` runs after each drawing. `page.data` belongs to the view while it is open.
  */
-export const VIEWS = [overview, cards, files, destinations, roots, route, log, config];
+export const VIEWS = [
+    { path: "", key: "o", title: "Overview", script: () => import("./overview.js") },
+    { path: "cards", key: "a", title: "Cards", script: () => import("./cards.js") },
+    { path: "files", key: "f", title: "Files", script: () => import("./files.js") },
+    { path: "destinations", key: "d", title: "Destinations", script: () => import("./destinations.js") },
+    { path: "roots", key: "w", title: "Watch roots", script: () => import("./roots.js") },
+    { path: "route", key: "r", title: "Route tester", script: () => import("./route.js") },
+    { path: "log", key: "l", title: "Log", script: () => import("./log.js") },
+    { path: "config", key: "c", title: "Configuration", script: () => import("./config.js") },
+];
+
+/** A file's own view, `#/files/17`. */
+export const STORY = { path: "files", title: "Job", script: () => import("./story.js") };
