@@ -95,6 +95,11 @@ extension AgentControl {
             let uptimes = shared.destinations.uptimes()
             if try await journal.resend(deliveries, of: file, uptimes: uptimes, at: .now) { sent += 1 }
         }
+        guard sent > 0 else {
+            throw Refusal(
+                "the missing files have the same content as files of other cards, which were sent instead: put those in, "
+                    + "and send theirs again")
+        }
         // The journal may know them by the place where the card was then.
         for (root, entry) in state.roots { try await shared.filesReturn(to: root, of: entry.volume) }
         shared.signals.raiseDeliverable()

@@ -70,21 +70,27 @@ package struct InsertionRow: Sendable, Equatable {
 extension Journal {
     /// The card of a volume; a new one gets a name of its own.
     ///
-    /// - Parameter weaker: keys that it may have been known by before.
+    /// - Parameter weaker: keys that it may have been known by until now, while it is in its reader. Later, another card
+    ///   may have them.
     package func card(
         _ identity: VolumeIdentity, key: String, weaker: [String], at now: WallTime
     ) async throws(JournalError) -> CardRow {
-        try await commit { database in
+        if let known = try await read({ try Self.card(key, $0) }) { return known }
+        let volumes = try await volumes().filter { volume in !([key] + weaker).contains { volume.hasPrefix($0 + "/") } }
+        return try await commit { database in
             if let known = try Self.card(key, database) { return known }
             for former in weaker where !former.isEmpty {
-                guard let known = try Self.card(former, database), known.uuid == nil else { continue }
+                guard let known = try Self.card(former, database), known.uuid == nil,
+                    try database.exists(
+                        "SELECT 1 FROM insertion WHERE card_id = ? AND removed_at IS NULL", known.id)
+                else { continue }
                 try database.change(
                     "UPDATE card SET key = ?, uuid = ?, label = ifnull(?, label) WHERE id = ?", key, identity.uuid,
                     identity.label, known.id)
                 if let renamed = try Self.card(key, database) { return renamed }
             }
             var (name, number) = (identity.name, 1)
-            while try database.exists("SELECT 1 FROM card WHERE name = ?", name) {
+            while try Self.isTaken(name, volumes, database) {
                 number += 1
                 name = "\(identity.name) (\(number))"
             }
@@ -93,6 +99,23 @@ extension Journal {
                 identity.label, identity.uuid, identity.kind, now)
             guard let made = try Self.card(key, database) else { throw DatabaseError(message: "no card was made") }
             return made
+        }
+    }
+
+    /// Whether another card has the name, or files have it in their keys that came before the journal had cards.
+    private static func isTaken(_ name: String, _ volumes: [String], _ database: Database) throws -> Bool {
+        if try database.exists("SELECT 1 FROM card WHERE name = ?", name) { return true }
+        return try volumes.contains { volume in
+            if try database.exists("SELECT 1 FROM card WHERE substr(?1, 1, length(key) + 1) = key || '/'", volume) {
+                return false
+            }
+            return try database.exists(
+                """
+                SELECT 1 FROM delivery JOIN file ON file.id = file_id WHERE volume = ?1 AND instr(delivery.key, ?2) > 0
+                UNION ALL SELECT 1 FROM history_delivery WHERE instr(key, ?2) > 0 AND file_id IN (
+                    SELECT id FROM history_file
+                    WHERE place = (SELECT id FROM history_place WHERE name = CAST(?1 AS BLOB)))
+                """, volume, name)
         }
     }
 
@@ -214,16 +237,18 @@ extension Journal {
         }
     }
 
-    /// The unfinished files of a volume's folder: how many, and their bytes. Files that wait for their disposal do not
-    /// count.
-    package func open(of volume: String) async throws(JournalError) -> (files: Int, bytes: Int64) {
+    /// The unfinished files of a volume's folder: how many, their bytes, and how many of them may not be read. Files that
+    /// wait for their disposal do not count.
+    package func open(of volume: String) async throws(JournalError) -> (files: Int, bytes: Int64, forbidden: Int) {
         try await read { database in
             try database.row(
                 """
-                SELECT count(*), ifnull(sum(size), 0) FROM file INDEXED BY file_open_of_volume
-                WHERE volume = ? AND finished_at IS NULL AND state = 'pending'
-                """, volume
-            ) { ($0.int(0), $0.integer(1)) } ?? (0, 0)
+                SELECT count(*), ifnull(sum(size), 0), count(
+                    (SELECT 1 FROM delivery WHERE file_id = file.id AND state = 'ready' AND code = ?2 LIMIT 1))
+                FROM file INDEXED BY file_open_of_volume
+                WHERE volume = ?1 AND finished_at IS NULL AND state = 'pending'
+                """, volume, ErrorCode.sourceForbidden.rawValue
+            ) { ($0.int(0), $0.integer(1), $0.int(2)) } ?? (0, 0, 0)
         }
     }
 

@@ -89,6 +89,59 @@ struct CardReturnSceneTests {
         #expect(agent.headlines() == [InletProcess.safe, InletProcess.safe])
     }
 
+    @Test func `a destination that left the configuration needs a person, and counts again once it is back`()
+        async throws
+    {
+        let place = try Place.readers(Self.two)
+        let card = try DiskImage.card(["DCIM/a.jpg": bytes(1000)])
+        let agent = try await visited(place, card)
+        let text = try place.content(place.configuration)
+        try place.configure(replacing: "  nas: { type: folder, path: nas }\n", with: "")
+        try place.configure(replacing: "to: [library, nas]", with: "to: [library]")
+        try await place.inlet("reload", code: 0)
+        try card.mount(at: place.reader("one"))
+        let missed = try await place.wait("call_somebody", by: agent)
+        #expect(missed.says("at nas 0 of 1: 1 not confirmed (it is not in the configuration)"), "\(missed)")
+        #expect(agent.headlines() == [InletProcess.safe, missed.headline])
+        try text.write(to: URL(fileURLWithPath: place.configuration.string))
+        try await place.inlet("reload", code: 0)
+        try await agent.told(InletProcess.safe, number: 2)
+    }
+
+    @Test func `another card in the same reader starts anew, and a reload keeps a card's stay and its labels`()
+        async throws
+    {
+        let place = try Place.readers()
+        let first = try DiskImage.card(["DCIM/a.jpg": bytes(1000)])
+        let second = try DiskImage.card(["DCIM/a.jpg": bytes(1000, seed: 2)], label: "FUJI")
+        let agent = try await place.run()
+        try first.mount(at: place.reader("one"))
+        try await agent.told(InletProcess.safe)
+        try first.unmount(place.reader("one"))
+        try second.mount(at: place.reader("one"))
+        try await agent.told(InletProcess.safe, of: "FUJI")
+        #expect(place.names(in: "library") == ["EOS/a.jpg", "FUJI/a.jpg"])
+        #expect(try await place.cards().map(\.name) == ["FUJI"])
+        try await place.inlet("cards", "label", "FUJI", "--roll", "B007", code: 0)
+        try place.configure(replacing: "settle: 0s", with: "settle: 0s\n    copies: 1")
+        try await place.inlet("reload", code: 0)
+        let card = try await place.wait("safe", of: "FUJI", by: agent)
+        #expect(card.roll == "B007", "\(card)")
+    }
+
+    @Test func `a copy of a lost file is sent again too, and what is there is not`() async throws {
+        let place = try Place.readers(Self.two, route: ["dedupe: link"])
+        let card = try DiskImage.card(["DCIM/a.jpg": bytes(1000), "DCIM/b.jpg": bytes(1000)])
+        let agent = try await visited(place, card)
+        let names = place.names(in: "nas")
+        for name in names { try FileManager.default.removeItem(atPath: place.path("nas/\(name)").string) }
+        try card.mount(at: place.reader("two"))
+        try await agent.told("CALL SOMEBODY: 2 files are no longer at nas")
+        try await place.inlet("cards", "resend", "EOS", code: 0)
+        try await agent.told(InletProcess.safe, number: 2)
+        #expect(try place.content(place.path("nas/EOS/a.jpg")) == bytes(1000))
+    }
+
     @Test func `two cards of one label never share a folder, whatever their order`() async throws {
         let place = try Place.readers()
         let cards = try [1, 2].map { try DiskImage.card(["DCIM/a.jpg": bytes(1000, seed: $0)], label: "UNTITLED") }

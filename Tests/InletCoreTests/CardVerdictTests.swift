@@ -36,6 +36,14 @@ import Testing
         ),
         (facts { ($0.accounted, $0.places[0].proved, $0.places[0].silent) = (0, 0, 4) }, rules(), .notYet(files: 4)),
         (
+            facts {
+                ($0.accounted, $0.places[0].proved, $0.places[0].unconfirmed) = (0, 0, 4)
+                $0.places[0].reason = "it is not in the configuration"
+            }, rules(), .callSomebody("nas cannot confirm 4 files: it is not in the configuration")
+        ),
+        // Others have enough copies.
+        (facts { ($0.places[0].proved, $0.places[0].unconfirmed) = (0, 4) }, rules(), .safe),
+        (
             facts { ($0.accounted, $0.short, $0.copies) = (0, 4, 2) }, rules { $0.copies = 2 },
             .callSomebody("4 files have fewer copies than 2")
         ),
@@ -85,7 +93,7 @@ import Testing
             facts.othersMayStay = Bool.random(using: &random)
             facts.files = facts.accounted + others + facts.open + facts.failed + facts.short + few()
             var place = CardPlace(name: "nas")
-            (place.missing, place.silent, place.sized) = (few(), few(), few())
+            (place.missing, place.silent, place.sized, place.unconfirmed) = (few(), few(), few(), few())
             facts.places = [place]
             facts.isWhole = Bool.random(using: &random)
             if Bool.random(using: &random) { rules.counts = .routed }
@@ -114,6 +122,17 @@ import Testing
         #expect(fine.first == CardLine(.good, "everything on the card is accounted for: 4 files, 400 bytes"))
         #expect(fine.contains(CardLine(.good, "at nas 4 of 4, proved")))
         #expect(fine.contains(CardLine(.good, "read errors 0")))
+    }
+
+    @Test func `files that wait for their marker have one line, and what was not looked into is said`() {
+        let facts = Self.facts {
+            ($0.files, $0.unmarked, $0.others) = (5, 1, [OtherFiles(reason: .unrouted, files: 1)])
+            ($0.systemFiles, $0.hasClosedLostFound) = (2, true)
+        }
+        let texts = facts.lines(CardRules(), identity: "x") { _ in "" }.map(\.text)
+        #expect(texts.contains("1 file waits for its marker") && !texts.contains { $0.contains("no route") })
+        #expect(texts.contains("not counted: 2 files of operating systems, such as .DS_Store"))
+        #expect(texts.contains("not looked into: lost+found, which only root may list"))
     }
 
     @Test func `equal sizes are never called a proof`() {

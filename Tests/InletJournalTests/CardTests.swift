@@ -28,15 +28,40 @@ import Testing
     @Test func `a card whose UUID becomes known later keeps its name`() async throws {
         let weak = VolumeIdentity(kind: "vfat", label: "EOS", source: "/dev/sdb1")
         let first = try await bench.journal.card(weak, key: weak.key, weaker: weak.weakerKeys, at: .now)
+        let stay = try await bench.journal.insertion(of: first.id, at: "/media/A", isNew: true, now: .now)
         var known = weak
         known.uuid = "1234-ABCD"
         let second = try await bench.journal.card(known, key: known.key, weaker: known.weakerKeys, at: .now)
         #expect(second.id == first.id && second.name == "EOS" && second.uuid == "1234-ABCD")
+        try await bench.journal.endInsertion(stay.id, at: .now)
         // Another card of that label is another card.
         var other = weak
         other.uuid = "9999-0000"
         let third = try await bench.journal.card(other, key: other.key, weaker: other.weakerKeys, at: .now)
         #expect(third.id != first.id && third.name == "EOS (2)")
+    }
+
+    @Test func `a label that is known from a card that went is another card's`() async throws {
+        let weak = VolumeIdentity(kind: "vfat", label: "EOS", source: "/dev/sdb1")
+        let first = try await bench.journal.card(weak, key: weak.key, weaker: weak.weakerKeys, at: .now)
+        let stay = try await bench.journal.insertion(of: first.id, at: "/media/A", isNew: true, now: .now)
+        try await bench.journal.endInsertion(stay.id, at: .now)
+        var known = weak
+        known.uuid = "1234-ABCD"
+        let second = try await bench.journal.card(known, key: known.key, weaker: known.weakerKeys, at: .now)
+        #expect(second.id != first.id && second.name == "EOS (2)")
+    }
+
+    @Test func `a name in the keys of files from before there were cards is taken, but for the card of those files`()
+        async throws
+    {
+        let old = "uuid:0000-0001"
+        var admission = FileAdmission.test("a.jpg", key: "UNTITLED/a.jpg")
+        admission.arrival.volume = Volume(name: "UNTITLED", key: old + "/DCIM")
+        _ = try await bench.admit(admission)
+        try await #expect(card(2).name == "UNTITLED (2)")
+        try await #expect(card(1).name == "UNTITLED")
+        try await #expect(card(3).name == "UNTITLED (3)")
     }
 
     @Test func `a stay goes on after a restart, and a new one begins when somebody saw the card come`() async throws {

@@ -121,7 +121,7 @@ struct CardEvaluation {
             let open = try await shared.journal.open(of: root.volume)
             facts.open += open.files
             facts.openBytes += open.bytes
-            facts.unread += root.state?.unread ?? 0
+            facts.unread += (root.state?.unread ?? 0) + open.forbidden
             facts.unmarked += root.state?.unmarked ?? 0
             if root.state?.awaitsLabels == true { facts.awaitsLabels = true }
             if root.state?.isWhole != true { isQuiet = false }
@@ -144,25 +144,44 @@ struct CardEvaluation {
 
     func beat() { for root in roots.keys { shared.health.heartbeat.beat(.intake(root)) } }
 
+    /// Its watched folders, below the card's top, after the folders where their delivered files are moved: these keep
+    /// their paths there (`on_success: archive`).
+    private var folders: [(path: FilePath, below: FilePath)] {
+        let depth = card.mount.components.count
+        func below(_ folder: FilePath) -> FilePath { FilePath(root: nil, folder.components.dropFirst(depth)) }
+        let archives = roots.compactMap { root, entry -> (path: FilePath, below: FilePath)? in
+            let folder = FinishFolders(root: root.resolved, settings: entry.settings).archive
+            return folder.isWithin(card.mount) ? (root, below(folder)) : nil
+        }
+        return archives + roots.keys.map { ($0, below($0.resolved)) }
+    }
+
+    /// Whether nobody would miss it: operating systems and Inlet wrote it. Inlet's own folder is at the top of a watched
+    /// folder.
+    private static func isOfSystem(_ file: VolumeInventory.File) -> Bool {
+        guard let name = file.path.lastComponent else { return false }
+        let isLock = name == "lock" && file.path.components.dropLast().last == WatchLock.folder.lastComponent
+        return file.kind == .regular && (isLock || IgnoreList.isSystemFile(name: name.string.utf8))
+    }
+
     @discardableResult
     mutating func list() throws -> [FilePath: [Found]] {
         var found: [FilePath: [Found]] = [:]
         var outside = InventorySum()
-        let folders = roots.keys.map {
-            (path: $0, below: $0.resolved.components.dropFirst(card.mount.components.count))
-        }
+        let folders = self.folders
         let tolerance = FileSystemKind.known(of: card.mount)?.modifiedTolerance ?? 0
         // Before they are counted: what comes later is noticed. Without it, only such changes stay unseen.
         fingerprint = try? FreeSpace.fingerprint(card.mount)
         let patterns = shared.settings.watch.compactMap(\.pattern)
         var paths: [FilePath] = []
         let seen = try VolumeInventory.walk(around: card.mount, limit: Self.mostFiles, beat: beat) { file in
+            if Self.isOfSystem(file) { return facts.systemFiles += 1 }
             facts.files += 1
             facts.bytes += file.size
             if paths.count < Self.mostPaths { paths.append(file.path) }
-            let root = folders.first { file.path.starts(with: FilePath(root: nil, $0.below)) }
+            let root = folders.first { file.path.starts(with: $0.below) }
             if let root, file.kind == .regular {
-                let path = FilePath(root: nil, file.path.components.dropFirst(root.below.count))
+                let path = FilePath(root: nil, file.path.components.dropFirst(root.below.components.count))
                 return found[root.path, default: []].append((path, file))
             }
             secondRead.passes(file.path)
@@ -178,8 +197,9 @@ struct CardEvaluation {
         facts.isWhole = !seen.isCut && seen.folder == "/"
         // Those in a watched folder may be its watcher's, too.
         let outer = seen.unreadable.count { one in
-            !folders.contains { one.path.starts(with: FilePath(root: nil, $0.below)) }
+            !folders.contains { one.path.starts(with: $0.below) }
         }
+        facts.hasClosedLostFound = seen.hasClosedLostFound
         facts.unread = max(facts.unread + outer, seen.unreadableCount)
         (inventory, othersDigest) = (seen.digest ?? "", outside.text)
         return found

@@ -68,8 +68,8 @@ extension CardEvaluation {
         case proved
         case sized
         case missing(String)
-        /// Nobody can be asked about it.
-        case silent(String)
+        /// Nobody can ever be asked about it.
+        case unconfirmed(String)
         /// The destination does not answer.
         case away(String)
     }
@@ -125,7 +125,7 @@ extension CardEvaluation {
     private func answer(_ delivery: DeliveryRow, _ proof: Proof) -> Answer? {
         if proof.isDeleted { return .missing("it was deleted there") }
         guard let destination = shared.destinations[delivery.destination] else {
-            return .silent("it is not in the configuration")
+            return .unconfirmed("it is not in the configuration")
         }
         if let then = proof.address, let now = destination.address, then != now {
             return .missing("it was delivered to another address")
@@ -138,7 +138,7 @@ extension CardEvaluation {
         switch verification {
         case .same: proof.method == .size || proof.method == .adopted ? .sized : .proved
         case .differs(let reason), .missing(let reason): .missing(reason)
-        case .cannotTell(let reason): .silent(reason)
+        case .cannotTell(let reason): .unconfirmed(reason)
         }
     }
 
@@ -151,7 +151,7 @@ extension CardEvaluation {
             // A proof of this stay counts; an older one could be out of date.
             let isFresh =
                 (delivery.endedAt ?? WallTime(milliseconds: 0)) >= insertedAt && order.proof.method != .adopted
-            return isFresh ? answer(.same(""), order.proof) : .silent("it cannot be asked")
+            return isFresh ? answer(.same(""), order.proof) : .unconfirmed("it cannot be asked")
         }
         do throws(DeliveryError) {
             return answer(try await verifier.verify(order), order.proof)
@@ -210,7 +210,11 @@ extension CardEvaluation {
             place.reason = place.reason ?? reason
             note(row, of: job)
             return .lacking
-        case (.delivered, .silent(let reason)?), (.delivered, .away(let reason)?):
+        case (.delivered, .unconfirmed(let reason)?):
+            place.unconfirmed += 1
+            place.reason = place.reason ?? reason
+            return .lacking
+        case (.delivered, .away(let reason)?):
             place.silent += 1
             place.reason = place.reason ?? reason
             return .lacking

@@ -119,9 +119,16 @@ final class Card: Sendable {
             let isWhole = state.roots.values.allSatisfy { $0.state?.isWhole == true }
             if !isWhole, state.facts.stage == .known { state.facts.stage = .copying }
             (state.verdict, state.decidedAt) = (CardVerdict(state.facts, rules), .now)
-            state.lines = state.facts.lines(rules, identity: state.insertion.card.identity) { $0.rfc3339Seconds }
+            state.lines = state.facts.lines(rules, identity: state.insertion.card.identity, time: Self.clock)
             return state.verdict
         }
+    }
+
+    /// `12:59`, in local time; with its date for another day than today.
+    private static func clock(_ time: WallTime) -> String {
+        let (text, today) = (time.rfc3339(in: nil), WallTime.now.rfc3339(in: nil))
+        let clock = text.dropFirst(11).prefix(5)
+        return text.prefix(10) == today.prefix(10) ? "\(clock)" : "\(text.prefix(10)) \(clock)"
     }
 
     /// The rules of all its watched folders together: the strictest hold.

@@ -127,8 +127,8 @@ private struct CardLoop: Sendable {
     private static let longestPause = Duration.seconds(60)
     /// The longest time without a look at a card that something happened on.
     private static let longestRest = Duration.seconds(4)
-    /// For so long a look may leave the last verdict standing.
-    private static let standing = Duration.seconds(2)
+    /// For so long a look at the same files may leave the last verdict standing.
+    private static let standing = Duration.seconds(30)
 
     init(_ card: Card, _ shared: Shared, _ hook: CardHook?) {
         (self.card, self.shared, self.hook) = (card, shared, hook)

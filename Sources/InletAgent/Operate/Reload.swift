@@ -182,10 +182,15 @@ package final class Reload: Service {
         await closeUnits(settings)
         shared.room.set(settings.queueLimit)
         replace(notifier, settings, trial, diff)
-        // Any service may have work now.
+        wakeAll()
+        return parked
+    }
+
+    /// Any service may have work now, and a destination be back that has the files of a card.
+    private func wakeAll() {
         shared.signals.raiseDeliverable()
         shared.signals.raise(.finishable, .leftover, .destination, .limit)
-        return parked
+        for card in shared.cards.all { card.touch() }
     }
 
     private func replace(

@@ -45,6 +45,10 @@ package struct CardFacts: Sendable, Equatable {
     package var unmarked = 0
     /// Files and folders that could not be read.
     package var unread = 0
+    /// Whether it has a `lost+found` that only root may look into.
+    package var hasClosedLostFound = false
+    /// Files that operating systems and Inlet itself put there. They count nowhere else.
+    package var systemFiles = 0
     /// Files that Inlet did not take, by the reason.
     package var others: [OtherFiles] = []
     /// Whether a person has said that they may stay (`inlet cards leave`).
@@ -124,8 +128,10 @@ package struct CardPlace: Sendable, Equatable {
     package var sized = 0
     /// Files that it had, and no longer has.
     package var missing = 0
-    /// Files about which it cannot be asked now, or ever: they count as not there.
+    /// Files about which it cannot be asked now: they count as not there.
     package var silent = 0
+    /// Files about which it can never be asked: they count as not there, too.
+    package var unconfirmed = 0
     /// Files that are on their way.
     package var open = 0
     /// Files whose delivery failed.
@@ -148,10 +154,12 @@ package struct CardPlace: Sendable, Equatable {
         } else if isWhole, files > 0 {
             text += ", proved"
         }
-        let rest = [(open, "on their way"), (missing, "missing"), (silent, "unknown"), (failed, "failed")]
-            .filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+        let rest = [
+            (open, "on their way"), (missing, "missing"), (silent, "unknown"), (unconfirmed, "not confirmed"),
+            (failed, "failed"),
+        ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         if !rest.isEmpty { text += ": " + rest.joined(separator: ", ") }
-        if let reason, missing + silent + failed > 0 { text += " (\(reason))" }
+        if let reason, missing + silent + unconfirmed + failed > 0 { text += " (\(reason))" }
         if let askedAt { text += ", asked \(time(askedAt))" }
         return text
     }

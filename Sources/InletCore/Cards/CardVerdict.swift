@@ -62,11 +62,14 @@ package enum CardVerdict: Sendable, Equatable {
         if facts.failed > 0 { return "\(facts.failed.counted("file was", "files were")) not delivered" }
         // With enough copies elsewhere a loss is only told.
         let places = facts.places.filter { $0.missing > 0 }
-        if let place = places.first, facts.accounted + facts.open + facts.otherFiles < facts.files,
-            facts.stage == .known
-        {
-            let are = place.missing == 1 ? "is" : "are"
-            return "\(place.missing.counted("file")) \(are) no longer at \(place.name): send again?"
+        guard facts.stage == .known, facts.accounted + facts.open + facts.otherFiles < facts.files else { return nil }
+        if let place = places.first {
+            let files = place.missing.counted("file is", "files are")
+            return "\(files) no longer at \(place.name): send again?"
+        }
+        if let place = facts.places.first(where: { $0.unconfirmed > 0 }) {
+            let files = place.unconfirmed.counted("file", "files")
+            return "\(place.name) cannot confirm \(files)\(place.reason.map { ": \($0)" } ?? "")"
         }
         return nil
     }
@@ -170,10 +173,7 @@ extension CardFacts {
     package func lines(_ settings: CardRules, identity: String, time: (WallTime) -> String) -> [CardLine] {
         if isUnknown { return [CardLine(.bad, "no watched folder fits this disk: \(files.counted("file")) on it")] }
         return [contentLine(settings)]
-            + others.map { other in
-                let isFine = settings.counts == .routed || othersMayStay
-                return CardLine(isFine ? .note : .bad, other.words + (othersMayStay ? " (they may stay)" : ""))
-            } + troubleLines
+            + otherLines(settings) + troubleLines
             + places.map { place in
                 CardLine(Self.mark(place, settings), place.words(time: time))
             } + copyLines + sourceLines(identity) + suspectLines + [errorLine(time)]
@@ -192,11 +192,25 @@ extension CardFacts {
         return CardLine(self.open > 0 || stage != .known ? .waiting : .bad, "\(total) on the card\(open)\(part)")
     }
 
+    private func otherLines(_ settings: CardRules) -> [CardLine] {
+        let isFine = settings.counts == .routed || othersMayStay
+        // Files that wait for their marker have a line of their own.
+        var lines = others.filter { $0.reason != .unrouted || $0.files != unmarked }.map { other in
+            CardLine(isFine ? .note : .bad, other.words + (othersMayStay ? " (they may stay)" : ""))
+        }
+        if systemFiles > 0 {
+            lines.append(
+                CardLine(.note, "not counted: \(systemFiles.counted("file")) of operating systems, such as .DS_Store"))
+        }
+        if hasClosedLostFound { lines.append(CardLine(.note, "not looked into: lost+found, which only root may list")) }
+        return lines
+    }
+
     private var troubleLines: [CardLine] {
         var lines: [CardLine] = []
         if awaitsLabels { lines.append(CardLine(.waiting, "files wait for the card's roll: name it")) }
         if unmarked > 0 {
-            lines.append(CardLine(.waiting, "\(unmarked.counted("file waits", "files wait")) for their marker"))
+            lines.append(CardLine(.waiting, "\(unmarked.counted("file waits for its", "files wait for their")) marker"))
         }
         if unread > 0 {
             lines.append(CardLine(.bad, "\(unread.counted("file or folder", "files or folders")) cannot be read"))
@@ -207,7 +221,7 @@ extension CardFacts {
     }
 
     private static func mark(_ place: CardPlace, _ settings: CardRules) -> CardLine.Mark {
-        if place.missing + place.failed > 0 { return .bad }
+        if place.missing + place.failed + place.unconfirmed > 0 { return .bad }
         if place.silent + place.open > 0 { return .waiting }
         return place.sized > 0 && !settings.acceptsSize ? .bad : .good
     }

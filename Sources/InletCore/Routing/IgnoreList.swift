@@ -70,6 +70,15 @@ package struct IgnoreList: Sendable {
         pattern(of: folded(name)) != nil || isRsyncTemporary(Array(name))
     }
 
+    /// Whether operating systems, or Inlet itself, write a file of that name beside those of the user.
+    package static func isSystemFile(name: some Collection<UInt8>) -> Bool {
+        let name = folded(name)
+        return systemNames.contains(name) || name.starts(with: "._".utf8)
+            || name.suffix(receiptSuffix.utf8.count).elementsEqual(receiptSuffix.utf8)
+    }
+
+    private static let systemNames = [".ds_store", "thumbs.db", "ehthumbs.db", "desktop.ini"].map { Array($0.utf8) }
+
     /// The built-in pattern that matches `name`, in lower case.
     private static func pattern(of name: [UInt8]) -> String? {
         patterns.first { _, head, tail in

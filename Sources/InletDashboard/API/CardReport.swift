@@ -72,6 +72,7 @@ package struct CardReport: Codable, Sendable, NamedSchema {
         package var sized: Int
         package var missing: Int
         package var silent: Int
+        package var unconfirmed: Int
         package var open: Int
         package var failed: Int
         package var asked_at: String?
@@ -81,12 +82,14 @@ package struct CardReport: Codable, Sendable, NamedSchema {
         static let notes: [String: SchemaDescription] = [
             "files": "Files that belong there.", "proved": "There now, with proved bytes.",
             "sized": "There now, with equal sizes only.", "missing": "No longer there.",
-            "silent": "Nobody can be asked about them now.", "open": "On their way.", "asked_at": .time,
+            "silent": "Nobody can be asked about them now.", "unconfirmed": "Nobody can ever be asked about them.",
+            "open": "On their way.", "asked_at": .time,
         ]
 
         init(_ place: CardPlace) {
             (name, required, files) = (place.name, place.isRequired, place.files)
-            (proved, sized, missing, silent) = (place.proved, place.sized, place.missing, place.silent)
+            (proved, sized, missing) = (place.proved, place.sized, place.missing)
+            (silent, unconfirmed) = (place.silent, place.unconfirmed)
             (open, failed, asked_at) = (place.open, place.failed, place.askedAt?.rfc3339Seconds)
             reason = place.reason.map { DisplayText.escape($0) }
         }

@@ -42,6 +42,8 @@ package struct VolumeInventory: Sendable, Equatable {
     package private(set) var unreadableCount = 0
     /// Whether there are more entries than the limit.
     package private(set) var isCut = false
+    /// Whether `lost+found` may not be listed, as is usual for anybody but root.
+    package private(set) var hasClosedLostFound = false
     private var sum = InventorySum()
 
     /// Whether `walk` saw the whole file system.
@@ -60,7 +62,7 @@ extension VolumeInventory {
     private static let beatInterval = 256
 
     /// Passes every file of the file system around `root` to `body`, in no order. Follows no symlink, and stays out of
-    /// other file systems. Memory grows with the number of folders only. Blocks.
+    /// other file systems: a folder that one of them covers is unreadable. Memory grows with the number of folders only. Blocks.
     ///
     /// Leaves out the folders that operating systems keep for themselves (`isSystemFolder`).
     ///
@@ -95,7 +97,8 @@ extension VolumeInventory {
         while let path = walk.waiting.popLast() {
             beat()
             do throws(SystemError) {
-                guard let folder = try walk.enter(path) else { continue }
+                let folder = try walk.enter(path)
+                var vanished: Set<FilePath.Component> = []
                 var names = try folder.list()
                 while let entry = try names.next() {
                     walk.seen += 1
@@ -104,27 +107,28 @@ extension VolumeInventory {
                         return
                     }
                     if walk.seen.isMultiple(of: Self.beatInterval) { beat() }
-                    add(entry.name, in: folder, path, &walk, body)
+                    if !add(entry.name, in: folder, path, &walk, body) { vanished.insert(entry.name) }
                 }
+                try confirm(vanished, in: folder, path)
             } catch {
                 if path.isEmpty { throw error }
                 // Only root may list it, and only file system checks put something in.
-                if path == "lost+found", error.isPermission { continue }
-                fail(path, error)
+                if path == "lost+found", error.isPermission { hasClosedLostFound = true } else { fail(path, error) }
             }
         }
     }
 
+    /// - Returns: false for a name that its folder has, and that nothing can be found by.
     private mutating func add(
         _ name: FilePath.Component, in folder: Folder, _ above: FilePath, _ walk: inout InventoryWalk,
         _ body: (File) -> Void
-    ) {
+    ) -> Bool {
         let path = above.appending(name)
         do throws(SystemError) {
             let status = try folder.status(name)
             if status.isDirectory {
                 if !above.isEmpty || !Self.isSystemFolder(name) { walk.waiting.append(path) }
-                return
+                return true
             }
             let identity = status.isRegular ? status.identity : nil
             if let identity {
@@ -136,15 +140,36 @@ extension VolumeInventory {
             sum.add(path, identity, tolerance: walk.tolerance)
             body(File(path: path, kind: identity == nil ? .other : .regular, identity: identity))
         } catch {
+            if error.isMissing { return false }
             fail(path, error)
+        }
+        return true
+    }
+
+    /// Names that went away meanwhile are no errors; those that a damaged folder still has are.
+    private mutating func confirm(
+        _ vanished: Set<FilePath.Component>, in folder: Folder, _ path: FilePath
+    ) throws(SystemError) {
+        if vanished.isEmpty { return }
+        var names = try folder.list()
+        while let entry = try names.next() {
+            guard vanished.contains(entry.name) else { continue }
+            do throws(SystemError) {
+                _ = try folder.status(entry.name)
+            } catch {
+                note(Unreadable(path: path.appending(entry.name), error: error))
+            }
         }
     }
 
     /// A name that went away meanwhile is no error.
     private mutating func fail(_ path: FilePath, _ error: SystemError) {
-        if error.isMissing { return }
+        if !error.isMissing { note(Unreadable(path: path, error: error)) }
+    }
+
+    private mutating func note(_ one: Unreadable) {
         unreadableCount += 1
-        if unreadable.count < Self.mostErrors { unreadable.append(Unreadable(path: path, error: error)) }
+        if unreadable.count < Self.mostErrors { unreadable.append(one) }
     }
 
     /// Whether an operating system keeps a folder of that name at the top of a volume for itself. It holds a search
@@ -177,11 +202,13 @@ private struct InventoryWalk {
     var waiting: [FilePath] = [""]
     var seen = 0
 
-    /// The open folder; nil where another file system is mounted.
-    func enter(_ path: FilePath) throws(SystemError) -> Folder? {
-        if !path.isEmpty, mounts.contains(top.path.pushing(path)) { return nil }
-        let folder = try top.folder(path)
-        return try folder.identity().device == device || folder.hasSubvolumes ? folder : nil
+    /// The open folder. Throws where another file system is mounted over it, and hides its files.
+    func enter(_ path: FilePath) throws(SystemError) -> Folder {
+        if path.isEmpty || !mounts.contains(top.path.pushing(path)) {
+            let folder = try top.folder(path)
+            if try folder.identity().device == device || folder.hasSubvolumes { return folder }
+        }
+        throw SystemError(call: "openat", path: top.path.pushing(path), code: .resourceBusy)
     }
 }
 

@@ -155,7 +155,8 @@ private struct ManifestSearch {
                 if entry.kind == .directory || entry.kind == .regular { found.append((path, entry.kind)) }
             }
         } catch {
-            faults.append((folder, "\(error)"))
+            // A folder that cannot be listed has no list that could be used. Its files are unreadable, too.
+            if folder.isEmpty { faults.append((folder, "\(error)")) }
         }
         return found.sorted { $0.path.bytes.lexicographicallyPrecedes($1.path.bytes) }
     }

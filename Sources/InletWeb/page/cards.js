@@ -133,6 +133,8 @@ const left = (card) => [
     count(card.open, "file"), bytes(card.open_bytes), card.seconds_left && span(card.seconds_left * 1000),
 ].filter(Boolean).join(", ");
 
+const lacking = ({ missing, failed, silent, unconfirmed }) => missing + failed + silent + unconfirmed;
+
 function places(card) {
     const disks = card.copies ? ` (${count(card.copies, "disk")} must have each file)` : "";
     const places = card.destinations.map((place) => ({
@@ -140,7 +142,7 @@ function places(card) {
         cells: [
             [isolated(place.name), place.required ? small("required") : null],
             number(place.files), number(place.proved), number(place.sized), number(place.open),
-            [number(place.missing + place.failed + place.silent), place.reason ? small(isolated(place.reason)) : null],
+            [number(lacking(place)), place.reason ? small(isolated(place.reason)) : null],
             when(place.asked_at),
         ],
     }));

@@ -49,7 +49,7 @@ struct Check: AsyncParsableCommand {
         await findings.checkProxies(config, destinations, factory)
         for destination in destinations { await findings.check(destination, upload: upload) }
         for destination in destinations { findings.checkStorage(of: destination, settings.destinations) }
-        findings.checkCopies(settings.routes, destinations)
+        findings.checkCopies(settings, destinations)
         findings.checkKinds(settings)
         findings.checkReceivers(settings.notify, notificationClients)
         findings.begin(.system)

@@ -46,13 +46,21 @@ extension Findings {
     }
 
     /// Which destinations of a route are one copy, because they share a disk or a server.
-    mutating func checkCopies(_ routes: [Route], _ destinations: [Destination]) {
+    mutating func checkCopies(_ settings: Settings, _ destinations: [Destination]) {
         // The watched folders' checks report a missing /proc.
         guard let disks = try? PhysicalDisks.current() else { return }
         let known = destinations.compactMap { made in made.disks(disks).map { (name: made.name, disks: $0) } }
-        for route in routes {
-            let copies = CopyCount.count(known.filter { route.to.contains($0.name) })
-            for shared in copies.shared { add(.fine, "copies, route \(route.name)", shared.text) }
+        let wanted = settings.watch.compactMap(\.card.copies).max() ?? 0
+        for route in settings.routes {
+            let found = CopyCount.count(known.filter { route.to.contains($0.name) })
+            let isShort = found.copies < min(wanted, route.to.count)
+            for shared in found.shared {
+                add(
+                    isShort ? .warning : .fine, "copies, route \(route.name)", shared.text,
+                    remedy: isShort
+                        ? "add a destination on another disk: a card with files of this route lacks one of its \(wanted) copies"
+                        : nil)
+            }
         }
     }
 
