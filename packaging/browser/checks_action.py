@@ -265,7 +265,7 @@ def phone(page, station):
 
 
 CHECKS = [
-    (check, r"status of 404" if check is story else None)
+    (check, {story: r"status of 404", phone: r"status of 403"}.get(check))
     for check in (live_update, search, story, one_action, many, pause, limit, roots, tester, log, repeats, configuration,
                   phone)
 ]

@@ -29,8 +29,8 @@ def links_of_a_liar(page, station):
         const urls = ['javascript:alert(1)', 'data:text/html,x', 'file:///etc/passwd', '//x.example/a', 'https://x.example/a'];
         const deliveries = urls.map((url, index) => ({ destination: 'd' + index, state: 'delivered', attempts: 1, url }));
         const job = { job: 1, path: '/a', size: 1, state: 'delivered', deliveries, admitted_at: '2026-01-01T00:00:00.000Z' };
-        import('/assets/story.js').then(({ story }) => {
-            const drawn = story.render({ id: '1', data: { story: { job, events: [], parts: [] } } });
+        import('/assets/story.js').then(({ view }) => {
+            const drawn = view.render({ id: '1', data: { story: { job, events: [], parts: [] } } });
             const hrefs = [...drawn.querySelectorAll('a')].map((node) => node.getAttribute('href'));
             done([hrefs.filter((href) => !href.startsWith('#/')), drawn.textContent.includes('javascript:alert(1)')]);
         }, (error) => done(String(error)))""")
