@@ -24,7 +24,7 @@ package struct CardStatus: Sendable {
         (insertion, mount, roots) = (state.insertion, card.mount, state.roots.keys.sorted { $0.string < $1.string })
         (verdict, facts, lines, decidedAt) = (state.verdict, state.facts, state.lines, state.decidedAt)
         settings = card.rules
-        if let pace = state.pace, facts.openBytes > 0, pace.open > facts.openBytes {
+        if let pace = state.pace, !facts.isPulled, facts.openBytes > 0, pace.open > facts.openBytes {
             let seconds = max(1, Double((now - pace.since).components.seconds))
             left = .seconds(Int(seconds * Double(facts.openBytes) / Double(pace.open - facts.openBytes)))
         }

@@ -10,6 +10,16 @@ package enum ClipCheck {
     /// The fault of a file without bytes.
     package static let empty = "it is empty"
 
+    /// Whether the headers of a file of that name could show a fault: those of most pictures cannot.
+    package static func reads(named name: String) -> Bool {
+        NumberedRun.isRecording(named: name)
+            && !plainEndings.contains(name.split(separator: ".").last.map { $0.lowercased() } ?? "")
+    }
+
+    private static let plainEndings: Set<String> = [
+        "jpg", "jpeg", "thm", "png", "tif", "tiff", "dng", "nef", "arw", "cr2", "raf", "orf", "rw2", "pef", "srw", "wav",
+    ]
+
     /// Why the file does not open, for people; nil where nothing is wrong as far as its headers say. Blocks.
     ///
     /// - Throws: if the file cannot be read.

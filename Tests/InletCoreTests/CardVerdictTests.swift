@@ -68,6 +68,12 @@ import Testing
         (facts { $0.isUnknown = true }, rules(), .unknown(files: 4)),
         (facts { ($0.isPulled, $0.open) = (true, 3) }, rules(), .pulled(files: 3)),
         (facts { $0.isPulled = true }, rules(), .pulled(files: 0)),
+        // Before everything is taken in, more may be missing than what waits.
+        (facts { ($0.isPulled, $0.stage, $0.open, $0.accounted) = (true, .copying, 1, 0) }, rules(), .pulled(files: 4)),
+        (
+            facts { ($0.isPulled, $0.stage, $0.open, $0.isTakenIn) = (true, .copying, 1, true) }, rules(),
+            .pulled(files: 1)
+        ),
         (facts { $0.isOut = true }, rules(), .out),
         // More on it than anybody has counted.
         (facts { $0.files = 5 }, rules(), .notYet(files: 1)),

@@ -1,7 +1,8 @@
 """The README's pictures of cards, of a real agent with disks in files: portrait_cards.py FOLDER, with INLET_BINARY in the environment.
 
 As root. `cards.png` shows the view, `kiosk.png` a card that is safe, one that is not yet, one that needs somebody, and a disk that
-no pattern fits; `kiosk-safe.png` one card, and `kiosk-no-answer.png` the kiosk of an agent that has stopped.
+no pattern fits; `kiosk-others.png` one that is out, one with other files, one of which only sizes were compared, an empty one and one
+that was pulled; `kiosk-safe.png` one card, and `kiosk-no-answer.png` the kiosk of an agent that has stopped.
 """
 
 import random
@@ -11,7 +12,7 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-from checks_cards import kiosk_page, picture, red, shows
+from checks_cards import kiosk_page, picture, press, red, shows
 from page import Page
 from station import TOKEN, CardStation, Sandbox, until
 
@@ -49,6 +50,24 @@ def work(page, kiosk, station):
     until(lambda: (station.told("SONY_A7S") or {}).get("seconds_left"), 60, "the time left")
 
 
+def other_states(page, kiosk, station):
+    """The states that `work` does not show."""
+    cards = {card.label: card for card in station.cards}
+    for label in ("UNTITLED", "BACKUP"):
+        cards[label].remove()
+        until(lambda: not station.told(label), what=f"{label} is out")
+    station.card("NIKON_Z6", clips(5, 200_000, "DCIM/102NZ6__", "DSC_{:04}.NEF") | {"MISC/notes.txt": b"take 3"}).insert()
+    station.card("H6_AUDIO", clips(3, 100_000, "DCIM/FOLDER01", "ZOOM{:04}.WAV")).insert()
+    station.card("EMPTY", {"DCIM/.DS_Store": b"mac"}).insert()
+    for label, words in {"NIKON_Z6": "1 other file", "H6_AUDIO": "NOT VERIFIED", "EMPTY": "NOTHING ON IT"}.items():
+        shows(kiosk, label, words, seconds=60)
+    cards["SONY_A7S"].pull()
+    shows(kiosk, "SONY_A7S", "not copied", seconds=20)
+    press(page, "EOS_DIGITAL", "Eject")
+    shows(kiosk, "EOS_DIGITAL", "you can take it", seconds=30)
+    picture(kiosk, "kiosk-others")
+
+
 def main():
     folder = Path(sys.argv[1]).absolute()
     # Its name is in the pictures.
@@ -57,6 +76,9 @@ def main():
     shutil.rmtree(base, ignore_errors=True)
     base.mkdir()
     with Sandbox(base) as sandbox, closing(CardStation(base, sandbox)) as station:
+        (base / "audio").mkdir()
+        station.settings["destinations"]["audio"] = {"type": "folder", "path": str(base / "audio"), "verify": "size"}
+        station.settings["routes"].insert(0, {"name": "sound", "match": {"extensions": ["wav"]}, "to": ["audio"]})
         station.start()
         with closing(Page(folder)) as page:
             page.emulate("light")
@@ -69,6 +91,7 @@ def main():
                 shows(kiosk, "SONY_A7S", "left")
                 picture(kiosk, "kiosk")
                 page.picture("cards")
+                other_states(page, kiosk, station)
                 station.stop()
                 red(kiosk, 11)
                 picture(kiosk, "kiosk-no-answer")

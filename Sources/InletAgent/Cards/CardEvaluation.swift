@@ -25,8 +25,8 @@ struct CardEvaluation {
     /// Errors and slow reads of this look at the card.
     var (readFaults, slowReads) = (0, 0)
     var missing: [Int64: Set<Int64>] = [:]
-    /// The files in its watched folders, below the card's top.
-    var content: [FilePath] = []
+    /// The files in its watched folders.
+    var content: [VolumeInventory.File] = []
     /// Changes when files come or go.
     var fingerprint: UInt64?
     /// Whether a watched folder on it has no watcher yet.
@@ -129,7 +129,8 @@ struct CardEvaluation {
             isQuiet = try await shared.journal.mayLeave(
                 root.volume, proofs: rules.copies ?? root.settings.volumeDoneAfter)
         }
-        facts.stage = facts.open > 0 || roots.values.allSatisfy { $0.state?.isWhole == true } ? .copying : .listing
+        facts.isTakenIn = roots.values.allSatisfy { $0.state?.isWhole == true }
+        facts.stage = facts.open > 0 || facts.isTakenIn ? .copying : .listing
         // Files may still be on their way where enough destinations have them: each is judged by itself.
         if isQuiet { (facts.open, facts.openBytes) = (0, 0) }
         return isQuiet
@@ -192,7 +193,7 @@ struct CardEvaluation {
             add(file, root == nil ? .outside : .irregular)
         }
         facts.camera = CameraStructure(listing: paths)?.system
-        content = found.flatMap { root, files in files.map(\.file.path) }
+        content = found.flatMap { root, files in files.map(\.file) }
         // Where only a part of the card is mounted, the rest of it is unknown.
         facts.isWhole = !seen.isCut && seen.folder == "/"
         // Those in a watched folder may be its watcher's, too.

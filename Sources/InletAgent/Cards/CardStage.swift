@@ -239,7 +239,10 @@ private struct CardLoop: Sendable {
         guard verdict.isSafe, !inventory.isEmpty, card.state.withLock({ $0.suspects?.inventory != inventory }) else {
             return
         }
-        let found = ClipReader.suspects(on: card.mount, evaluation.content)
+        let found = ClipReader.suspects(on: card.mount, evaluation.content) {
+            card.state.withLock { $0.isEjecting || $0.isGone || $0.hasNews }
+        }
+        if card.state.withLock({ $0.isEjecting || $0.hasNews }) { return }
         card.update { state in
             state.suspects = (inventory, found)
             state.facts.suspects = found

@@ -1,6 +1,6 @@
 internal import InletCore
 package import InletJournal
-internal import InletLinux
+package import InletLinux
 package import InletMedia
 package import SystemPackage
 
@@ -43,12 +43,19 @@ package enum ClipReader {
     /// The warnings about a card before it is formatted: recordings that do not open, and missing numbers, each with its
     /// path. Recordings that cannot be read now are left out. Blocks.
     ///
-    /// - Parameter paths: the files' paths below `mount`.
-    package static func suspects(on mount: FilePath, _ paths: [FilePath]) -> [String] {
+    /// - Parameters:
+    ///   - files: with their paths below `mount`.
+    ///   - isUnwanted: whether to stop, because somebody wants the card.
+    package static func suspects(
+        on mount: FilePath, _ files: [VolumeInventory.File], unless isUnwanted: () -> Bool
+    ) -> [String] {
         let end = ContinuousClock.now.advanced(by: patience)
         var faults: [String] = []
-        for path in paths where NumberedRun.isRecording(named: path.display) {
-            if ContinuousClock.now > end { break }
+        for file in files where NumberedRun.isRecording(named: file.path.display) {
+            if ContinuousClock.now > end || isUnwanted() { break }
+            let path = file.path
+            if file.size == 0 { faults.append("\(path.display): \(ClipCheck.empty)") }
+            guard file.size > 0, ClipCheck.reads(named: path.display) else { continue }
             do {
                 let fault = try ClipCheck.fault(at: RootedPath(mount, path))
                 if let fault { faults.append("\(path.display): \(fault)") }
@@ -58,7 +65,7 @@ package enum ClipReader {
             }
         }
         return faults
-            + NumberedRun.gaps(inFolders: paths.map(\.display)).map { "\($0) is missing from its run of numbers" }
+            + NumberedRun.gaps(inFolders: files.map(\.path.display)).map { "\($0) is missing from its run of numbers" }
     }
 
     private static func read(_ job: Job) -> ClipReading {

@@ -37,6 +37,8 @@ package struct CardFacts: Sendable, Equatable {
     /// Files that wait or are on their way.
     package var open = 0
     package var openBytes: Int64 = 0
+    /// Whether all files in its watched folders have been taken in: then no others are on their way.
+    package var isTakenIn = false
     /// Files that ended without being delivered.
     package var failed = 0
     /// Files without enough copies on disks of their own, although each delivery has ended.

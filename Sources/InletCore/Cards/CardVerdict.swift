@@ -27,7 +27,8 @@ package enum CardVerdict: Sendable, Equatable {
         if facts.isOut { return .out }
         let waiting = facts.open + facts.unmarked
         if facts.isPulled {
-            return .pulled(files: max(waiting, facts.stage == .known ? 0 : facts.files - facts.accounted))
+            let isCounted = facts.stage == .known || facts.isTakenIn
+            return .pulled(files: isCounted ? waiting : max(waiting, facts.files - facts.accounted))
         }
         if facts.isUnknown { return .unknown(files: facts.files) }
         if let reason = fault(facts) { return .callSomebody(reason) }

@@ -53,7 +53,7 @@ const most = new Map();
  * @param sent bytes of files that are on their way now
  */
 export function copied(card, sent = 0) {
-    if (card.stage !== "copying" || !card.open_bytes) return null;
+    if (card.stage !== "copying" || card.needs_somebody || !card.open_bytes) return null;
     most.set(card.stay, Math.max(most.get(card.stay) ?? 0, card.open_bytes));
     const all = card.bytes || most.get(card.stay);
     const done = Math.max(0, Math.min(all, all - card.open_bytes + sent));
