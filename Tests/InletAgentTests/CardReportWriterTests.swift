@@ -18,13 +18,18 @@ import Testing
         ] {
             try directory.write(content.utf8, to: FilePath(name))
         }
-        let paths: [FilePath] = [
-            "DCIM/100/C0001.MP4", "DCIM/100/C0003.MP4", "DCIM/100/note.txt", "DCIM/gone/C0001.MP4",
+        let files: [(path: FilePath, size: Int64)] = [
+            ("DCIM/100/C0001.MP4", 4), ("DCIM/100/C0003.MP4", 0), ("DCIM/100/note.txt", 0), ("DCIM/gone/C0001.MP4", 4),
+            ("DCIM/100/C0004.JPG", 0),
         ]
         #expect(
-            ClipReader.suspects(on: directory.path, paths) == [
+            ClipReader.suspects(on: directory.path, files, unless: { false }) == [
                 "DCIM/100/C0001.MP4: its beginning is not that of a MOV or MP4 file", "DCIM/100/C0003.MP4: it is empty",
-                "DCIM/100/C0002 is missing from its run of numbers",
+                "DCIM/100/C0004.JPG: it is empty", "DCIM/100/C0002 is missing from its run of numbers",
+            ])
+        #expect(
+            ClipReader.suspects(on: directory.path, files, unless: { true }) == [
+                "DCIM/100/C0002 is missing from its run of numbers"
             ])
     }
 }

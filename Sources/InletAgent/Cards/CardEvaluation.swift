@@ -26,7 +26,7 @@ struct CardEvaluation {
     var (readFaults, slowReads) = (0, 0)
     var missing: [Int64: Set<Int64>] = [:]
     /// The files in its watched folders.
-    var content: [VolumeInventory.File] = []
+    var content: [(path: FilePath, size: Int64)] = []
     /// Changes when files come or go.
     var fingerprint: UInt64?
     /// Whether a watched folder on it has no watcher yet.
@@ -193,7 +193,7 @@ struct CardEvaluation {
             add(file, root == nil ? .outside : .irregular)
         }
         facts.camera = CameraStructure(listing: paths)?.system
-        content = found.flatMap { root, files in files.map(\.file) }
+        content = found.flatMap { root, files in files.map { ($0.file.path, $0.file.size) } }
         // Where only a part of the card is mounted, the rest of it is unknown.
         facts.isWhole = !seen.isCut && seen.folder == "/"
         // Those in a watched folder may be its watcher's, too.

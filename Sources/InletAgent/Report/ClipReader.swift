@@ -1,6 +1,6 @@
 internal import InletCore
 package import InletJournal
-package import InletLinux
+internal import InletLinux
 package import InletMedia
 package import SystemPackage
 
@@ -47,15 +47,14 @@ package enum ClipReader {
     ///   - files: with their paths below `mount`.
     ///   - isUnwanted: whether to stop, because somebody wants the card.
     package static func suspects(
-        on mount: FilePath, _ files: [VolumeInventory.File], unless isUnwanted: () -> Bool
+        on mount: FilePath, _ files: [(path: FilePath, size: Int64)], unless isUnwanted: () -> Bool
     ) -> [String] {
         let end = ContinuousClock.now.advanced(by: patience)
         var faults: [String] = []
-        for file in files where NumberedRun.isRecording(named: file.path.display) {
+        for (path, size) in files where NumberedRun.isRecording(named: path.display) {
             if ContinuousClock.now > end || isUnwanted() { break }
-            let path = file.path
-            if file.size == 0 { faults.append("\(path.display): \(ClipCheck.empty)") }
-            guard file.size > 0, ClipCheck.reads(named: path.display) else { continue }
+            if size == 0 { faults.append("\(path.display): \(ClipCheck.empty)") }
+            guard size > 0, ClipCheck.reads(named: path.display) else { continue }
             do {
                 let fault = try ClipCheck.fault(at: RootedPath(mount, path))
                 if let fault { faults.append("\(path.display): \(fault)") }
