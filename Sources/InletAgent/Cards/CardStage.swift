@@ -221,7 +221,9 @@ private struct CardLoop: Sendable {
         try await noteErrors(slow: evaluation.slowReads)
         let verdict = show(facts, evaluation: evaluation)
         let word = "\(verdict.headline) \(facts.files) \(facts.accounted)"
-        if word != said {
+        // What came meanwhile is looked at next, and decides.
+        let isOvertaken = facts.stage == .known && card.state.withLock(\.hasNews)
+        if word != said, !isOvertaken {
             await record(verdict, facts, checked: evaluation.checked)
             said = word
             tell(Self.state(of: verdict))
