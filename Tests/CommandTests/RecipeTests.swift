@@ -23,15 +23,15 @@ import Testing
     func `a recipe's files arrive whole, and their sources are kept, moved or deleted as it says`(_ recipe: Recipe)
         async throws
     {
-        var scene = try RecipeScene(recipe)
+        let scene = try RecipeScene(recipe)
         try await whileServing({ try await scene.servers.run() }) {
-            try await scene.prepare()
+            let disks = try await scene.prepare()
             let agent = try await scene.place.run(environment: scene.secrets)
             let cards = try scene.drop()
             for promise in scene.promises { try await scene.expect(promise, by: agent) }
             try await scene.expectReports(by: agent, hasCard: !cards.isEmpty)
             #expect(try await agent.stop() == .code(0))
-            withExtendedLifetime(cards) {}
+            withExtendedLifetime((cards, disks)) {}
         }
     }
 }
@@ -105,8 +105,6 @@ private struct RecipeScene: Sendable {
     let servers: RecipeServers
     private let example: Example
     private let destinations: [String: String]
-    /// In memory: folders of one disk are one copy.
-    private var disks: [TestMount] = []
 
     private static let ffmpeg = "/usr/bin/ffmpeg"
     private static let hasFFmpeg = FileManager.default.isExecutableFile(atPath: ffmpeg)
@@ -137,7 +135,8 @@ private struct RecipeScene: Sendable {
     // MARK: - Before the start
 
     /// Writes the configuration with the servers' addresses and without long waits; creates its folders and its login.
-    mutating func prepare() async throws {
+    /// - Returns: disks in memory, for a recipe that counts copies: folders of one disk are one copy.
+    func prepare() async throws -> [TestMount] {
         var text = example.text
         for (page, here) in try await servers.addresses() { text.replace(page, with: here) }
         #expect(!text.contains("https://"))
@@ -151,10 +150,6 @@ private struct RecipeScene: Sendable {
             try FileManager.default.createDirectory(
                 atPath: String(match.output.1), withIntermediateDirectories: true)
         }
-        if text.contains("copies:"), TestMount.isAllowed {
-            let paths = text.matches(of: /type: folder, path: (\/[^\s,}]+)/).map { FilePath(String($0.output.1)) }
-            for path in paths.dropFirst() { disks.append(try TestMount("tmpfs", at: path)) }
-        }
         if let match = text.firstMatch(of: /refresh_token_file: ([^\s,}]+)/) {
             let token = servers.vopi.signIn().refreshToken.reveal()
             let file = try place.folder.write(
@@ -162,6 +157,10 @@ private struct RecipeScene: Sendable {
             try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.string)
         }
         if let earlier = promises.first, text.contains("existing: adopt") { try put(earlier) }
+        guard text.contains("copies:"), TestMount.isAllowed else { return [] }
+        return try text.matches(of: /type: folder, path: (\/[^\s,}]+)/).dropFirst().map { match in
+            try TestMount("tmpfs", at: FilePath(String(match.output.1)))
+        }
     }
 
     // MARK: - Files
@@ -295,7 +294,8 @@ private struct RecipeScene: Sendable {
 
     /// A card is safe, once a person has said that its other files may stay.
     private func expectSafe(by agent: InletProcess) async throws {
-        let card = try #require(promises.lazy.compactMap { cardPoint(of: $0)?.lastComponent?.string }.first)
+        let points = promises.compactMap(cardPoint)
+        let card = try #require(points.first?.lastComponent).string
         if promises.contains(where: { $0.words == "no route takes it" }) {
             try await agent.told("NOT YET: 1 other file on it", of: card)
             try await place.inlet("cards", "leave", card, code: 0)
