@@ -17,7 +17,8 @@ package enum ClipCheck {
     }
 
     private static let plainEndings: Set<String> = [
-        "jpg", "jpeg", "thm", "png", "tif", "tiff", "dng", "nef", "arw", "cr2", "raf", "orf", "rw2", "pef", "srw", "wav",
+        "jpg", "jpeg", "thm", "png", "tif", "tiff", "dng", "nef", "arw", "cr2", "raf", "orf", "rw2", "pef", "srw",
+        "wav",
     ]
 
     /// Why the file does not open, for people; nil where nothing is wrong as far as its headers say. Blocks.

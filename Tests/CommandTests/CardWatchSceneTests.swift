@@ -199,7 +199,8 @@ struct CardWatchSceneTests {
         try await place.inlet("cards", "eject", "EOS", code: 0)
         try await agent.line("card.ejected")
         try await agent.wait("it is out") { card.isOut }
-        #expect(try await place.card().headline == "OUT: you can take it")
+        let out = try await place.card()
+        #expect(out.headline == "OUT: you can take it" && out.files == 2 && out.says("(they may stay)"), "\(out)")
         #expect(try await agent.stop() == .code(0))
         try place.configure(replacing: "settle: 0s", with: "settle: 0s\n    on_complete: eject")
         let next = try await place.run()

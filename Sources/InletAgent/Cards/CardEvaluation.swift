@@ -63,7 +63,8 @@ struct CardEvaluation {
 
     /// - Parameter progress: called with what is known so far.
     mutating func run(_ progress: (CardFacts) -> Void) async throws -> CardFacts {
-        if facts.isOut { return facts }
+        // Its list stays as it was before the eject.
+        if facts.isOut { return card.state.withLock(\.facts) }
         if facts.isUnknown {
             try list()
             try checkMount()

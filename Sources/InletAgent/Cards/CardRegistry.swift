@@ -117,7 +117,7 @@ final class Card: Sendable {
             state.facts.readErrors = state.insertion.card.errors
             // Files come: whatever was known is not the last word.
             let isWhole = state.roots.values.allSatisfy { $0.state?.isWhole == true }
-            if !isWhole, state.facts.stage == .known { state.facts.stage = .copying }
+            if !isWhole, !state.isOut, state.facts.stage == .known { state.facts.stage = .copying }
             (state.verdict, state.decidedAt) = (CardVerdict(state.facts, rules), .now)
             state.lines = state.facts.lines(rules, identity: state.insertion.card.identity, time: Self.clock)
             return state.verdict

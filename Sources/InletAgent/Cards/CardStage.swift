@@ -221,7 +221,7 @@ private struct CardLoop: Sendable {
         try await noteErrors(slow: evaluation.slowReads)
         let verdict = show(facts, evaluation: evaluation)
         let word = "\(verdict.headline) \(facts.files) \(facts.accounted)"
-        // What came meanwhile is looked at next, and decides.
+        // Changes that came meanwhile are looked at next, and decide.
         let isOvertaken = facts.stage == .known && card.state.withLock(\.hasNews)
         if word != said, !isOvertaken {
             await record(verdict, facts, checked: evaluation.checked)
