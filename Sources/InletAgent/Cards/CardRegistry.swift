@@ -200,12 +200,14 @@ final class CardRegistry: Sendable {
     ) {
         let entry = Card.Root(settings: settings, volume: volume)
         let known = all.first { $0.key == insertion.card.key && $0.mount == mount }
-        let card = known ?? add(Card(insertion, mount: mount))
+        let card = known ?? Card(insertion, mount: mount)
         card.touch { state in
             state.roots[root] = entry
             // Mounted again, perhaps before its other folders were seen to be gone.
             (state.facts.isUnknown, state.isOut) = (false, false)
         }
+        // Its loop begins at once, and needs the rules of the folder.
+        if known == nil { add(card) }
     }
 
     /// A disk that no pattern fits.
