@@ -130,6 +130,9 @@ struct CardSceneTests {
 
     @Test func `a disk that no pattern fits is told, and becomes a card with its first folder`() async throws {
         let place = try Place.readers()
+        let said = place.path("said")
+        try place.configure(
+            replacing: "settle: 0s", with: "settle: 0s\n    on_card: [/bin/sh, -c, \"cat >> \(said)\"]")
         let stick = try DiskImage.card(["docs/a.txt": bytes(10), "b.txt": bytes(5)], label: "STICK")
         let agent = try await copied(place, stick)
         #expect(try await agent.line("volume.unknown").number("files") == 2)
@@ -139,6 +142,9 @@ struct CardSceneTests {
         try await place.wait("others_left", of: "STICK", by: agent)
         try await place.inlet("cards", "leave", "STICK", code: 0)
         try await agent.told(InletProcess.safe, of: "STICK")
+        try await agent.wait("its lamp is told") {
+            (try? place.content(said)).map { String(decoding: $0, as: UTF8.self).contains(#""state":"safe""#) } ?? false
+        }
     }
 
     @Test func `equal sizes are no proof, unless the entry says that they are enough`() async throws {

@@ -33,6 +33,8 @@ final class Card: Sendable {
         var roots: [FilePath: Root] = [:]
         /// The volumes of folders that are gone.
         var volumes: Set<String> = []
+        /// Of its watched folder, also when that is gone.
+        var onCard: [String]?
         var insertion: InsertionRow
         var facts = CardFacts()
         var verdict = CardVerdict.notYet(files: 0)
@@ -203,10 +205,11 @@ final class CardRegistry: Sendable {
         let card = known ?? Card(insertion, mount: mount)
         card.touch { state in
             state.roots[root] = entry
+            state.onCard = settings.onCard ?? state.onCard
             // Mounted again, perhaps before its other folders were seen to be gone.
             (state.facts.isUnknown, state.isOut) = (false, false)
         }
-        // Its loop begins at once, and needs the rules of the folder.
+        // Its loop begins at once, and needs the folder's settings.
         if known == nil { add(card) }
     }
 

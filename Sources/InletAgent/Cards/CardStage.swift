@@ -12,8 +12,8 @@ final class CardStage: Service {
     private let shared: Shared
     private let thread = BlockingPool(name: "disks", threads: 1)
     private let waker: Waker
-    /// The programs of `on_card`, by their commands.
-    private let hooks = Mutex<[[String]: CardHook]>([:])
+    /// The programs of `on_card`, by their commands, and those that do not run yet.
+    private let hooks = Mutex<(all: [[String]: CardHook], new: [CardHook])>(([:], []))
 
     init(_ shared: Shared) throws(SystemError) { (self.shared, waker) = (shared, try Waker()) }
 
@@ -29,26 +29,29 @@ final class CardStage: Service {
                 }
                 while !Task.isCancelled {
                     for card in self.shared.cards.takeNew() {
-                        let (hook, isNew) = self.hook(of: card)
-                        if let hook, isNew { group.addTask { await hook.run() } }
-                        let loop = CardLoop(card, self.shared, hook)
+                        let loop = CardLoop(card, self.shared, hook: self.hook)
                         group.addTask { await loop.run() }
                     }
+                    for hook in self.takeNewHooks() { group.addTask { await hook.run() } }
                     await self.shared.cards.signal.wait(until: nil)
                 }
             }
         }
     }
 
-    private func hook(of card: Card) -> (hook: CardHook?, isNew: Bool) {
-        guard let command = card.rules?.onCard else { return (nil, false) }
-        return hooks.withLock { hooks in
-            if let known = hooks[command] { return (known, false) }
+    private func hook(_ command: [String]) -> CardHook {
+        let (hook, isNew) = hooks.withLock { hooks in
+            if let known = hooks.all[command] { return (known, false) }
             let hook = CardHook(command, log: shared.log)
-            hooks[command] = hook
+            hooks.all[command] = hook
+            hooks.new.append(hook)
             return (hook, true)
         }
+        if isNew { shared.cards.signal.raise() }
+        return hook
     }
+
+    private func takeNewHooks() -> [CardHook] { hooks.withLock { exchange(&$0.new, with: []) } }
 
     // MARK: - Disks that no pattern fits
 
@@ -115,7 +118,8 @@ private struct CardLoop: Sendable {
     /// A card that does not answer holds up nobody else.
     private let pool = BlockingPool(name: "card", threads: 1)
     private let probing = BlockingPool(name: "probe", threads: 1)
-    private let hook: CardHook?
+    /// The program of a command.
+    private let hook: @Sendable ([String]) -> CardHook
 
     /// Between two direct reads, and how long one may take.
     private static let probePause = Duration.seconds(4)
@@ -130,7 +134,7 @@ private struct CardLoop: Sendable {
     /// For so long a look at the same files may leave the last verdict standing.
     private static let standing = Duration.seconds(30)
 
-    init(_ card: Card, _ shared: Shared, _ hook: CardHook?) {
+    init(_ card: Card, _ shared: Shared, hook: @escaping @Sendable ([String]) -> CardHook) {
         (self.card, self.shared, self.hook) = (card, shared, hook)
     }
 
@@ -338,8 +342,9 @@ private struct CardLoop: Sendable {
     // MARK: - Telling
 
     private func tell(_ state: CardState) {
-        let (name, text) = card.state.withLock { ($0.insertion.card.name, $0.verdict.headline) }
-        hook?.tell(state, volume: name, path: card.mount, text: text)
+        let (command, name, text) = card.state.withLock { ($0.onCard, $0.insertion.card.name, $0.verdict.headline) }
+        guard let command else { return }
+        hook(command).tell(state, volume: name, path: card.mount, text: text)
     }
 
     /// The state of a card for its lamp.
@@ -376,36 +381,5 @@ private struct CardLoop: Sendable {
         }
         // The log and the page tell why it stays in.
         if isFirst { _ = try? await shared.eject(card, by: "on_complete") }
-    }
-}
-
-/// Asks a card's medium whether it is still there.
-private final class CardProbe: Sendable {
-    enum Answer: Sendable, Equatable {
-        /// With a number that changes with its files.
-        case there(free: UInt64)
-        case pulled
-    }
-
-    /// Whether a read has not returned: then no second one is begun.
-    private let isAsking = Atomic<Bool>(false)
-
-    /// Blocks, at most for `patience`: a read of a dead card may never return, and that is an answer too.
-    func ask(_ mount: FilePath, _ device: UInt64, within patience: Duration) -> Answer {
-        if isAsking.load(ordering: .acquiring) { return .pulled }
-        isAsking.store(true, ordering: .releasing)
-        do throws(SystemError) {
-            let answer = try LoopThread.result(name: "probe", within: patience) { [self] () -> Answer in
-                defer { isAsking.store(false, ordering: .releasing) }
-                if case .failed = DirectRead.probe(mount, device: device) { return .pulled }
-                // Without it, only such changes stay unseen.
-                return .there(free: (try? FreeSpace.fingerprint(mount)) ?? 0)
-            }
-            return answer ?? .pulled
-        } catch {
-            // The system has no thread to ask with: nothing is known of the card.
-            isAsking.store(false, ordering: .releasing)
-            return .there(free: 0)
-        }
     }
 }
