@@ -62,7 +62,8 @@ extension VolumeInventory {
     private static let beatInterval = 256
 
     /// Passes every file of the file system around `root` to `body`, in no order. Follows no symlink, and stays out of
-    /// other file systems: a folder that one of them covers is unreadable. Memory grows with the number of folders only. Blocks.
+    /// other file systems: a folder that one of them covers is unreadable. Memory grows with the number of folders only.
+    /// Blocks.
     ///
     /// Leaves out the folders that operating systems keep for themselves (`isSystemFolder`).
     ///
