@@ -88,12 +88,16 @@ extension AgentControl {
         let (card, shared) = try card(name)
         let state = card.state.withLock(\.self)
         guard !state.missing.isEmpty else {
-            throw Refusal("nothing of '\(state.insertion.card.name)' is missing anywhere")
+            let isArchived = state.facts.places.contains { $0.missing > 0 }
+            throw Refusal(
+                isArchived
+                    ? "the missing files are archived on the card: move them back to where they were, and send them again then"
+                    : "nothing of '\(state.insertion.card.name)' is missing anywhere")
         }
         var sent = 0
         for (file, deliveries) in state.missing.sorted(by: { $0.key < $1.key }) {
             let uptimes = shared.destinations.uptimes()
-            if try await journal.resend(deliveries, of: file, uptimes: uptimes, at: .now) { sent += 1 }
+            if try await journal.resend(deliveries, of: file, partly: true, uptimes: uptimes, at: .now) { sent += 1 }
         }
         guard sent > 0 else {
             throw Refusal(
@@ -122,7 +126,9 @@ extension Shared {
     private static let ejectTime = Duration.seconds(60)
 
     func eject(_ card: Card, by: String) async throws(Refusal) -> String {
-        let (verdict, name, hasNews) = card.state.withLock { ($0.verdict, $0.insertion.card.name, $0.hasNews) }
+        let (verdict, name, hasNews) = card.state.withLock {
+            ($0.verdict, $0.insertion.card.name, $0.hasNews || $0.isLooking)
+        }
         guard verdict.isSafe, !hasNews else {
             // Something has just happened on it, and was not looked at yet.
             let verdict = verdict.isSafe ? .notYet(files: 0) : verdict

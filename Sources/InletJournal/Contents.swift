@@ -303,10 +303,12 @@ extension Journal {
 
     /// Sends deliveries that have arrived again under their keys: the destination has moved, or a person asked for it.
     ///
-    /// - Parameter uptimes: as for `retry`.
+    /// - Parameters:
+    ///   - partly: whether those go that can, also those that another delivery's content stands for.
+    ///   - uptimes: as for `retry`.
     /// - Returns: false where nothing is done: one of them has no key of its own, because the content was there.
     package func resend(
-        _ deliveries: Set<Int64>, of file: Int64, uptimes: [String: Int64], at now: WallTime
+        _ deliveries: Set<Int64>, of file: Int64, partly: Bool = false, uptimes: [String: Int64], at now: WallTime
     ) async throws(JournalError) -> Bool {
         try await reviveAhead { try [file, Self.restOfBatch(of: file, $0)].compactMap(\.self) }
         return try await commit { database in
@@ -314,8 +316,8 @@ extension Journal {
             let rows = try Self.job(Self.file(file, database), database).deliveries.filter {
                 deliveries.contains($0.id)
             }
-            let lost = rows.filter { $0.state == .delivered && $0.key != nil }
-            if lost.isEmpty { return false }
+            let lost = rows.filter { $0.state == .delivered && $0.key != nil && (partly || $0.proof?.sameAs == nil) }
+            if lost.isEmpty || lost.count < rows.count && !partly { return false }
             for row in lost {
                 try Self.forgetContent(of: row.id, database)
                 // `retry` takes deliveries that ended without a proof.

@@ -55,20 +55,22 @@ struct CardWatchSceneTests {
         async throws
     {
         let place = try Place.readers(watch: ["volume_safe: routed"], route: ["match: { extensions: [mov] }"])
+        // MD5 of "one\n".
+        let right = "5bbf5a52328e7439ae6e719dfe712200"
         func list(_ hash: String) -> Data {
             Data(
                 """
                 <?xml version="1.0" encoding="UTF-8"?>
                 <hashlist version="1.1"><creatorinfo><name>x</name><username>x</username><hostname>x</hostname>
                 <tool>x</tool><startdate>2026-11-12T10:00:00Z</startdate><finishdate>2026-11-12T10:00:00Z</finishdate>
-                </creatorinfo><hash><file>DCIM/a.mov</file><size>4</size><md5>\(hash)</md5></hash></hashlist>
+                </creatorinfo><hash><file>DCIM/a.mov</file><size>4</size><md5>\(hash)</md5></hash>
+                <hash><file>DCIM/._a.mov</file><size>4</size><md5>\(right)</md5></hash></hashlist>
 
                 """.utf8)
         }
-        // MD5 of "one\n".
-        let right = "5bbf5a52328e7439ae6e719dfe712200"
         let film = Data("one\n".utf8)
-        let good = try DiskImage.card(["DCIM/a.mov": film, "GOOD.mhl": list(right)], label: "GOOD")
+        let good = try DiskImage.card(
+            ["DCIM/a.mov": film, "DCIM/._a.mov": film, "GOOD.mhl": list(right)], label: "GOOD")
         let bad = try DiskImage.card(
             ["DCIM/a.mov": film, "BAD.mhl": list(right.replacing("5bbf", with: "5bbe"))], label: "BAD")
         let agent = try await place.run()

@@ -37,6 +37,8 @@ struct CardEvaluation {
     /// The checksum of the content whose second read was right just now.
     var checked: String?
     var silent: [String: String] = [:]
+    /// Whether a destination may answer otherwise later, by itself.
+    var asksAgain = false
     /// The files to read a second time.
     var secondRead: SecondRead
     /// The lists of stores, by destination.
@@ -61,8 +63,8 @@ struct CardEvaluation {
         (facts.readErrors, facts.copies) = (state.insertion.card.errors, rules.copies)
     }
 
-    /// - Parameter progress: called with what is known so far.
-    mutating func run(_ progress: (CardFacts) -> Void) async throws -> CardFacts {
+    /// - Parameter progress: called with what is known so far, and the checksum of everything on the card.
+    mutating func run(_ progress: (CardFacts, String) -> Void) async throws -> CardFacts {
         // Its list stays as it was before the eject.
         if facts.isOut { return card.state.withLock(\.facts) }
         if facts.isUnknown {
@@ -81,7 +83,7 @@ struct CardEvaluation {
             facts.stage = .listing
             return facts
         }
-        progress(facts)
+        progress(facts, inventory)
         try await classify(files, progress)
         guard areLookedAt() else { return facts }
         try await checkSource(progress)
@@ -149,13 +151,16 @@ struct CardEvaluation {
     /// Its watched folders, below the card's top, after the folders where their delivered files are moved: these keep
     /// their paths there (`on_success: archive`).
     private var folders: [(path: FilePath, below: FilePath)] {
-        let depth = card.mount.components.count
-        func below(_ folder: FilePath) -> FilePath { FilePath(root: nil, folder.components.dropFirst(depth)) }
         let archives = roots.compactMap { root, entry -> (path: FilePath, below: FilePath)? in
             let folder = FinishFolders(root: root.resolved, settings: entry.settings).archive
             return folder.isWithin(card.mount) ? (root, below(folder)) : nil
         }
         return archives + roots.keys.map { ($0, below($0.resolved)) }
+    }
+
+    /// Below the card's top.
+    func below(_ folder: FilePath) -> FilePath {
+        FilePath(root: nil, folder.components.dropFirst(card.mount.components.count))
     }
 
     /// Whether nobody would miss it: operating systems and Inlet wrote it. Inlet's own folder is at the top of a watched
@@ -177,7 +182,10 @@ struct CardEvaluation {
         let patterns = shared.settings.watch.compactMap(\.pattern)
         var paths: [FilePath] = []
         let seen = try VolumeInventory.walk(around: card.mount, limit: Self.mostFiles, beat: beat) { file in
-            if Self.isOfSystem(file) { return facts.systemFiles += 1 }
+            if Self.isOfSystem(file) {
+                secondRead.passes(file.path)
+                return facts.systemFiles += 1
+            }
             facts.files += 1
             facts.bytes += file.size
             if paths.count < Self.mostPaths { paths.append(file.path) }

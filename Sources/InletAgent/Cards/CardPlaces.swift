@@ -7,7 +7,7 @@ internal import SystemPackage
 
 /// Where the files of a card are: the journal says where they should be, and the destinations whether they are there.
 extension CardEvaluation {
-    mutating func classify(_ files: [FilePath: [Found]], _ progress: (CardFacts) -> Void) async throws {
+    mutating func classify(_ files: [FilePath: [Found]], _ progress: (CardFacts, String) -> Void) async throws {
         var unrouted = InventorySum()
         for (root, found) in files {
             guard let entry = roots[root] else { continue }
@@ -15,9 +15,9 @@ extension CardEvaluation {
             try await listStores(entry.volume)
             for group in found.groups(of: Self.group) {
                 beat()
-                progress(facts)
+                progress(facts, inventory)
                 let jobs = try await shared.journal.cardFiles(of: entry.volume, group.map(\.path))
-                var asked: [(job: Job, answers: [String: Answer])] = []
+                var asked: [Asked] = []
                 for (one, job) in zip(group, jobs) {
                     guard let job, let now = one.file.identity, now.isKnown(as: job.file.identity, tolerance: tolerance)
                     else {
@@ -28,11 +28,12 @@ extension CardEvaluation {
                         add(one.file, .unrouted)
                         continue
                     }
-                    asked.append((job, [:]))
-                    secondRead.add(job, one.file.path, at: root, tolerance)
+                    let place = below(root.resolved).pushing(one.path)
+                    asked.append((job, place != one.file.path, [:]))
+                    secondRead.add(job, listedAs: place, at: RootedPath(card.mount, one.file.path), tolerance)
                 }
                 try await ask(&asked, entry.settings)
-                for one in asked { count(one.job, one.answers, entry.settings) }
+                for one in asked { count(one, entry.settings) }
             }
         }
         othersDigest += unrouted.text
@@ -68,15 +69,16 @@ extension CardEvaluation {
         case proved
         case sized
         case missing(String)
-        /// Nobody can ever be asked about it.
-        case unconfirmed(String)
+        /// Nobody can be asked about it. Where that lasts, only a person changes it.
+        case unconfirmed(String, lasts: Bool)
         /// The destination does not answer.
         case away(String)
     }
 
-    private mutating func ask(_ files: inout [(job: Job, answers: [String: Answer])], _ settings: WatchSettings)
-        async throws
-    {
+    /// A file, whether it lies in an archive now, and what its destinations say.
+    private typealias Asked = (job: Job, isArchived: Bool, answers: [String: Answer])
+
+    private mutating func ask(_ files: inout [Asked], _ settings: WatchSettings) async throws {
         typealias Question = (index: Int, delivery: DeliveryRow, proof: Proof)
         var questions: [Question] = []
         for (index, file) in files.enumerated() {
@@ -125,7 +127,7 @@ extension CardEvaluation {
     private func answer(_ delivery: DeliveryRow, _ proof: Proof) -> Answer? {
         if proof.isDeleted { return .missing("it was deleted there") }
         guard let destination = shared.destinations[delivery.destination] else {
-            return .unconfirmed("it is not in the configuration")
+            return .unconfirmed("it is not in the configuration", lasts: true)
         }
         if let then = proof.address, let now = destination.address, then != now {
             return .missing("it was delivered to another address")
@@ -138,7 +140,7 @@ extension CardEvaluation {
         switch verification {
         case .same: proof.method == .size || proof.method == .adopted ? .sized : .proved
         case .differs(let reason), .missing(let reason): .missing(reason)
-        case .cannotTell(let reason): .unconfirmed(reason)
+        case .cannotTell(let reason): .unconfirmed(reason, lasts: false)
         }
     }
 
@@ -151,7 +153,7 @@ extension CardEvaluation {
             // A proof of this stay counts; an older one could be out of date.
             let isFresh =
                 (delivery.endedAt ?? WallTime(milliseconds: 0)) >= insertedAt && order.proof.method != .adopted
-            return isFresh ? answer(.same(""), order.proof) : .unconfirmed("it cannot be asked")
+            return isFresh ? answer(.same(""), order.proof) : .unconfirmed("it cannot be asked", lasts: true)
         }
         do throws(DeliveryError) {
             return answer(try await verifier.verify(order), order.proof)
@@ -161,7 +163,8 @@ extension CardEvaluation {
     }
 
     /// Counts a file by the answers of its destinations.
-    private mutating func count(_ job: Job, _ answers: [String: Answer], _ settings: WatchSettings) {
+    private mutating func count(_ file: Asked, _ settings: WatchSettings) {
+        let job = file.job
         let rows = Self.copies(job)
         // A companion or marker without a place of its own ends as its file did.
         if rows.isEmpty {
@@ -172,7 +175,7 @@ extension CardEvaluation {
             if isFine { account(job) } else { facts.failed += 1 }
             return
         }
-        let standings = rows.map { ($0.destination, standing(of: $0, job, answers[$0.destination])) }
+        let standings = rows.map { ($0.destination, standing(of: $0, file)) }
         let here = Set(standings.filter { $0.1 == .here }.map(\.0))
         if isEnough(here, of: rows, settings) {
             account(job)
@@ -193,12 +196,12 @@ extension CardEvaluation {
     }
 
     /// Counts one delivery at its destination.
-    private mutating func standing(of row: DeliveryRow, _ job: Job, _ answer: Answer?) -> Standing {
+    private mutating func standing(of row: DeliveryRow, _ file: Asked) -> Standing {
         var place = places[row.destination] ?? makePlace(row.destination)
         defer { places[row.destination] = place }
         place.files += 1
         if row.state == .delivered { place.askedAt = .now }
-        switch (row.state, answer) {
+        switch (row.state, file.answers[row.destination]) {
         case (.delivered, .proved?):
             place.proved += 1
             return .here
@@ -208,14 +211,17 @@ extension CardEvaluation {
         case (.delivered, .missing(let reason)?):
             place.missing += 1
             place.reason = place.reason ?? reason
-            note(row, of: job)
+            // It is sent from its own place.
+            if !file.isArchived { note(row, of: file.job) }
             return .lacking
-        case (.delivered, .unconfirmed(let reason)?):
+        case (.delivered, .unconfirmed(let reason, let lasts)?):
             place.unconfirmed += 1
+            if !lasts { asksAgain = true }
             place.reason = place.reason ?? reason
             return .lacking
         case (.delivered, .away(let reason)?):
             place.silent += 1
+            asksAgain = true
             place.reason = place.reason ?? reason
             return .lacking
         case (.ready, _), (.claimed, _), (.parked, _):

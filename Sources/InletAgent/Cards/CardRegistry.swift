@@ -52,6 +52,10 @@ final class Card: Sendable {
         var suspects: (inventory: String, found: [String])?
         /// Whether something has happened since the last evaluation began.
         var hasNews = true
+        /// Whether an evaluation is looking at such news.
+        var isLooking = false
+        /// The checksum of everything on the card, as last decided about.
+        var inventory = ""
         var isPulled = false
         var isOut = false
         /// Whether it is being unmounted: then nobody else reads from it.
@@ -205,7 +209,7 @@ final class CardRegistry: Sendable {
         let card = known ?? Card(insertion, mount: mount)
         card.touch { state in
             state.roots[root] = entry
-            state.onCard = settings.onCard ?? state.onCard
+            state.onCard = state.roots.min { $0.key.string < $1.key.string }?.value.settings.onCard ?? state.onCard
             // Mounted again, perhaps before its other folders were seen to be gone.
             (state.facts.isUnknown, state.isOut) = (false, false)
         }

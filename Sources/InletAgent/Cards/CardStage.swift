@@ -158,6 +158,7 @@ private struct CardLoop: Sendable {
         while !isGone {
             let hasNews = card.state.withLock { state in
                 defer { state.hasNews = false }
+                state.isLooking = state.hasNews
                 return state.hasNews
             }
             let begun = ContinuousClock.now
@@ -173,6 +174,7 @@ private struct CardLoop: Sendable {
                     said = nil
                 }
             }
+            card.state.withLock { $0.isLooking = false }
             let cost = begun.duration(to: .now)
             let longest = min(max(Self.waitedPause, cost * 20), Self.longestPause)
             pause = isSettled ? Self.retryPause : min(pause * 2, longest)
@@ -210,12 +212,14 @@ private struct CardLoop: Sendable {
     private func decide(_ said: inout String?) async throws -> Bool {
         var evaluation = try CardEvaluation(card, shared, pool)
         let begun = ContinuousClock.now
-        let facts = try await evaluation.run { facts in
+        let rules = card.cardRules
+        let facts = try await evaluation.run { facts, inventory in
             let stands = card.state.withLock { state in
-                state.verdict.isSafe && (state.facts.files, state.facts.bytes) == (facts.files, facts.bytes)
+                state.verdict.isSafe && !inventory.isEmpty && state.inventory == inventory
                     && begun.duration(to: .now) < Self.standing
             }
-            if !stands { show(facts, evaluation: nil) }
+            if stands, case .notYet = CardVerdict(facts, rules) { return }
+            show(facts, evaluation: nil)
         }
         card.state.withLock { state in
             state.readFaults += evaluation.readFaults
@@ -227,7 +231,8 @@ private struct CardLoop: Sendable {
         let word = "\(verdict.headline) \(facts.files) \(facts.accounted)"
         // Changes that came meanwhile are looked at next, and decide.
         let isOvertaken = facts.stage == .known && card.state.withLock(\.hasNews)
-        if word != said, !isOvertaken {
+        // `end` tells that it is out.
+        if word != said, !isOvertaken, !facts.isOut {
             await record(verdict, facts, checked: evaluation.checked)
             said = word
             tell(Self.state(of: verdict))
@@ -235,7 +240,7 @@ private struct CardLoop: Sendable {
         lookForSuspects(verdict, evaluation)
         await writeReport(verdict)
         await ejectIfWanted(verdict)
-        return facts.places.allSatisfy { $0.silent == 0 }
+        return !evaluation.asksAgain
     }
 
     /// Looks for recordings that do not open, or are missing from a run of numbers: once for each content, and after the
@@ -284,7 +289,7 @@ private struct CardLoop: Sendable {
             if evaluation != nil, state.hasNews, facts.stage == .known { state.facts.stage = .asking }
             if let evaluation {
                 (state.others, state.missing) = (evaluation.othersDigest, evaluation.missing)
-                state.fingerprint = evaluation.fingerprint
+                (state.fingerprint, state.inventory) = (evaluation.fingerprint, evaluation.inventory)
             }
             if facts.openBytes > 0, state.pace == nil { state.pace = (.now, facts.openBytes) }
             if facts.openBytes == 0 { state.pace = nil }
@@ -328,8 +333,13 @@ private struct CardLoop: Sendable {
             // The stay ends at the next sight of the card, and its files wait for it in any case.
             open = state.facts.open
         }
-        if state.isOut { return shared.cards.keepShowing(card) }
-        guard open > 0 else { return }
+        if state.isOut {
+            shared.cards.keepShowing(card)
+            await record(.out, state.facts)
+            return tell(.out)
+        }
+        // Files may still be on their way where enough destinations have them: then it was safe.
+        guard open > 0, !state.verdict.isSafe else { return }
         var facts = state.facts
         (facts.isPulled, facts.open) = (true, open)
         card.state.withLock { $0.isPulled = true }
@@ -376,6 +386,8 @@ private struct CardLoop: Sendable {
     private func ejectIfWanted(_ verdict: CardVerdict) async {
         guard verdict == .safe, card.rules?.onComplete == .eject else { return }
         let isFirst = card.state.withLock { state in
+            // The next look decides.
+            if state.hasNews { return false }
             defer { state.hasTriedEject = true }
             return !state.hasTriedEject
         }

@@ -40,11 +40,13 @@ struct SecondRead: Sendable {
     /// A file that Inlet did not take: its list has nothing to compare.
     mutating func passes(_ path: FilePath) { if !listed.isEmpty { listed[path.string] = nil } }
 
-    /// - Parameter path: below the card's top.
-    mutating func add(_ job: Job, _ path: FilePath, at root: FilePath, _ tolerance: Int64) {
+    /// - Parameters:
+    ///   - path: below the card's top, as a list of the camera has it.
+    ///   - place: where it lies now.
+    mutating func add(_ job: Job, listedAs path: FilePath, at place: RootedPath, _ tolerance: Int64) {
         let contents = job.deliveries.compactMap { $0.proof?.content } + [job.file.content].compactMap(\.self)
         let file: File = (
-            RootedPath(root, job.file.path), job.file.identity, tolerance, job.file.digests, contents
+            place, job.file.identity, tolerance, job.file.digests, contents
         )
         guard !listed.isEmpty, let (entry, list) = listed.removeValue(forKey: path.string) else {
             if rule != .off { byRule.append(file) }
@@ -85,7 +87,7 @@ struct SecondRead: Sendable {
 extension CardEvaluation {
     /// Compares the card with its own lists, and reads its files a second time, past the cache, where the watched folder
     /// wants that.
-    mutating func checkSource(_ progress: (CardFacts) -> Void) async throws {
+    mutating func checkSource(_ progress: (CardFacts, String) -> Void) async throws {
         secondRead.endLists()
         facts.listFaults = secondRead.faults
         // Files that were not copied are not compared either.
@@ -99,7 +101,7 @@ extension CardEvaluation {
         if !files.isEmpty { facts.stage = .checking }
         for (index, file) in files.enumerated() {
             facts.source = .running(done: index, of: files.count)
-            progress(facts)
+            progress(facts, inventory)
             if await isSame(file) { equal += 1 }
         }
         if !secondRead.differences.isEmpty {

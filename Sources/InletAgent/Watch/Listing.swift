@@ -59,8 +59,6 @@ struct Listing: ~Copyable {
     private(set) var hasEnded = false
     /// Whether another full listing was requested.
     private(set) var isAsked = false
-    /// Whether the one under way is a regular one of a tree that was known, which may find nothing new.
-    private var isRegular = false
     /// When the last full one began.
     private(set) var begunAt: ContinuousClock.Instant?
     /// The time of the next regular one.
@@ -85,13 +83,11 @@ struct Listing: ~Copyable {
 
     /// A full listing begins.
     mutating func begin() {
-        let isKnown = isComplete
         isAsked = false
         begunAt = .now
         unread = 0
         forgetKinds()
         add("")
-        isRegular = isKnown
         next = pause.map { .now.advanced(by: $0 * Double.random(in: 0.75...1.25)) }
     }
 
@@ -107,8 +103,6 @@ struct Listing: ~Copyable {
     var mayBegin: Bool { isAsked && isDone }
     /// Whether the content is known: not before the first listing has ended, nor during another.
     var isComplete: Bool { hasEnded && isDone && !isAsked }
-    /// Whether only a regular listing keeps it from being complete.
-    var isRepeating: Bool { !isDone && isRegular && held.isEmpty && !isAsked }
 
     // MARK: - Folders
 
@@ -119,7 +113,7 @@ struct Listing: ~Copyable {
     mutating func add(_ directory: FilePath) {
         // Another folder may have taken the place of the open one.
         rest()
-        (isUnderWay, isRegular) = (true, false)
+        isUnderWay = true
         if isWaiting.insert(directory).inserted { waiting.append(directory) }
     }
 

@@ -74,8 +74,6 @@ extension RootLoop {
             // The journal's watcher reports that; the listing ends with a later look.
         }
         guard let key = stage.volume?.key else { return }
-        // A regular listing that has found nothing is no news, until it ends.
-        if listing.isRepeating, settler.count == 0, units.isEmpty { return }
         let isWhole = canTellVolume
         // An unreadable file keeps the card unfinished; a file that was removed meanwhile does not.
         let unmarked = isWhole ? stage.awaited.count { FileLook.mayBeThere(RootedPath(settings.path, $0)) } : 0

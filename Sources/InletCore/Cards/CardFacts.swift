@@ -132,7 +132,7 @@ package struct CardPlace: Sendable, Equatable {
     package var missing = 0
     /// Files about which it cannot be asked now: they count as not there.
     package var silent = 0
-    /// Files about which it can never be asked: they count as not there, too.
+    /// Files about which it can be asked no more, or refuses to answer: they count as not there, too.
     package var unconfirmed = 0
     /// Files that are on their way.
     package var open = 0

@@ -68,7 +68,7 @@ package enum CardVerdict: Sendable, Equatable {
             let files = place.missing.counted("file is", "files are")
             return "\(files) no longer at \(place.name): send again?"
         }
-        if let place = facts.places.first(where: { $0.unconfirmed > 0 }) {
+        if facts.places.allSatisfy({ $0.silent == 0 }), let place = facts.places.first(where: { $0.unconfirmed > 0 }) {
             let files = place.unconfirmed.counted("file", "files")
             return "\(place.name) cannot confirm \(files)\(place.reason.map { ": \($0)" } ?? "")"
         }

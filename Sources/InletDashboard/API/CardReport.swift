@@ -82,7 +82,7 @@ package struct CardReport: Codable, Sendable, NamedSchema {
         static let notes: [String: SchemaDescription] = [
             "files": "Files that belong there.", "proved": "There now, with proved bytes.",
             "sized": "There now, with equal sizes only.", "missing": "No longer there.",
-            "silent": "Nobody can be asked about them now.", "unconfirmed": "Nobody can ever be asked about them.",
+            "silent": "Nobody can be asked about them now.", "unconfirmed": "It cannot tell about them until a person acts.",
             "open": "On their way.", "asked_at": .time,
         ]
 

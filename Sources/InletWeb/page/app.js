@@ -26,7 +26,7 @@ function open(where, arrives) {
     const page = { ...where, arrives, view: null, data: {}, error: null, redraw, open: true };
     page.load = async () => {
         try {
-            page.view ??= (await page.entry.script()).view;
+            page.view ??= await viewOf(page.entry);
             if (page.open) redraw();
             await page.view.load?.(page);
             page.error = null;
@@ -42,6 +42,14 @@ function open(where, arrives) {
         location.hash = "#/" + [page.entry.path, page.id].filter(Boolean).join("/") + (text ? "?" + text : "");
     };
     return page;
+}
+
+async function viewOf(entry) {
+    try {
+        return (await entry.script()).view;
+    } catch {
+        throw new Error("Inlet did not answer. The page loads again as soon as it does.");
+    }
 }
 
 function go() {
@@ -121,7 +129,9 @@ onLogin(() => {
     get("session").then((session) => { live.session = session; }, () => {}).then(redraw);
 });
 subscribe((what, data) => {
-    if (what === "again") shown?.load();
+    // Browsers do not ask twice for a script.
+    if (what === "again" && shown?.error && !shown.view) location.reload();
+    else if (what === "again") shown?.load();
     if (what === "log") shown?.view?.log?.(shown, data);
     if (what === "status") shown?.view?.status?.(shown);
     speak();
