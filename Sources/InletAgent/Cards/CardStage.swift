@@ -174,7 +174,6 @@ private struct CardLoop: Sendable {
                     said = nil
                 }
             }
-            card.state.withLock { $0.isLooking = false }
             let cost = begun.duration(to: .now)
             let longest = min(max(Self.waitedPause, cost * 20), Self.longestPause)
             pause = isSettled ? Self.retryPause : min(pause * 2, longest)
@@ -288,6 +287,7 @@ private struct CardLoop: Sendable {
             // They miss the newest changes.
             if evaluation != nil, state.hasNews, facts.stage == .known { state.facts.stage = .asking }
             if let evaluation {
+                state.isLooking = false
                 (state.others, state.missing) = (evaluation.othersDigest, evaluation.missing)
                 (state.fingerprint, state.inventory) = (evaluation.fingerprint, evaluation.inventory)
             }
