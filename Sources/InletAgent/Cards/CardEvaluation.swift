@@ -203,6 +203,12 @@ struct CardEvaluation {
         }
         facts.camera = CameraStructure(listing: paths)?.system
         content = found.flatMap { root, files in files.map { ($0.file.path, $0.file.size) } }
+        noteUnseen(seen)
+        (inventory, othersDigest) = (seen.digest ?? "", outside.text)
+        return found
+    }
+
+    private mutating func noteUnseen(_ seen: VolumeInventory) {
         // Where only a part of the card is mounted, the rest of it is unknown.
         facts.isWhole = !seen.isCut && seen.folder == "/"
         // Those in a watched folder may be its watcher's, too.
@@ -211,8 +217,6 @@ struct CardEvaluation {
         }
         facts.hasClosedLostFound = seen.hasClosedLostFound
         facts.unread = max(facts.unread + outer, seen.unreadableCount)
-        (inventory, othersDigest) = (seen.digest ?? "", outside.text)
-        return found
     }
 
     mutating func add(_ file: VolumeInventory.File, _ reason: OtherFiles.Reason) {

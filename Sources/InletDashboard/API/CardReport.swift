@@ -82,7 +82,8 @@ package struct CardReport: Codable, Sendable, NamedSchema {
         static let notes: [String: SchemaDescription] = [
             "files": "Files that belong there.", "proved": "There now, with proved bytes.",
             "sized": "There now, with equal sizes only.", "missing": "No longer there.",
-            "silent": "Nobody can be asked about them now.", "unconfirmed": "It cannot tell about them until a person acts.",
+            "silent": "Nobody can be asked about them now.",
+            "unconfirmed": "It cannot tell about them until a person acts.",
             "open": "On their way.", "asked_at": .time,
         ]
 
