@@ -199,7 +199,7 @@ struct Ejection: Sendable {
 
     private func out(_ mount: MountTable.Mount, _ device: BlockDevice?) async -> VolumeEject.Outcome {
         guard let device else { return .out("\(point.display) is unmounted") }
-        if await pool.run({ Self.isHeld(device.node) }) {
+        if await staysHeld(device.node) {
             return .refused(
                 "\(point.display) is unmounted here, but another container still uses \(device.node.display); unmount it "
                     + "there first")
@@ -218,6 +218,15 @@ struct Ejection: Sendable {
             }
         }
         return .out("\(point.display) is unmounted, and its disk is off; unplug it")
+    }
+
+    /// Whether a device is in use for longer than a program takes that just looks what is on it.
+    private func staysHeld(_ node: FilePath) async -> Bool {
+        let end = min(deadline, .now.advanced(by: Self.busyPatience))
+        while await pool.run({ Self.isHeld(node) }) {
+            guard .now.advanced(by: Self.busyPause) < end, await Task.rest(for: Self.busyPause) else { return true }
+        }
+        return false
     }
 
     /// Whether something still uses an unmounted device, such as a mount in another namespace: opening it alone then
