@@ -73,6 +73,8 @@ struct DisposalModel {
     var owed: Set<String> = [delivered]
     /// Of how many files it may be, where that is more than one: people have given it other names.
     var most: [String: Int] = [:]
+    /// Files whose last name that people know was taken away by them.
+    private var forsaken: Set<UInt64> = []
     var needingJob: Int64?
     /// The journal's row.
     var job: Job
@@ -329,7 +331,10 @@ struct DisposalModel {
         owed.remove(file.content)
         most[text] = most[file.content]
         // What has no name any more is nobody's to keep.
-        if files.values.contains(where: { $0 === file }) { owed.insert(text) }
+        let isKept = files.contains {
+            $0.value === file && !(forsaken.contains(file.number) && Self.isPrivate($0.key))
+        }
+        if isKept { owed.insert(text) }
         file.content = text
         file.changed = tick()
         if !restoringTimes { file.modified = file.changed }
@@ -353,7 +358,10 @@ struct DisposalModel {
         file.changed = tick()
         // They know nothing of the private one, which it may have besides.
         let isThere = files.contains { $0.value === file && !Self.isPrivate($0.key) }
-        if !isThere { owed.remove(file.content) }
+        if !isThere {
+            owed.remove(file.content)
+            forsaken.insert(file.number)
+        }
     }
 
     mutating func link(_ file: Inode, _ path: FilePath) {

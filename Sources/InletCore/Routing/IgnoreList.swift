@@ -6,22 +6,26 @@ package import SystemPackage
 package struct IgnoreList: Sendable {
     /// The built-in list for people and documentation: names with at most one `*`. In addition, temporary names of
     /// rsync (`.name.ext.aB3xYz`) are recognised by their form.
-    package static let builtIn: [String] = [
-        // Transfers and downloads in progress.
-        "*.part", "*.partial", "*.filepart", "*.tmp", "*.temp", "*.crdownload", "*.download", "*.opdownload",
-        "*.!qB", "*.!ut", "*.bc!", "*.aria2", ".pending-*", ".in.*.", ".pureftpd-upload.*", ".smbdelete*",
-        ".syncthing.*.tmp", "~syncthing~*.tmp", ".goutputstream-*", ".rsync-partial", ".~tmp~",
-        // Editors and office programs.
-        "*~", ".~lock.*#", "~$*", ".#*", "*.swp", "*.swx",
-        // macOS.
-        ".DS_Store", "._*", ".Spotlight-V100", ".Trashes", ".fseventsd", ".TemporaryItems",
-        // Windows.
-        "System Volume Information", "$RECYCLE.BIN", "Thumbs.db", "desktop.ini", "ehthumbs.db",
-        // NAS and Linux.
-        "@eaDir", "#recycle", "@Recycle", ".recycle", "#snapshot", ".snapshots", ".zfs", "lost+found", ".Trash-*",
-        ".nfs*", ".fuse_hidden*",
-        // Other synchronisers, and Inlet.
-        ".stfolder", ".stversions", ".sync", ".inlet", ".inlet.yaml", "*" + receiptSuffix,
+    package static let builtIn: [String] =
+        systemFiles + [
+            // Transfers and downloads in progress.
+            "*.part", "*.partial", "*.filepart", "*.tmp", "*.temp", "*.crdownload", "*.download", "*.opdownload",
+            "*.!qB", "*.!ut", "*.bc!", "*.aria2", ".pending-*", ".in.*.", ".pureftpd-upload.*", ".smbdelete*",
+            ".syncthing.*.tmp", "~syncthing~*.tmp", ".goutputstream-*", ".rsync-partial", ".~tmp~",
+            // Editors and office programs.
+            "*~", ".~lock.*#", "~$*", ".#*", "*.swp", "*.swx",
+            // Folders of macOS and Windows.
+            ".Spotlight-V100", ".Trashes", ".fseventsd", ".TemporaryItems", "System Volume Information", "$RECYCLE.BIN",
+            // NAS and Linux.
+            "@eaDir", "#recycle", "@Recycle", ".recycle", "#snapshot", ".snapshots", ".zfs", "lost+found", ".Trash-*",
+            ".nfs*", ".fuse_hidden*",
+            // Other synchronisers, and Inlet.
+            ".stfolder", ".stversions", ".sync", ".inlet", ".inlet.yaml",
+        ]
+
+    /// The files that macOS, Windows and Inlet write beside those of the user.
+    private static let systemFiles = [
+        ".DS_Store", "._*", "Thumbs.db", "desktop.ini", "ehthumbs.db", "*" + receiptSuffix,
     ]
 
     /// The ending of a receipt's name beside its file (`receipts: sidecar`).
@@ -72,12 +76,8 @@ package struct IgnoreList: Sendable {
 
     /// Whether operating systems, or Inlet itself, write a file of that name beside those of the user.
     package static func isSystemFile(name: some Collection<UInt8>) -> Bool {
-        let name = folded(name)
-        return systemNames.contains(name) || name.starts(with: "._".utf8)
-            || name.suffix(receiptSuffix.utf8.count).elementsEqual(receiptSuffix.utf8)
+        pattern(of: folded(name)).map(systemFiles.contains) ?? false
     }
-
-    private static let systemNames = [".ds_store", "thumbs.db", "ehthumbs.db", "desktop.ini"].map { Array($0.utf8) }
 
     /// The built-in pattern that matches `name`, in lower case.
     private static func pattern(of name: [UInt8]) -> String? {
