@@ -114,6 +114,9 @@ package final class Agent: Sendable {
             log.emit(
                 .jobRecovered(claims: recovery.freedClaims, parked: recovery.parked, unparked: recovery.unparked))
         }
+        if recovery.knowsCleanNames, !settings.undecidedNames.isEmpty {
+            log.emit(.namesKept(destinations: settings.undecidedNames))
+        }
         for crashed in recovery.crashed { log.emit(.jobFailed(.init(crashed), state: .failed, crashed.error)) }
         let registry = DestinationRegistry(
             destinations, paused: try await journal.paused(), uptimes: try await journal.uptimes(),

@@ -19,6 +19,7 @@ final class Shared: Sendable {
     let health: (journal: JournalHealth, heartbeat: Heartbeat, restarts: ServiceSupervisor)
     let room: QueueCapacity
     let transfers = Transfers()
+    let readers = DiskReaders()
     let lanes = Lanes()
     var clock: AgentClock { destinations.clock }
 

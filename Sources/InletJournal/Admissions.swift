@@ -181,7 +181,7 @@ extension Journal {
                 continue
             }
             let leader = step.after.flatMap { leaders[$0] }
-            let key = try freeKey(leader?.key ?? plan.key, step.destination, database)
+            let key = try freeKey(leader?.key ?? plan.key(at: step.destination), step.destination, database)
             var delivery = NewDelivery(file: id, destination: step.destination, nextAt: now.milliseconds)
             (delivery.key, delivery.after) = (key, leader?.id)
             (delivery.fields, delivery.priority) = (plan.with, plan.priority)
@@ -329,9 +329,9 @@ extension Journal {
     ) throws -> FileAdoption.Outcome {
         let arrival = adoption.arrival
         if try obstacle(remembered(arrival, database), to: arrival, now, database) != nil { return .known }
-        let key = adoption.plan?.key ?? ""
-        let places = try (adoption.plan?.destinations ?? []).map { ($0, try freeKey(key, $0, database)) }
-        if adoption.needsKey, places.contains(where: { $0.1 != key }) { return .keyTaken }
+        let keys = adoption.plan.map { plan in plan.destinations.map { ($0, plan.key(at: $0)) } } ?? []
+        let places = try keys.map { ($0, try freeKey($1, $0, database)) }
+        if adoption.needsKey, zip(keys, places).contains(where: { $0.1 != $1.1 }) { return .keyTaken }
         let id = try insert(newFile(adoption, now), database)
         for (destination, place) in places {
             var delivery = NewDelivery(file: id, destination: destination, nextAt: now.milliseconds)

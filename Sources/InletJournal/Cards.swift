@@ -111,11 +111,12 @@ extension Journal {
             }
             return try database.exists(
                 """
-                SELECT 1 FROM delivery JOIN file ON file.id = file_id WHERE volume = ?1 AND instr(delivery.key, ?2) > 0
-                UNION ALL SELECT 1 FROM history_delivery WHERE instr(key, ?2) > 0 AND file_id IN (
+                SELECT 1 FROM delivery JOIN file ON file.id = file_id
+                WHERE volume = ?1 AND (instr(delivery.key, ?2) > 0 OR instr(delivery.key, ?3) > 0)
+                UNION ALL SELECT 1 FROM history_delivery WHERE (instr(key, ?2) > 0 OR instr(key, ?3) > 0) AND file_id IN (
                     SELECT id FROM history_file
                     WHERE place = (SELECT id FROM history_place WHERE name = CAST(?1 AS BLOB)))
-                """, volume, name)
+                """, volume, name, KeySanitizer.folderName(name) ?? name)
         }
     }
 

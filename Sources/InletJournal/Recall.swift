@@ -265,7 +265,7 @@ extension Journal {
         var keys: [Int64: String] = [:]
         for delivery in deliveries where delivery.key != nil {
             // A registration uses the key of the delivery that it registers.
-            let wanted = delivery.afterID.flatMap { keys[$0] } ?? plan.key
+            let wanted = delivery.afterID.flatMap { keys[$0] } ?? plan.key(at: delivery.destination)
             let key = try freeKey(wanted, delivery.destination, database)
             keys[delivery.id] = key
             try database.change("UPDATE delivery SET key = ?, fields = ? WHERE id = ?", key, fields, delivery.id)
@@ -314,6 +314,9 @@ package struct ReadOnlyJournal {
     package mutating func firstSeen(_ root: FilePath) throws(JournalError) -> WallTime? {
         try read { database in try database.row("SELECT first_seen FROM root WHERE path = ?", root) { $0.time(0) } }
     }
+
+    /// Whether it has files from before `names:`, which became clean in keys without anybody asking for it. Blocks.
+    package mutating func hasCleanNames() throws(JournalError) -> Bool { try read { try Journal.hasCleanNames($0) } }
 
     /// Whether a journal with content exists. Throws when we may not look: if it were taken for missing, every file
     /// would seem new.

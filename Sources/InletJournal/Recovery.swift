@@ -14,6 +14,8 @@ package struct Recovery: Sendable, Equatable {
     package var unparked: Int
     /// Deliveries that ended the process too often, and now wait for a person.
     package var crashed: [CrashedDelivery] = []
+    /// Whether the journal has files from before `names:`, and this is its first start since.
+    package var knowsCleanNames = false
 
     /// Whether nothing needed repair.
     package var isEmpty: Bool { freedClaims + parked + unparked == 0 }
@@ -61,9 +63,29 @@ extension Journal {
                 """)
             try Self.endReturns(database)
             let (parked, unparked) = try Self.arrange(destinations, now, database)
-            return Recovery(freedClaims: freed, parked: parked, unparked: unparked, crashed: crashed)
+            return Recovery(
+                freedClaims: freed, parked: parked, unparked: unparked, crashed: crashed,
+                knowsCleanNames: try Self.beginNames(database))
         }
     }
+
+    /// Notes, once for a journal, whether it has files whose names became clean in keys without anybody asking for it.
+    private static func beginNames(_ database: Database) throws -> Bool {
+        let isNoted = try database.exists("SELECT 1 FROM counter WHERE name = '\(namesCounter)'")
+        if isNoted { return false }
+        let hasFiles = try hasCleanNames(database)
+        try database.change("INSERT INTO counter (name, value) VALUES ('\(namesCounter)', ?)", hasFiles ? 1 : 0)
+        return hasFiles
+    }
+
+    static func hasCleanNames(_ database: Database) throws -> Bool {
+        let noted = try database.integer("SELECT value FROM counter WHERE name = '\(namesCounter)'")
+        if let noted { return noted > 0 }
+        return try database.exists("SELECT 1 FROM tally WHERE files > 0")
+            || database.integer("SELECT max(id) FROM history_file") != nil
+    }
+
+    private static let namesCounter = "clean_names"
 
     /// Parks deliveries to any destination other than these, and takes up those that were parked for one of them: as at
     /// a start, but while the agent runs. Claimed deliveries are not touched.

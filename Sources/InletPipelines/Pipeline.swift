@@ -82,6 +82,8 @@ package struct Destination: Sendable {
     package var isRequired = false
     /// The folder that its keys are relative to; nil for other kinds.
     package var folder: FilePath?
+    /// The names in its keys, for files whose route does not say it.
+    package var names = NameForm.clean
     /// Whether it can store companions beside their file; a property of the type.
     package var takesSidecars = true
     /// Templates for the destination's own fields, for files whose route sets none.

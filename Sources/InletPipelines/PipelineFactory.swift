@@ -64,6 +64,7 @@ package final class PipelineFactory: Sendable {
         }
         var made = try kind.make(destination, self)
         made.takesSidecars = kind.type.takesSidecars
+        made.names = kind.type.nameForm(destination.values)
         made.isRequired = DestinationType.required.value(in: destination.values)
         made.fields = FieldSpec.filled([:], kind.type.fields)
         return made

@@ -213,7 +213,8 @@ extension HTTPClient {
 /// The objects of a destination below the common folder of some keys, from its own list: for many files, that is some
 /// requests instead of one for each.
 package struct ListedKeys: Sendable {
-    private let objects: [String: ListedObject]
+    /// By the bytes of their keys: Strings are also equal where only their normal forms differ.
+    private let objects: [[UInt8]: ListedObject]
 
     private struct TooMany: Error {}
 
@@ -224,12 +225,12 @@ package struct ListedKeys: Sendable {
     /// - Returns: nil where the list has many more objects than these, so that asking for each is cheaper.
     /// - Throws: when the destination does not answer.
     package init?(of storage: any ObjectListing, from first: String, to last: String, expected: Int) async throws {
-        let found = Mutex<[String: ListedObject]>([:])
+        let found = Mutex<[[UInt8]: ListedObject]>([:])
         let most = expected * 4 + 5000
         do {
             try await storage.list(prefix: Self.folder(first, last)) { page in
                 let count = found.withLock { objects in
-                    for object in page { objects[object.key] = object }
+                    for object in page { objects[Array(object.key.utf8)] = object }
                     return objects.count
                 }
                 if count > most { throw TooMany() }
@@ -249,7 +250,9 @@ package struct ListedKeys: Sendable {
 
     /// Compares the list with a proof, as a look at the object itself would.
     package func verification(of proof: Proof) -> Verification {
-        guard let object = objects[proof.key] else { return .missing("it is not in the destination's list") }
+        guard let object = objects[Array(proof.key.utf8)] else {
+            return .missing("it is not in the destination's list")
+        }
         return VerifyOrder(proof: proof).compare(size: object.size, etag: object.etag)
     }
 }

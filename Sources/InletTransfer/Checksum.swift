@@ -40,6 +40,9 @@ package enum Checksum {
         source.adviseSequential(offset: offset, length: min(length, 16 << 20))
         while rest > 0 {
             if Task.isCancelled { throw error(.cancelled, source, "the checksum was cancelled") }
+            if (length - rest) % SourceFile.turnLength == 0 {
+                source.takeTurn(offset: offset + length - rest, length: rest)
+            }
             let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(rest, Int64(size)))])
             let count = try fill(room, from: source, at: offset + length - rest)
             take(UnsafeRawBufferPointer(rebasing: room[..<count]))

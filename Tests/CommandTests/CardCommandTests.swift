@@ -403,7 +403,7 @@ struct WrittenManifestTests {
         try await agent.line("manifest.written", number: 2 * Self.layouts.count)
         #expect(try await agent.stop() == .code(0))
         for unit in Self.layouts.keys {
-            let copy = place.library.appending(unit.replacing(" ", with: "_"))
+            let copy = place.library.appending(unit)
             #expect(try ManifestTests.lists(copy).contains("ascmhl"), "\(unit)")
             Self.expect(Code.fine, try ReferenceTool.run("ascmhl-debug", "verify", copy.string))
         }

@@ -38,12 +38,12 @@ import Testing
             try await place.runUntil("job.finished")
             sandbox.faults.add(S3Fault(.truncateAnswer(afterBytes: 1 << 20), at: .getObject, times: 3))
             let folder = try place.folder.makeDirectory("fetched")
-            try await place.inlet("fetch", "gigs/a_film.mov", "--from", "store", "--output", folder.string, code: 0)
-            #expect(try place.content(folder.appending("a_film.mov")) == content)
+            try await place.inlet("fetch", "gigs/a film.mov", "--from", "store", "--output", folder.string, code: 0)
+            #expect(try place.content(folder.appending("a film.mov")) == content)
             #expect(sandbox.traffic.counts[.getObject] == 4)
             try place.configure(replacing: "sandbox-secret-93f1", with: "another-secret")
             let refused = try await place.inlet(
-                "fetch", "gigs/a_film.mov", "-o", folder.appending("b").string, code: 69)
+                "fetch", "gigs/a film.mov", "-o", folder.appending("b").string, code: 69)
             #expect(!refused.errors.contains("another-secret"))
         }
     }

@@ -87,6 +87,7 @@ import Testing
         (.jobRecovered(claims: 1, parked: 2, unparked: 3), "job.recovered"),
         (.batchClosed(batch: 1, path: path, route: "r", files: 3), "batch.closed"),
         (.dispositionFailed(job: 1, path: path, reason: hostile), "job.disposition_failed"),
+        (.namesKept(destinations: [hostile]), "names.kept"),
         (.receiptElsewhere(root: path, folder: "/state/receipts", reason: hostile), "receipt.elsewhere"),
         (.uploadAborted(ref), "transfer.aborted"),
         (.agentError(reason: hostile), "agent.error"),
@@ -305,6 +306,7 @@ import Testing
                 "job.finished job=1 path=/a route=r state=delivered disposition=kept"
             ),
             (.jobRecovered(claims: 1, parked: 2, unparked: 3), "job.recovered claims=1 parked=2 unparked=3"),
+            (.namesKept(destinations: ["d", "e"]), "names.kept destinations=d,e"),
             (
                 .receiptElsewhere(root: "/a", folder: "/b", reason: "r"),
                 "receipt.elsewhere path=/a folder=/b reason=r"

@@ -326,7 +326,7 @@ extension Journal {
 
     /// An ended unit of `names`, all delivered to `lib` below `cards/UNIT`, after `change`.
     private func manifest(
-        _ names: [String], in unit: FilePath = "A001", _ change: (inout [Job]) -> Void
+        _ names: [String], in unit: FilePath = "A001", _ change: (inout [Job]) throws -> Void
     ) async throws -> UnitManifest {
         let directory = try TemporaryDirectory()
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
@@ -334,7 +334,7 @@ extension Journal {
         let batch = try await journal.endUnit(unit, names, Self.rule, in: "/in", below: "cards/", at: "lib")
         var jobs = try await journal.jobs(ofBatch: batch.id)
         #expect(jobs.allSatisfy { $0.file.state == .delivered })
-        change(&jobs)
+        try change(&jobs)
         return UnitManifest(batch, Self.rule, jobs, host: "box", version: "1")
     }
 
@@ -374,26 +374,34 @@ extension Journal {
     }
 
     /// Usual cards, each with the files of one clip, by the keys that `{dir}/{name}` and `{dir}/{mtime:%Y}/{name}` make.
-    @Test(arguments: [
-        ("DCIM", "100CANON", "IMG_0001.CR3"), ("PRIVATE", "M4ROOT/CLIP", "C0001.MP4"),
-        ("XDROOT", "Clip", "A001C001.MXF"),
-        ("CONTENTS", "CLIPS001/A001C001", "A001C001.MXF"), ("A001_0101XY.RDM", "A001_C001_0101XY.RDC", "A001_001.R3D"),
-        ("BRAW", "", "A001_C001.braw"), ("Day 1", "A001_0101XY.RDM/A001_C001_0101XY.RDC", "A001_001.R3D"),
-        ("Tag 1", "Szene 2/Köln", "Take 3.mov"), ("A001", "A001/A001", "A001.mov"), ("caf\u{65}\u{301}", "1", "a.mov"),
-    ])
+    @Test(
+        arguments: [
+            ("DCIM", "100CANON", "IMG_0001.CR3"), ("PRIVATE", "M4ROOT/CLIP", "C0001.MP4"),
+            ("XDROOT", "Clip", "A001C001.MXF"),
+            ("CONTENTS", "CLIPS001/A001C001", "A001C001.MXF"),
+            ("A001_0101XY.RDM", "A001_C001_0101XY.RDC", "A001_001.R3D"),
+            ("BRAW", "", "A001_C001.braw"), ("Day 1", "A001_0101XY.RDM/A001_C001_0101XY.RDC", "A001_001.R3D"),
+            ("Tag 1", "Szene 2/Köln", "Take 3.mov"), ("A001", "A001/A001", "A001.mov"),
+            ("caf\u{65}\u{301}", "1", "a.mov"),
+        ], [NameForm.clean, .folder])
     func `a list lies where its unit begins, for every layout of a card`(
-        _ unit: String, _ folders: String, _ name: String
+        _ layout: (unit: String, folders: String, name: String), _ form: NameForm
     ) async throws {
+        let (unit, folders, name) = layout
+        func named(_ name: String) throws -> String {
+            try KeyTemplate("{name}").key(
+                KeyFields(path: FilePath(name), modified: 0, category: "", admitted: WallTime(milliseconds: 0)), form)
+        }
         let files = ["1", "2"].map { folders.isEmpty ? "\($0)\(name)" : "\(folders)/\($0)\(name)" }
-        let top = "cards/\(FilePath.Component(unit)?.nameInKeys ?? "")"
+        let top = "cards/\(try named(unit))"
         for year in ["", "2026/"] {
             // A folder between the unit and its files hides where the unit begins, if another folder has the unit's name.
             if !year.isEmpty, folders.contains(unit) { continue }
             for count in 1...2 {
                 let manifest = try await manifest(Array(files.prefix(count)), in: FilePath(unit)) { jobs in
                     for index in jobs.indices {
-                        let names = (folders.split(separator: "/").map(String.init) + ["\(index + 1)\(name)"])
-                            .compactMap { FilePath.Component($0)?.nameInKeys }
+                        let names = try (folders.split(separator: "/").map(String.init) + ["\(index + 1)\(name)"])
+                            .map(named)
                         let way = (names.dropLast() + [year + names[names.count - 1]]).joined(separator: "/")
                         jobs[index].deliveries[0].proof?.key = "\(top)/\(way)"
                     }

@@ -97,7 +97,7 @@ struct CompanionTests {
         // The key has no ending of its file: what looks like one stays.
         ("shots/v1.2", "v1.2.mp4", Companion.Kind.sameStem, "xmp", "shots/v1.2.xmp"),
         ("4f2a", "clip.mp4", Companion.Kind.sameStem, "xmp", "4f2a.xmp"),
-        ("a/clip.mp4", "clip.mp4", Companion.Kind.sameStem, "side car", "a/clip.side_car"),
+        ("a/clip.mp4", "clip.mp4", Companion.Kind.sameStem, "side car", "a/clip.side car"),
     ])
     func `a companion's key is made from its file's`(
         key: String, main: String, kind: Companion.Kind, ending: String, expected: String

@@ -93,7 +93,9 @@ struct Admission: Sendable {
         var file = FileAdmission(why.row(of: arrival), plan: plan, lanes: lanes, uptimes: registry.uptimes())
         file.storages = storages
         if !why.isAsked { file.unit = routes.named(plan.route)?.unit(of: arrival.path) }
-        if let note = file.arrival.normalizationConflict { file.plan?.notes.append(note) }
+        if let note = file.arrival.normalizationConflict, routes.named(plan.route)?.cleansNames(for: plan) != false {
+            file.plan?.notes.append(note)
+        }
         return file
     }
 

@@ -271,9 +271,9 @@ struct AdoptionCheck: Sendable {
 
     /// Whether all of them have it. A service whose records have no key is not asked, and counts as having it.
     func ask(_ arrival: FoundFile, _ plan: Plan) async -> Answer {
-        let proof = Proof(key: plan.key, size: arrival.identity.size, method: .adopted)
         for name in plan.destinations {
             guard let verifier = verifier(name) else { continue }
+            let proof = Proof(key: plan.key(at: name), size: arrival.identity.size, method: .adopted)
             switch await Self.ask(verifier, of: VerifyOrder(proof: proof, digests: plan.digests), name) {
             case .there: continue
             case .cannotTell(let reason): return .silence(destination: name, reason: reason)

@@ -174,6 +174,7 @@ extension Admission {
         let known = self.routes.route(for: path, size: size, facts: facts)
         var route = known ?? Route(name: "send", to: [destination])
         route.to = [destination]
+        if route.names[destination] == nil { route.names[destination] = registry[destination]?.names }
         // A route to other destinations does not have this destination's fields.
         route.with.merge(registry[destination]?.fields ?? [:]) { given, _ in given }
         // Nor does it say which fields a sidecar may set for it.

@@ -271,7 +271,9 @@ extension FailureAction {
 extension DeliveryAttempt {
     /// - Returns: the open file, and why it is refused; nil when it is not.
     func openSource() throws(SystemError) -> (file: SourceFile, objection: DeliveryError?) {
-        let source = try SourceFile(opening: file.place)
+        let readers = settings?.readers ?? .auto
+        let source = try SourceFile(
+            opening: file.place, turns: shared.readers.turns(of: file.identity.device, readers))
         let objection: String? =
             if try source.look().refusal(by: rule) != nil {
                 "has another owner or name since it was admitted, and stays untouched"
@@ -283,7 +285,9 @@ extension DeliveryAttempt {
     }
 
     /// The rule of the file's folder; none for a file that a person named.
-    private var rule: SourceRule { shared.settings.sendRoots.first { $0.covers(file.root) }?.sources ?? SourceRule() }
+    private var rule: SourceRule { settings?.sources ?? SourceRule() }
+
+    private var settings: WatchSettings? { shared.settings.sendRoots.first { $0.covers(file.root) } }
 
     /// Whether the content is the admitted or proved one, although inode, device or ctime differ (a chmod, a remount, a
     /// server that renumbers its files). Size and time must be equal, and a checksum must be known.

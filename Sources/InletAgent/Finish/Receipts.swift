@@ -36,7 +36,7 @@ struct Receipt: Sendable {
             if let code = file.code { object.add("code", code.rawValue) }
             object.add("reason", reason)
         }
-        object.add("deliveries", job.deliveries.map(Self.object))
+        object.add("deliveries", job.deliveries.map { Self.object($0, of: file) })
         if let written { object.add("receipt_file", written.display) }
         if let note { object.add("receipt_note", note) }
         if let version {
@@ -72,11 +72,16 @@ struct Receipt: Sendable {
         return list
     }
 
-    private static func object(_ delivery: DeliveryRow) -> JSONLine {
+    private static func object(_ delivery: DeliveryRow, of file: FileRow) -> JSONLine {
+        let key = delivery.proof?.key ?? delivery.key ?? ""
         var object = JSONLine()
         object.add("destination", delivery.destination)
         object.add("state", delivery.state.rawValue)
-        object.add("key", delivery.proof?.key ?? delivery.key ?? "")
+        object.add("key", key)
+        let name = FileName(file.path).bytes
+        if !key.isEmpty, !FileName(FilePath(key: key)).bytes.contains(name) {
+            object.add("original_name", DisplayText.escape(name))
+        }
         object.add("attempts", Int64(delivery.attempts))
         if let started = delivery.startedAt { object.add("started_at", started.rfc3339) }
         if let ended = delivery.endedAt { object.add("ended_at", ended.rfc3339) }

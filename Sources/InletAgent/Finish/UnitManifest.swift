@@ -86,9 +86,9 @@ struct UnitManifest: Sendable {
         return own.map { shared[...$0] } ?? shared
     }
 
-    /// Whether a name of a key is that of a folder: keys are NFC, and have `_` for some characters.
+    /// Whether a name of a key is that of a folder.
     private static func isName(_ name: ArraySlice<UInt8>, _ folder: FilePath.Component) -> Bool {
-        String(decoding: name, as: UTF8.self) == folder.nameInKeys
+        folder.namesInKeys.contains(Array(name))
     }
 
     /// Why a destination's list lacks a file that arrived there.

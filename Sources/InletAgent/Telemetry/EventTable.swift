@@ -171,6 +171,10 @@ package struct EventTable: Sendable {
         note: "warning if deliveries are parked")
     let uploadAborted = EventSpec(
         "transfer.aborted info \(job)", "{path} → {destination}: unfinished upload removed")
+    let namesKept = EventSpec(
+        "names.kept warning destinations*",
+        "new files keep their names at {destinations}; to clean them as before, add 'names: clean' there",
+        note: "once, after an update from a version that cleaned all names")
     let receiptElsewhere = EventSpec(
         "receipt.elsewhere warning path folder reason", "receipts for {path} are written to {folder}: {reason}",
         note: "logged once per watched folder that cannot hold receipts beside its files")
@@ -375,6 +379,8 @@ extension AgentEvent {
     }
 
     static func uploadAborted(_ ref: JobRef) -> Self { .said(rows.uploadAborted.line(ref)) }
+
+    static func namesKept(destinations: [String]) -> Self { say(rows.namesKept, destinations) }
 
     /// Receipts of a watched folder cannot lie beside its files, and go to `folder`. Logged once per watched folder.
     static func receiptElsewhere(root: FilePath, folder: FilePath, reason: String) -> Self {

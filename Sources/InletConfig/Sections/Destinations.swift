@@ -38,8 +38,8 @@ extension SettingsReader {
     func storingType(of destination: String) -> DestinationType? {
         let own = destinationTypes[destination].flatMap { type(named: $0) }
         guard own?.namesStorage == true else { return own }
-        guard case .scalar(let storage, _)? = storageNode(of: destination)?.content,
-            let type = destinationTypes[storage].flatMap({ type(named: $0) }), !type.namesStorage
+        guard let type = storage(of: destination).flatMap({ destinationTypes[$0] }).flatMap({ type(named: $0) }),
+            !type.namesStorage
         else { return nil }
         return type
     }
@@ -49,6 +49,12 @@ extension SettingsReader {
         let kinds = targets.compactMap { storingType(of: $0) }
         guard !kinds.isEmpty, kinds.count == targets.count, !kinds.contains(where: \.takesSidecars) else { return nil }
         return Set(kinds.map(\.name)).sorted().joined(separator: ", ")
+    }
+
+    /// The destination that `destination` names as its storage.
+    func storage(of destination: String) -> String? {
+        guard case .scalar(let storage, _)? = storageNode(of: destination)?.content else { return nil }
+        return storage
     }
 
     private func storageNode(of destination: String) -> YAMLNode? {

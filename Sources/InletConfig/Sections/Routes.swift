@@ -25,6 +25,7 @@ extension SettingsReader {
             with: fields(section, of: targets, known), sidecarFields: known.map { Set($0.map(\.name)) },
             onSuccess: section.onSuccess, onFailure: section.onFailure, retry: retry(section),
             settle: section.settle, unit: section.unit, completion: section.completion)
+        route.names = nameForms(of: targets, section.names)
         route.priority = section.priority
         route.receipts = section.receipts
         route.dedupe = section.dedupe
@@ -100,6 +101,26 @@ extension SettingsReader {
             names.append(name)
         }
         return names
+    }
+
+    /// The names in the keys of `targets`, and of the destinations that store files for them.
+    private func nameForms(of targets: [String], _ rule: NameRule?) -> [String: NameForm] {
+        let all = targets + targets.compactMap { storage(of: $0) }
+        return all.reduce(into: [:]) { forms, name in
+            guard let values = file.destinations?.section(name),
+                let type = values.string("type").flatMap({ type(named: $0) })
+            else { return }
+            forms[name] = type.nameForm(values, route: rule)
+        }
+    }
+
+    /// The destinations at which names stay only because neither they nor a route to them say what becomes of names.
+    func undecidedNames(_ settings: Settings) -> [String] {
+        let silent = settings.destinations.filter { DestinationType.names.value(in: $0.values) == nil }.map(\.name)
+        let kept = zip(file.routes, settings.routes).flatMap { entry, route in
+            entry.names == nil ? route.names.filter { $0.value != .clean }.map(\.key) : []
+        }
+        return Set(kept).intersection(silent).sorted()
     }
 
     private mutating func template(

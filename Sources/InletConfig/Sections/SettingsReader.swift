@@ -34,6 +34,7 @@ struct SettingsReader {
         settings.proxy = proxies(settings.destinations)
         settings.watch = file.watch.map { watch($0) }
         settings.routes = routes()
+        settings.undecidedNames = undecidedNames(settings)
         settings.notify = notifications(of: settings.routes)
         settings.ping = ping()
         settings.dashboard = dashboard()

@@ -13,6 +13,7 @@ extension SettingsReader {
         watch.settleEmpty = section.settleEmpty
         watch.adoptCheck = section.adoptCheck
         watch.poll = section.poll
+        watch.readers = section.readers
         readPattern(section, into: &watch)
         watch.sources = sourceRule(section)
         if watch.adoptCheck, watch.existing != .adopt {

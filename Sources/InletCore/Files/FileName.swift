@@ -84,8 +84,8 @@ package enum DisplayText {
         }
     }
 
-    /// Escapes a text the same way.
-    package static func escape(_ text: String) -> String { escape(text.utf8) }
+    /// Escapes a text the same way, also one of a kept name.
+    package static func escape(_ text: String) -> String { escape(KeptName.bytes(of: text)) }
 
     /// The bytes of an escaped text. Ambiguous if the original text contained `\xHH`.
     package static func unescape(_ text: String) -> [UInt8] {

@@ -294,12 +294,13 @@ package struct Companion: Sendable, Hashable {
     /// The companion's key beside its file's: `a/clip.mp4` gives `a/clip.mp4.xmp`, and `a/clip.xmp` for a companion
     /// with the same stem. A key without the file's extension keeps its own.
     package func key(beside key: String, of main: FilePath) -> String {
-        let tail = (kind == .derived ? "" : ".") + KeySanitizer.key(ending)
+        let tail = (kind == .derived ? "" : ".") + ending
         var head = key[...]
         if kind == .sameStem {
             let (stem, last) = KeySanitizer.splitExtension(key)
-            let own = "." + KeySanitizer.key(KeySanitizer.text(of: FileName(main).extension).text)
-            if last.lowercased() == own.lowercased() { head = stem }
+            let own = FileName(main).extension
+            let forms = [KeySanitizer.key(KeySanitizer.text(of: own).text), KeptName.text(of: own)]
+            if forms.contains(where: { ("." + $0).lowercased() == last.lowercased() }) { head = stem }
         }
         return KeySanitizer.cut(head, to: KeySanitizer.limit(for: key) - tail.utf8.count) + tail
     }

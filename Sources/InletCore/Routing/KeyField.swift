@@ -115,15 +115,15 @@ enum KeyField: Sendable, Hashable {
 }
 
 extension KeyField {
-    /// The field's text, not sanitized; empty if there is none.
-    func value(_ fields: KeyFields) -> String {
+    /// The field's text, neither cleaned nor encoded; empty if there is none.
+    func value(_ fields: KeyFields, _ form: NameForm) -> String {
         switch self {
-        case .name: Self.name(FileName(fields.path), withExtension: true)
-        case .stem: Self.name(FileName(fields.path), withExtension: false)
-        case .extension: KeySanitizer.text(of: FileName(fields.path).extension).text
-        case .directory: Self.folders(fields.path).map(Self.folderName).joined(separator: "/")
+        case .name: Self.name(FileName(fields.path), withExtension: true, form)
+        case .stem: Self.name(FileName(fields.path), withExtension: false, form)
+        case .extension: Self.text(FileName(fields.path).extension, form)
+        case .directory: Self.folders(fields.path).map { Self.folderName($0, form) }.joined(separator: "/")
         case .folder(let number):
-            Self.folders(fields.path).dropFirst(number - 1).first.map(Self.folderName) ?? ""
+            Self.folders(fields.path).dropFirst(number - 1).first.map { Self.folderName($0, form) } ?? ""
         case .owner: fields.owner ?? ""
         case .category: fields.category
         case .volume: Self.oneName(fields.volume ?? "")
@@ -157,9 +157,14 @@ extension KeyField {
         path.bytes.split(separator: UInt8(ascii: "/")).dropLast()
     }
 
-    /// Adds the hash of the raw bytes before the extension to a name that is not UTF-8, so that two such names keep
-    /// different keys.
-    private static func name(_ name: FileName, withExtension: Bool) -> String {
+    private static func text(_ bytes: ArraySlice<UInt8>, _ form: NameForm) -> String {
+        form == .clean ? KeySanitizer.text(of: bytes).text : KeptName.text(of: bytes)
+    }
+
+    /// Adds the hash of the raw bytes before the extension to a clean name that was not UTF-8, so that two such names
+    /// keep different keys.
+    private static func name(_ name: FileName, withExtension: Bool, _ form: NameForm) -> String {
+        if form != .clean { return KeptName.text(of: withExtension ? name.bytes[...] : name.stem) }
         let stem = KeySanitizer.text(of: name.stem)
         let ending = KeySanitizer.text(of: name.extension)
         let mark = stem.isExact && ending.isExact ? "" : "_" + KeySanitizer.hash(name.bytes)
@@ -167,16 +172,22 @@ extension KeyField {
         return stem.text + mark + tail
     }
 
-    fileprivate static func folderName(_ bytes: ArraySlice<UInt8>) -> String {
+    fileprivate static func folderName(_ bytes: ArraySlice<UInt8>, _ form: NameForm) -> String {
+        if form != .clean { return KeptName.text(of: bytes) }
         let (text, isExact) = KeySanitizer.text(of: bytes)
         return isExact ? text : text + "_" + KeySanitizer.hash(bytes)
     }
 }
 
 extension FilePath.Component {
-    /// A folder's name as keys that keep its path have it.
-    package var nameInKeys: String {
-        KeySanitizer.key(KeyField.folderName(FilePath(root: nil, [self]).bytes[...]))
+    /// A folder's name as keys that keep its path have it, in either way (`NameRule`).
+    package var namesInKeys: Set<[UInt8]> {
+        let bytes = FilePath(root: nil, [self]).bytes
+        let names = [
+            KeySanitizer.key(KeyField.folderName(bytes[...], .clean)), KeptName.text(of: bytes),
+            KeptName.key(KeptName.text(of: bytes), .object),
+        ]
+        return Set(names.map { Array($0.utf8) })
     }
 }
 

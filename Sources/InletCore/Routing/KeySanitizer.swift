@@ -28,7 +28,7 @@ package enum KeySanitizer {
 
     /// Whether `text` is already a key, apart from its length: printable ASCII, and no name is empty, `.` or `..`.
     /// Nearly all keys are, and need no look-up of Unicode properties.
-    private static func isPlain(_ text: String) -> Bool {
+    static func isPlain(_ text: String) -> Bool {
         var (length, dots) = (0, 0)
         for byte in text.utf8 {
             switch byte {

@@ -28,13 +28,13 @@ package struct KeyTemplate: Sendable, Hashable {
         Set(parts.flatMap { part -> [FileProperty] in if case .field(let field) = part { field.facts } else { [] } })
     }
 
-    /// The object's key: 1 to 1,024 bytes of NFC text without a leading `/`, names `.` or `..`, control characters,
-    /// white space or `\`. Drops a folder of the template whose fields are all empty.
-    package func key(_ fields: KeyFields) -> String {
-        let folders = parts.split(separator: .separator).compactMap { folder(of: $0, fields) }
-        let key = KeySanitizer.key(folders.joined(separator: "/"))
+    /// The object's key: without a leading `/` and names `.` or `..`. A clean one has 1 to 1,024 bytes of NFC text
+    /// without control characters, white space and `\`. Drops a folder of the template whose fields are all empty.
+    package func key(_ fields: KeyFields, _ form: NameForm = .clean) -> String {
+        let folders = parts.split(separator: .separator).compactMap { folder(of: $0, fields, form) }
+        let key = KeptName.key(folders.joined(separator: "/"), form)
         if !key.isEmpty { return key }
-        let name = KeySanitizer.key(KeyField.name.value(fields))
+        let name = KeptName.key(KeyField.name.value(fields, form), form)
         return name.isEmpty ? "file" : name
     }
 
@@ -44,7 +44,7 @@ package struct KeyTemplate: Sendable, Hashable {
             switch part {
             case .literal(let text): text
             case .separator: "/"
-            case .field(let field): field.value(fields)
+            case .field(let field): field.value(fields, .clean)
             }
         }
         return KeySanitizer.withoutControls(whole.joined())
@@ -58,7 +58,7 @@ package struct KeyTemplate: Sendable, Hashable {
         return KeySanitizer.cut(head, to: KeySanitizer.limit(for: key) - tail.utf8.count) + tail
     }
 
-    private func folder(of parts: ArraySlice<Part>, _ fields: KeyFields) -> String? {
+    private func folder(of parts: ArraySlice<Part>, _ fields: KeyFields, _ form: NameForm) -> String? {
         var result = ""
         var hasField = false
         var hasValue = false
@@ -67,7 +67,7 @@ package struct KeyTemplate: Sendable, Hashable {
             case .separator: continue
             case .literal(let text): result += text
             case .field(let field):
-                let value = field.value(fields)
+                let value = field.value(fields, form)
                 hasField = true
                 hasValue = hasValue || !value.isEmpty
                 // "{stem}.{ext}" of a file without an extension.

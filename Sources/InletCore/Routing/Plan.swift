@@ -84,7 +84,10 @@ package struct Plan: Sendable, Equatable {
     /// The route's name.
     package var route: String
     package var category: String
+    /// For its first destination.
     package var key: String
+    /// The keys of the destinations whose names have another form.
+    package var otherKeys: [String: String] = [:]
     package var mediaType: String
     /// The destination's fields: the route's templates, rendered, overridden by the file's sidecar.
     package var with: [String: String]
@@ -106,6 +109,14 @@ package struct Plan: Sendable, Equatable {
     package var digests: [Digest] = []
     /// Remarks on the plan for people, one sentence each; reported once, at admission.
     package var notes: [String]
+
+    package func key(at destination: String) -> String { otherKeys[destination] ?? key }
+
+    /// Its keys, for people.
+    package var keyText: String {
+        let others = otherKeys.filter { $0.value != key }.sorted { $0.key < $1.key }
+        return ([DisplayText.escape(key)] + others.map { "\(DisplayText.escape($1)) at \($0)" }).joined(separator: ", ")
+    }
 
     package init(
         route: String, category: String, key: String, mediaType: String, with: [String: String] = [:],
@@ -146,6 +157,13 @@ package struct Sidecar: Sendable, Equatable {
     package init(fields: [String: String] = [:], labels: [String: String] = [:]) {
         self.fields = fields
         self.labels = labels
+    }
+}
+
+extension Route {
+    /// Whether a destination of the plan gets clean names.
+    package func cleansNames(for plan: Plan) -> Bool {
+        plan.destinations.contains { names[$0] ?? .clean == .clean }
     }
 }
 

@@ -19,6 +19,8 @@ package struct Route: Sendable {
     package var category: String?
     package var key: KeyTemplate
     package var owner: String?
+    /// For each destination; clean where it has none.
+    package var names: [String: NameForm] = [:]
     /// Names of destinations: at least one, without duplicates.
     package var to: [String]
     /// Templates for fields of the destinations.

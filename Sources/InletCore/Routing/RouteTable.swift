@@ -200,10 +200,12 @@ extension Route {
             volume: arrival.volume?.name)
         (fields.camera, fields.card) = (facts.camera, facts.card)
         let (with, notes) = merged(with.mapValues { $0.text(fields) }, facts.metadata)
+        let keys = keys(fields)
         var plan = Plan(
-            route: name, category: category, key: key.key(fields), mediaType: mediaType(ext, facts),
+            route: name, category: category, key: keys.first, mediaType: mediaType(ext, facts),
             with: with, destinations: to, onSuccess: onSuccess, onFailure: onFailure, retry: retry,
-            notes: captureNotes(fields) + notes)
+            notes: captureNotes(fields) + notes + nameNotes(arrival.path))
+        plan.otherKeys = keys.others
         // A sidecar's content is new, whatever the bytes are.
         let rule = facts.metadata.isEmpty && facts.labels.isEmpty ? dedupe : .off
         (plan.receipts, plan.dedupe, plan.manifest) = (receipts, rule, manifest)
@@ -214,6 +216,26 @@ extension Route {
         plan.ownLabels = Set(facts.labels.keys)
         plan.digests = facts.digests.values.sorted { $0.description < $1.description }
         return plan
+    }
+
+    /// The key for the first destination, and those of destinations whose names have another form.
+    private func keys(_ fields: KeyFields) -> (first: String, others: [String: String]) {
+        let form = to.first.flatMap { names[$0] } ?? .clean
+        let first = key.key(fields, form)
+        let others = names.filter { $0.value != form }
+        if others.isEmpty { return (first, [:]) }
+        return (first, others.mapValues { key.key(fields, $0) })
+    }
+
+    /// Notes the destinations that keep names, but cannot hold one as it is.
+    private func nameNotes(_ path: FilePath) -> [String] {
+        let whole = KeptName.text(of: path.bytes)
+        return to.compactMap { destination in
+            guard let form = names[destination], form != .clean else { return nil }
+            let kept = KeptName.key(whole, form)
+            if kept.utf8.elementsEqual(whole.utf8) { return nil }
+            return "\(destination) cannot hold a name of its path, and gets it as \(DisplayText.escape(kept))"
+        }
     }
 
     /// By the file's name; by its content if the name gives no type and the content was read.

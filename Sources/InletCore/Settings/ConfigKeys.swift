@@ -203,6 +203,10 @@ package struct WatchKeys: KeyTable {
         "hold", .duration, default: "24h",
         "How long to wait before archiving or deleting a file when Inlet cannot tell whether a program still has it open."
     )
+    package let readers = Key(
+        "readers", .choice(ReaderRule.self), default: .auto,
+        "How many files are read at once from the disk of this folder; auto reads one from a disk that turns, and any "
+            + "number from others.")
     package let mode = Key(
         "mode", .choice(WatchSettings.Mode.self), default: .auto,
         "How to notice changes: auto decides for each mount; inotify and poll apply to all. Like auto, fanotify "
@@ -249,6 +253,10 @@ package struct RouteKeys: KeyTable {
     package let key = Key(
         "key", .string, default: KeyTemplate.standard.text,
         "The template for the file's key, its name at the destination.")
+    package let names = Key(
+        "names", .choice(NameRule.self),
+        "Whether file names stay as they are in keys (keep) or get _ for white space and unusual characters (clean). By "
+            + "default, each destination decides.")
     package let owner = Key(
         "owner", .string, "The value of {owner} in keys; without it, that segment of the key is dropped.")
     package let to = Key("to", .list(.string), required: true, "The destinations; each of them gets the file.")

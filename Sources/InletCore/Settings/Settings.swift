@@ -24,6 +24,8 @@ package struct Settings: Sendable {
     package var destinations: [DestinationSettings] = []
     package var watch: [WatchSettings]
     package var routes: [Route]
+    /// Destinations at which names stay because nothing says otherwise, sorted.
+    package var undecidedNames: [String] = []
     /// The configured notification receivers.
     package var notify: [NotifySettings] = []
     /// nil for no dead man's switch.
@@ -167,10 +169,20 @@ package struct DestinationType: Sendable {
     /// The key that names the local folder for the files; nil for types that deliver elsewhere.
     package var folderKey: String?
 
+    /// What becomes of file names on their way to its destinations, unless the configuration says it.
+    package var names: NameRule
+
     /// Of every type.
     package static let required = Key(
         "required", .boolean, default: false,
         "A card is not safe to remove without this destination, however many others have its files (copies).")
+
+    /// Of every type. A route's comes first.
+    package static let names = Key(
+        "names", .choice(NameRule.self),
+        "keep leaves the names of files and folders as they are, and encodes only what the destination cannot hold. "
+            + "clean writes _ for white space and unusual characters. By default folder and s3 keep, and the others clean."
+    )
 
     /// The key that names the storage of a type that only registers files.
     package static let storageKey = "storage"
@@ -179,15 +191,26 @@ package struct DestinationType: Sendable {
 
     package init(
         name: String, summary: String, keys: [KeySpec], fields: [FieldSpec] = [], takesSidecars: Bool = true,
-        givesURLs: Bool = false, folderKey: String? = nil
+        givesURLs: Bool = false, folderKey: String? = nil, names: NameRule = .clean
     ) {
         self.name = name
         self.summary = summary
-        self.keys = keys + [Self.required.spec]
+        self.keys = keys + [Self.required.spec, Self.names.spec]
         self.fields = fields
         self.takesSidecars = takesSidecars
         self.givesURLs = givesURLs
         self.folderKey = folderKey
+        self.names = names
+    }
+
+    /// The form of names in keys for a destination.
+    ///
+    /// - Parameter route: the rule of the route.
+    package func nameForm(_ values: ConfigSection, route: NameRule? = nil) -> NameForm {
+        switch route ?? Self.names.value(in: values) ?? names {
+        case .clean: .clean
+        case .keep: folderKey == nil ? .object : .folder
+        }
     }
 }
 

@@ -1,5 +1,22 @@
 package import SystemPackage
 
+/// `readers:` — how many files are read at once from one disk.
+package enum ReaderRule: String, Sendable, CaseIterable {
+    case one = "1"
+    case two = "2"
+    /// One from a disk that turns; others are not bounded.
+    case auto
+
+    /// nil for no bound.
+    package func count(isRotating: Bool) -> Int? {
+        switch self {
+        case .one: 1
+        case .two: 2
+        case .auto: isRotating ? 1 : nil
+        }
+    }
+}
+
 /// An entry of `watch:`.
 package struct WatchSettings: Sendable, Equatable {
     /// What to do with files that were there before the root was first watched.
@@ -47,6 +64,8 @@ package struct WatchSettings: Sendable, Equatable {
     package var unsettledAfter = Duration.seconds(900)
     /// Set if `path` is a pattern for folders that come and go with their volumes.
     package var pattern: RootPattern?
+    /// How many of its files are read at once.
+    package var readers = WatchKeys.all.readers.standard
     /// Whether other agents may watch it at the same time.
     package var isShared = false
     /// Whether files may be moved, deleted or written in folders of a pattern.

@@ -54,6 +54,9 @@ package struct BlockDevice: Sendable, Hashable {
 
     package var isPartition: Bool { Self.isThere(folder.appending("partition")) }
 
+    /// Whether it is a disk that turns, rather than memory.
+    package var isRotating: Bool { Self.text(folder.appending("queue/rotational")).hasPrefix("1") }
+
     /// The whole disk that it is, or is a part of.
     package var disk: BlockDevice {
         isPartition ? BlockDevice(folder: folder.removingLastComponent(), sysfs) ?? self : self

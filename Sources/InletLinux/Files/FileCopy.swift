@@ -52,6 +52,7 @@ package enum FileCopy {
         }
         while copied < length {
             if isCancelled() { throw .cancelled }
+            source.takeTurn(offset: copied, length: length - copied)
             let count = copyInKernel(source, to: target.number, at: copied)
             if count <= 0 { break }
             copied += count
@@ -119,6 +120,9 @@ package enum FileCopy {
         }
         while copied < length {
             if isCancelled() { throw .cancelled }
+            if (copied - start) % SourceFile.turnLength == 0 {
+                source.takeTurn(offset: copied, length: length - copied)
+            }
             let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(1 << 20, length - copied))])
             let count: Int
             do { count = try source.read(into: room, at: copied) } catch { throw .source(error) }

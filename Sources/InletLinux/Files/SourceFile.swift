@@ -13,6 +13,8 @@ package final class SourceFile: Sendable {
     package let mode: UInt32
     let descriptor: Descriptor
     private let file: RootedPath
+    /// Of its disk; nil where nothing bounds how many files are read at once.
+    private let turns: DiskTurns?
 
     /// Opens a regular file for reading, without following a symlink, without waiting for a FIFO's writer and, where
     /// allowed, without changing the access time. Blocks.
@@ -21,18 +23,20 @@ package final class SourceFile: Sendable {
     package convenience init(opening path: FilePath) throws(SystemError) {
         // The type is checked before opening: opening a device can act on it (a tape rewinds).
         guard try SystemCall.status(of: path).isRegular else { throw Self.notRegular(path) }
-        try self.init(RootedPath("", path)) { () throws(SystemError) in
+        try self.init(RootedPath("", path), nil) { () throws(SystemError) in
             try Descriptor(readingQuietly: path, O_NONBLOCK | O_NOCTTY | O_NOFOLLOW)
         }
     }
 
     /// The same without following a symlink below the root.
-    package convenience init(opening file: RootedPath) throws(SystemError) {
+    ///
+    /// - Parameter turns: of the disk; nil where nothing bounds how many files are read at once.
+    package convenience init(opening file: RootedPath, turns: DiskTurns? = nil) throws(SystemError) {
         if file.root.isEmpty {
             try self.init(opening: file.path)
         } else {
             let (folder, name) = try file.parent()
-            try self.init(opening: name, in: folder, of: file)
+            try self.init(opening: name, in: folder, of: file, turns: turns)
         }
     }
 
@@ -43,15 +47,17 @@ package final class SourceFile: Sendable {
 
     /// - Parameter file: the same file by name, to check later whether the name still leads to it.
     package convenience init(
-        opening name: FilePath.Component, in folder: Folder, of file: RootedPath
+        opening name: FilePath.Component, in folder: Folder, of file: RootedPath, turns: DiskTurns? = nil
     ) throws(SystemError) {
         guard try folder.status(name).isRegular else { throw Self.notRegular(file.whole) }
-        try self.init(file) { () throws(SystemError) in try folder.open(name, O_NONBLOCK | O_NOCTTY) }
+        try self.init(file, turns) { () throws(SystemError) in try folder.open(name, O_NONBLOCK | O_NOCTTY) }
     }
 
-    private init(_ file: RootedPath, _ open: () throws(SystemError) -> Descriptor) throws(SystemError) {
+    private init(_ file: RootedPath, _ turns: DiskTurns?, _ open: () throws(SystemError) -> Descriptor)
+        throws(SystemError)
+    {
         path = file.whole
-        self.file = file
+        (self.file, self.turns) = (file, turns)
         do throws(SystemError) {
             descriptor = try open()
         } catch  where error.code == .tooManySymbolicLinkLevels || error.code == .noSuchAddressOrDevice {
@@ -142,10 +148,31 @@ package final class SourceFile: Sendable {
         return FileSystemKind(of: descriptor.number)?.modifiedTolerance == 0
     }
 
+    /// At most this much is read in one turn: some 50 ms of a disk that turns.
+    package static let turnLength: Int64 = 8 << 20
+
+    /// Reads the range into the page cache in the disk's turn, at most `turnLength` bytes; nothing where the disk has no
+    /// turns. Blocks until it is this file's turn, and until it is read.
+    package func takeTurn(offset: Int64, length: Int64) {
+        guard let turns, length > 0 else { return }
+        turns.take {
+            withUnsafeTemporaryAllocation(byteCount: 128 << 10, alignment: 4096) { room in
+                var (place, end) = (offset, min(offset + min(length, Self.turnLength), opened.size))
+                while place < end {
+                    let count = pread(descriptor.number, room.baseAddress, room.count, off_t(place))
+                    // The reader itself finds out what is wrong.
+                    if count <= 0 { end = place }
+                    place += Int64(count)
+                }
+            }
+        }
+    }
+
     /// Tells the kernel that the range will be read soon and in order; advice only. Its own read-ahead covers short
     /// ranges.
     package func adviseSequential(offset: Int64, length: Int64) {
-        guard length > 128 << 10 else { return }
+        // Whoever has turns reads ahead by them.
+        guard length > 128 << 10, turns == nil else { return }
         posix_fadvise(descriptor.number, off_t(offset), off_t(length), POSIX_FADV_SEQUENTIAL)
         posix_fadvise(descriptor.number, off_t(offset), off_t(length), POSIX_FADV_WILLNEED)
     }

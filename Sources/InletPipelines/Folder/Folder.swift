@@ -19,7 +19,7 @@ package struct FolderSettings: Sendable {
 
     package static let type = DestinationType(
         name: "folder", summary: "another folder of this machine, or one mounted on it",
-        keys: FolderKind().specs, folderKey: "path")
+        keys: FolderKind().specs, folderKey: "path", names: .keep)
 
     package init(_ values: ConfigSection) {
         let values = Section(FolderKind(), values)
@@ -73,7 +73,7 @@ extension FolderPipeline: DeliveryVerifying {
     package func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
         try await withTaskExecutorPreference(pool) { () async throws(DeliveryError) in
             _ = try requireFolder()
-            let key = FilePath(order.proof.key)
+            let key = FilePath(key: order.proof.key)
             guard key.isRelative, key.components.allSatisfy({ $0.kind == .regular }) else {
                 return .cannotTell("the key '\(DisplayText.escape(order.proof.key))' is not a path below a folder")
             }

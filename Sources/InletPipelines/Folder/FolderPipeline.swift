@@ -11,6 +11,7 @@ package struct FolderPipeline: Pipeline {
     let pool: BlockingPool
     /// For reading sources.
     private let hashing: BlockingPool
+    private let names = FolderNames()
     /// Set while a copy may have left a temporary file behind.
     private static let copyingNote = "copying"
     /// More files of one spelling are not a collection of cards.
@@ -20,24 +21,30 @@ package struct FolderPipeline: Pipeline {
         (self.settings, self.pool, self.hashing) = (settings, pool, hashing ?? pool)
     }
 
-    /// Delivers under the order's key. Where the folder shows another file under it, whose name is spelled differently,
-    /// it delivers under `key_2`, `key_3`… instead. The proof names the key. exFAT, FAT, NTFS and SMB do not
-    /// distinguish `IMG.JPG` from `img.jpg`, and HFS+ does not distinguish normal forms. Every attempt tries the same
-    /// names.
+    /// Delivers under the order's key, with `%XX` for what the file system refuses in names. Where the folder shows
+    /// another file under it, whose name is spelled differently, it delivers under `key_2`, `key_3`… instead. The proof
+    /// names the key. exFAT, FAT, NTFS and SMB do not distinguish `IMG.JPG` from `img.jpg`, and HFS+ does not
+    /// distinguish normal forms. Every attempt tries the same names.
     package func deliver(
         _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
     ) async throws(DeliveryError) -> DeliveryOutcome {
         try await withTaskExecutorPreference(pool) { () async throws(DeliveryError) in
+            let wanted = order.key
+            _ = try place(wanted, order)
+            var order = order
+            order.key = try held(wanted)
+            let isEncoded = order.key != wanted
             var number = 1
             while true {
                 let key = number == 1 ? order.key : KeyTemplate.disambiguated(order.key, number: number)
                 do throws(DeliveryError) {
                     return .delivered(try await copyIn(source, order, attempt, key: key))
                 } catch {
+                    guard error.code == .destinationExists, number < Self.mostTwins else { throw error }
+                    // An encoded name may be in the way by its own right.
                     let target = try place(key, order).target
-                    guard error.code == .destinationExists, number < Self.mostTwins,
-                        try Self.isSpelledOtherwise(target)
-                    else { throw error }
+                    let isOther = isEncoded ? true : try Self.isSpelledOtherwise(target)
+                    if !isOther { throw error }
                 }
                 number += 1
             }
@@ -48,8 +55,7 @@ package struct FolderPipeline: Pipeline {
         guard checkpoint[Self.copyingNote] != nil else { return }
         try await withTaskExecutorPreference(pool) { () async throws(DeliveryError) in
             // Files on an unmounted disk are still there.
-            _ = try requireFolder()
-            let (target, name) = try place(order.key, order)
+            let (target, name) = try place(try held(order.key), order)
             if let folder = try find(target.removingLastComponent()) {
                 FileCopy.removeLeftovers(of: name, in: folder)
             }
@@ -84,7 +90,6 @@ package struct FolderPipeline: Pipeline {
         let target = try place(key, order).target
         let name = try place(order.key, order).name
         let directory = target.removingLastComponent()
-        try requireNames(key, in: try requireFolder())
         // First, because they take the space that is measured next.
         if let folder = try find(directory) {
             if attempt.checkpoint.entries[Self.copyingNote] != nil {
@@ -115,12 +120,19 @@ package struct FolderPipeline: Pipeline {
         return proof(order, key, target, wanted)
     }
 
+    /// `key` as the folder can hold it.
+    private func held(_ key: String) throws(DeliveryError) -> String {
+        let top = try requireFolder()
+        return try DeliveryError.onWriting(names.held(key, in: top))
+    }
+
     private func place(
         _ key: String, _ order: DeliveryOrder
     ) throws(DeliveryError) -> (target: FilePath, name: FilePath.Component) {
-        let key = FilePath(key)
+        let key = FilePath(key: key)
         guard key.isRelative, let name = key.lastComponent, key.components.allSatisfy({ $0.kind == .regular }) else {
-            throw DeliveryError(.giveUp, .internalFault, "the key '\(order.key)' is not a path below a folder")
+            throw DeliveryError(
+                .giveUp, .internalFault, "the key '\(DisplayText.escape(order.key))' is not a path below a folder")
         }
         return (settings.path.pushing(key), name)
     }
@@ -206,18 +218,6 @@ package struct FolderPipeline: Pipeline {
         Proof(
             key: key, size: order.source.size, method: digest == nil ? .size : .readBack,
             content: digest.map { ContentHash(digest: $0, partSize: nil) }, etag: nil, url: target.display)
-    }
-
-    /// Before anything is created or copied: whether the file system accepts each name of the key, which a template may
-    /// make longer than any file's. Another attempt would not help.
-    private func requireNames(_ key: String, in top: Folder) throws(DeliveryError) {
-        for name in FilePath(key).components {
-            if try DeliveryError.onWriting(top.canHold(name)) { continue }
-            throw DeliveryError(
-                .giveUp, .nameTooLong,
-                "the key has the name '\(DisplayText.escape(name.bytes))' of \(name.bytes.count) bytes, and the file system "
-                    + "of \(settings.path.display) takes \(top.longestName); shorten the route's key, then retry")
-        }
     }
 
     /// Whether the file at `path` has another name there.

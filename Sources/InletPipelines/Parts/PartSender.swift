@@ -73,11 +73,24 @@ struct PartSender: Sendable {
         return .slice(source, offset: range.lowerBound, length: length)
     }
 
+    /// Reads the beginning of a slice in its disk's turns; whoever hashed it has done so already.
+    private func readAhead(_ range: Range<Int64>) async {
+        let most = min(range.count, Self.mostAhead)
+        for offset in stride(from: range.lowerBound, to: range.lowerBound + Int64(most), by: Int(SourceFile.turnLength))
+        {
+            await hashing.run { source.takeTurn(offset: offset, length: range.upperBound - offset) }
+        }
+    }
+
+    /// The page cache of a small machine has room for as much, four times at once.
+    private static let mostAhead = 64 << 20
+
     /// Sends the slice and, where needed, hashes it at the same time: the two readers share the page cache.
     private func put(
         _ body: HTTPBody, _ range: Range<Int64>, _ target: any SliceTarget, _ what: () -> String, _ sums: SliceSums
     ) async throws(DeliveryError) -> Claim {
         await client.untilOpen()
+        if sums.isEmpty { await readAhead(range) }
         let request = try target.request(body, sums)
         guard proof.kind == .md5, sums[.md5] == nil else {
             let answer = try await client.exchange(request, meter: attempt.meter)

@@ -132,7 +132,7 @@ package struct S3Settings: Sendable {
 
     package static let type = DestinationType(
         name: "s3", summary: "a bucket of AWS S3, Cloudflare R2, MinIO or any other store that speaks S3",
-        keys: S3Kind().specs, givesURLs: true)
+        keys: S3Kind().specs, givesURLs: true, names: .keep)
 }
 
 package struct S3Kind: DestinationKind {

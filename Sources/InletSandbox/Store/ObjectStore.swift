@@ -25,7 +25,7 @@ final class ObjectStore: Sendable {
 
     struct State: Sendable {
         var uploads: [String: Upload] = [:]
-        var objects: [String: StoredObject] = [:]
+        var objects: [ObjectKey: StoredObject] = [:]
     }
 
     private let root: FilePath
@@ -47,10 +47,12 @@ final class ObjectStore: Sendable {
     }
 
     /// The objects, by key.
-    func objects() -> [StoredObject] { state.withLock { Array($0.objects.values) }.sorted { $0.key < $1.key } }
+    func objects() -> [StoredObject] {
+        state.withLock { Array($0.objects.values) }.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+    }
 
     func object(_ key: ObjectKey) throws(SandboxRefusal) -> StoredObject {
-        guard let object = state.withLock({ $0.objects[key.text] }) else { throw .noSuchKey(key.text) }
+        guard let object = state.withLock({ $0.objects[key] }) else { throw .noSuchKey(key.text) }
         return object
     }
 
@@ -87,7 +89,7 @@ final class ObjectStore: Sendable {
                 key, file.hash, etag: etag, contentType: contentType, attributes, isNew: isNew, in: state)
             try file.move(to: try makePlace(for: key))
             try save(object, key)
-            state.objects[key.text] = object
+            state.objects[key] = object
             return object
         }
     }
@@ -96,7 +98,7 @@ final class ObjectStore: Sendable {
         _ key: ObjectKey, _ hash: ContentHash, etag: String, contentType: String, _ attributes: [String: String],
         isNew: Bool, in state: State
     ) throws(SandboxRefusal) -> StoredObject {
-        let present = state.objects[key.text]
+        let present = state.objects[key]
         guard present == nil || !isNew else { throw .keyIsPresent }
         let (md5, sha256) = hash.finish()
         return StoredObject(
@@ -107,13 +109,13 @@ final class ObjectStore: Sendable {
 
     /// Refuses a body for a key that has an object, before it is read.
     func checkNew(_ key: ObjectKey) throws(SandboxRefusal) {
-        guard state.withLock({ $0.objects[key.text] }) == nil else { throw .keyIsPresent }
+        guard state.withLock({ $0.objects[key] }) == nil else { throw .keyIsPresent }
     }
 
     /// Removes an object; a missing one is no error, as in S3.
     func delete(_ key: ObjectKey) throws {
         try state.withLock { state in
-            guard state.objects.removeValue(forKey: key.text) != nil else { return }
+            guard state.objects.removeValue(forKey: key) != nil else { return }
             try FileManager.default.removeItem(atPath: records.appending(key.recordName).string)
             try FileManager.default.removeItem(atPath: place(of: key).string)
         }
@@ -272,7 +274,7 @@ extension ObjectStore {
             try file.move(to: folder.appending("object"))
             try FileMove.save(object, to: folder.appending("commit.json"))
             state.uploads[upload.id] = nil
-            state.objects[key.text] = object
+            state.objects[key] = object
             try finish(object, key, upload: upload.id)
             return object
         }
@@ -337,8 +339,9 @@ extension ObjectStore {
                 continue
             }
             // Its folder may have been moved.
-            record.place = place(of: try ObjectKey(record.key)).string
-            state.objects[record.key] = record
+            let key = try ObjectKey(record.key)
+            record.place = place(of: key).string
+            state.objects[key] = record
         }
         return state
     }

@@ -73,6 +73,13 @@ struct ObjectKey: Hashable, Sendable {
         self.text = text
     }
 
+    // Stores compare bytes; two Strings are also equal where only their normal forms differ.
+    static func == (one: ObjectKey, other: ObjectKey) -> Bool { one.text.utf8.elementsEqual(other.text.utf8) }
+
+    func hash(into hasher: inout Hasher) {
+        for byte in text.utf8 { hasher.combine(byte) }
+    }
+
     /// The object's file below `objects/`. Components too long for a file name (255 bytes) are shortened and hashed.
     var relativePath: String {
         text.split(separator: "/").map { component in

@@ -221,7 +221,7 @@ struct RouteSummary {
         guard let plan else { return report }
         (report.route, report.category, report.media_type) = (plan.route, plan.category, plan.mediaType)
         report.deliveries = steps(of: plan).steps.map {
-            RouteReport.Delivery(destination: $0.destination, key: plan.key, after: $0.after)
+            RouteReport.Delivery(destination: $0.destination, key: plan.key(at: $0.destination), after: $0.after)
         }
         return report
     }
@@ -229,7 +229,7 @@ struct RouteSummary {
     private func lines(of plan: Plan) -> [StyledText] {
         let steps = steps(of: plan)
         var lines: [StyledText] = [
-            "  category \(plan.category), type \(plan.mediaType)", "  key      \(plan.key)",
+            "  category \(plan.category), type \(plan.mediaType)", "  key      \(plan.keyText)",
             "  to       \(steps.text)",
             "  then     \(plan.onSuccess.rawValue); on failure \(plan.onFailure.rawValue)",
         ]

@@ -67,7 +67,7 @@ struct DemoVerifier {
         }
         let stored =
             delivery.destination == "library"
-            ? place.library.pushing(FilePath(key))
+            ? place.library.pushing(FilePath(key: key))
             : servers.stored(at: delivery.destination, key: key, label: source.stem ?? "")
         guard let stored else { return "there is no object \(key)" }
         return Self.areEqual(source, stored) ? nil : "the object \(key) differs from its source"

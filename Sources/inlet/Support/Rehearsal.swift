@@ -62,7 +62,7 @@ extension DryRun.Finding {
         var lines = [
             Console.tint(path.display, .strong) + "  \(ByteText.format(size))",
             "  route \(plan.route) to \(steps.text)" + notOthers,
-            "  key \(DisplayText.escape(plan.key)), then \(plan.onSuccess.rawValue)",
+            "  key \(plan.keyText), then \(plan.onSuccess.rawValue)",
         ]
         if let unit { lines.append("  with all of \(unit.display), when that is complete") }
         if let quiet { lines.append("  once it has been quiet for \(DurationText.format(quiet)) more") }

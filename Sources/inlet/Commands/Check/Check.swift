@@ -37,6 +37,7 @@ struct Check: AsyncParsableCommand {
         findings.add(.fine, "time zone", "\(KeyTemplate.systemZone), for dates in keys without @ZONE")
         findings.checkLimits(settings)
         findings.checkAdoption(settings, destinations)
+        findings.checkNames(settings)
         findings.begin(.folders)
         findings.checkState(settings.stateDirectory)
         for destination in destinations {

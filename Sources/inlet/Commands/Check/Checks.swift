@@ -2,6 +2,7 @@ import InletAgent
 import InletConfig
 import InletCore
 import InletDashboard
+import InletJournal
 import InletLinux
 import InletMedia
 import InletPipelines
@@ -62,6 +63,23 @@ extension Findings {
     }
 
     /// Whether a file's key is the same on another day, and at another hour, minute and second.
+    /// Whether names stay since an update, at destinations that got clean ones before.
+    mutating func checkNames(_ settings: Settings) {
+        let places = settings.undecidedNames
+        guard !places.isEmpty else { return }
+        do throws(JournalError) {
+            let path = StateDirectory.journal(in: settings.stateDirectory)
+            guard var journal = try ReadOnlyJournal(path: path), try journal.hasCleanNames() else { return }
+        } catch {
+            // The check of the state directory says what is wrong with it.
+            return
+        }
+        add(
+            .fine, "names",
+            "new files keep their names at \(places.joined(separator: ", ")), unlike those that were sent before an update; "
+                + "to clean them as before, add 'names: clean' there; 'names: keep' ends this line")
+    }
+
     private static func isLasting(_ key: KeyTemplate) -> Bool {
         let days: [Int64] = [0, 400 * 86_400_000 + 3_661_001]
         let keys = days.enumerated().map { number, time in
