@@ -233,6 +233,15 @@ extension Journal {
         }
     }
 
+    /// About how many bytes waiting deliveries have, by destination: those that come first are counted.
+    ///
+    /// - Parameter waiting: their numbers.
+    package func bytes(ofWaiting waiting: [String: Int]) async throws(JournalError) -> [String: Int64] {
+        try await read { database in
+            try waiting.reduce(into: [:]) { $0[$1.key] = try Self.bytes(of: $1.value, $1.key, database) }
+        }
+    }
+
     /// How many deliveries to `destinations` wait.
     package func queueLength(of destinations: [String]) async throws(JournalError) -> Int {
         try await queueCounts().filter { destinations.contains($0.key) }.values.reduce(0) { $0 + $1.waiting }
@@ -253,6 +262,18 @@ extension Journal {
                 SELECT file_id FROM delivery INDEXED BY delivery_eldest
                 WHERE destination = ? AND \(isWaiting) ORDER BY delivery.id LIMIT 1)
             """, destination)
+    }
+
+    private static func bytes(of count: Int, _ destination: String, _ database: Database) throws -> Int64 {
+        let sample = try database.row(
+            """
+            SELECT count(*), coalesce(sum(size), 0) FROM (
+                SELECT (SELECT size FROM file WHERE id = file_id) AS size FROM delivery INDEXED BY delivery_eldest
+                WHERE destination = ? AND \(isWaiting) ORDER BY delivery.id LIMIT 1000)
+            """, destination
+        ) { (files: $0.int(0), bytes: $0.integer(1)) }
+        guard let sample, sample.files > 0 else { return 0 }
+        return sample.bytes / Int64(sample.files) * Int64(count)
     }
 
     /// The condition of the index `delivery_eldest`, word for word.

@@ -33,15 +33,16 @@ package enum Checksum {
     static func readAll(
         _ source: SourceFile, offset: Int64, length: Int64, _ take: (UnsafeRawBufferPointer) -> Void
     ) throws(TransferError) {
-        var rest = length
+        var (rest, nextTurn) = (length, length)
         let size = Int(min(Int64(length > 1 << 20 ? bufferSize : smallBufferSize), max(length, 1)))
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 4096)
         defer { buffer.deallocate() }
         source.adviseSequential(offset: offset, length: min(length, 16 << 20))
         while rest > 0 {
             if Task.isCancelled { throw error(.cancelled, source, "the checksum was cancelled") }
-            if (length - rest) % SourceFile.turnLength == 0 {
+            if rest <= nextTurn {
                 source.takeTurn(offset: offset + length - rest, length: rest)
+                nextTurn = rest - SourceFile.turnLength
             }
             let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(rest, Int64(size)))])
             let count = try fill(room, from: source, at: offset + length - rest)

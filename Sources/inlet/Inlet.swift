@@ -34,9 +34,8 @@ struct Inlet: AsyncParsableCommand {
         version: release,
         subcommands: [
             Init.self, Run.self, Check.self, RouteCommand.self, Send.self, Status.self, Tail.self, Queue.self,
-            Cards.self,
             BatchCommand.self, Receipts.self, ReloadCommand.self, Verify.self, Report.self, Pause.self, Resume.self,
-            Limit.self, Logs.self, Notify.self, Storage.self, Cards.self,
+            Limit.self, Logs.self, Notify.self, Storage.self, Cards.self, Open.self,
             Fetch.self,
             GigHive.self,
             VOPI.self,

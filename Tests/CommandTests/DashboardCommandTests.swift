@@ -27,6 +27,63 @@ import Testing
         #expect(names.contains("job.delivered") && story["receipt"] is [String: Any], "\(story)")
     }
 
+    @Test func `a link of inlet open logs one browser in, once`() async throws {
+        let port = try FreePort.any()
+        let place = try Self.place(port, ", login: link")
+        let agent = try await place.run()
+        try await agent.line("dashboard.ready")
+        let client = try RawClient(port: port)
+        #expect(try await client.request("GET", "/api/v1/status").status == 401)
+        #expect(try await Self.get(port, "/api/v1/session")["login"] as? String == "link")
+        let link = try await place.inlet("open", code: 0).output.trimmingCharacters(in: .whitespacesAndNewlines)
+        let code = try #require(link.split(separator: "/").last)
+        #expect(link == "http://127.0.0.1:\(port)/#/enter/\(code)" && code.count == 64)
+        func enter(_ secret: Substring) async throws -> RawAnswer {
+            try await client.request(
+                "POST", "/api/v1/login", headers: ["Content-Type": "application/json", "X-Inlet": "1"],
+                body: "{\"secret\": \"\(secret)\"}")
+        }
+        #expect(try await enter(code.dropLast() + "g").status == 401)
+        let first = try await enter(code)
+        let cookie = try #require(first.headers["set-cookie"]?.split(separator: ";").first)
+        let status = try await client.request("GET", "/api/v1/status", headers: ["Cookie": String(cookie)])
+        #expect(first.status == 200 && status.status == 200)
+        #expect(try await enter(code).status == 401)
+        #expect(!(agent.errors + agent.output).contains(code))
+        #expect(try await agent.stop() == .code(0))
+        try await place.inlet("open", code: 75, errors: "no agent is running")
+        try place.configure(replacing: "dashboard: {", with: "# dashboard: {")
+        let closed = try await place.run()
+        try await place.inlet("open", code: 78, errors: "the configuration opens no port")
+        #expect(try await closed.stop() == .code(0))
+    }
+
+    @Test func `a login outlives a restart and a kill, and ends with its password`() async throws {
+        let port = try FreePort.any()
+        let place = try Self.place(port, ", password: first-password")
+        var agent = try await place.run()
+        let login = try await RawClient(port: port).request(
+            "POST", "/api/v1/login", headers: ["Content-Type": "application/json", "X-Inlet": "1"],
+            body: #"{"secret": "first-password"}"#)
+        let cookie = try #require(login.headers["set-cookie"]?.split(separator: ";").first)
+        func status() async throws -> Int {
+            try await RawClient(port: port).request("GET", "/api/v1/status", headers: ["Cookie": String(cookie)]).status
+        }
+        let file = place.state.appending("logins.json")
+        try await agent.wait("the login is written") { (try? place.content(file)) != nil }
+        #expect(try await status() == 200)
+        try await agent.kill()
+        agent = try await place.run()
+        try await agent.line("dashboard.ready")
+        #expect(try await status() == 200)
+        #expect(try await agent.stop() == .code(0))
+        try place.configure(replacing: "first-password", with: "other-password")
+        agent = try await place.run()
+        try await agent.line("dashboard.ready")
+        #expect(try await status() == 401)
+        #expect(try await agent.stop() == .code(0))
+    }
+
     @Test func `after a kill and a restart everything that the port says is true at once`() async throws {
         let port = try FreePort.any()
         let gone = try FreePort.any()

@@ -72,6 +72,63 @@ import Testing
         }
     }
 
+    @Test func `a slow, a hanging and a down destination keep nothing from a fourth, and say what holds them`()
+        async throws
+    {
+        let closed = try FreePort.any()
+        try await withStore { slow, slowSettings in
+            try await withStore { hanging, hangingSettings in
+                let gate = RequestGate()
+                defer { gate.open() }
+                hanging.faults.add(
+                    S3Fault(.hold(gate), at: .putObject, times: nil),
+                    S3Fault(.hold(gate), at: .createMultipartUpload, times: nil))
+                let down = hangingSettings.replacing(":\(try await hanging.port())", with: ":\(closed)")
+                let place = try Self.place(slow: slowSettings, hanging: hangingSettings, down: down)
+                let agent = try await place.run()
+                let sizes = (0..<40).map { $0 % 4 == 0 ? 17 << 20 : 4096 }
+                for (number, size) in sizes.enumerated() {
+                    try place.put(FilePath("\(number)"), bytes(size, seed: UInt64(number)))
+                }
+                try await agent.wait("all of it at the fourth") {
+                    agent.lines("job.delivered").count { $0["destination"] == "fast" } == sizes.count
+                }
+                #expect(agent.lines("job.delivered").allSatisfy { ["fast", "store"].contains($0["destination"]) })
+                try await agent.wait("each says what holds it") {
+                    let said = try await Self.standings(place)
+                    let slow = /^at its limit of 1 MiB\/s; \d+ files wait, about \d min$/
+                    return said["store"]?.contains(slow) == true && said["hanging"]?.hasPrefix("sending ") == true
+                        && said["down"]?.contains(/^it is down, asked again at [0-9:]+; 40 files wait$/) == true
+                        && said["fast"] == nil
+                }
+                try await agent.kill()
+            }
+        }
+    }
+
+    /// One with three destinations that are slow, and a folder that is not.
+    private static func place(slow: String, hanging: String, down: String) throws -> Place {
+        let place = try Place(destination: slow + ", bandwidth: 1MiB/s")
+        try place.configure(
+            replacing: "destinations:\n",
+            with: """
+                destinations:
+                  hanging: { \(hanging) }
+                  down: { \(down) }
+                  fast: { type: folder, path: library }
+
+                """)
+        try place.configure(replacing: "to: store", with: "to: [store, hanging, down, fast]")
+        return place
+    }
+
+    private static func standings(_ place: Place) async throws -> [String: String] {
+        let status = try await place.inlet("status", "--json", code: 0).object()
+        return (status["destinations"] as? [[String: Any]] ?? []).reduce(into: [:]) {
+            $0[$1["name"] as? String ?? ""] = $1["standing"] as? String
+        }
+    }
+
     @Test func `SIGTERM lets a running part end, and the next start sends only the rest`() async throws {
         try await withSpiral("parallel_parts: 1") { place, sandbox in
             sandbox.faults.add(Fault(.slowRead(bytesPerSecond: 12 << 20), at: .part, times: nil))

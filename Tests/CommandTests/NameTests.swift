@@ -114,9 +114,11 @@ import Testing
             try place.put(FilePath(name), content(Array(name.utf8)))
         }
         try await agent.line("job.finished", number: 5)
+        // One whose own name is the encoded form of another.
+        try await place.deliver("what%3F/x%7Cy.txt", content(Array("late".utf8)), by: agent)
         let found = try files(place.library)
         let wanted = [
-            "a%3Ab 5%25_2.mov": "a:b 5%.mov", "what%3F/x%7Cy.txt": "what?/x|y.txt",
+            "a%3Ab 5%25_2.mov": "a:b 5%.mov", "what%3F/x%7Cy.txt": "what?/x|y.txt", "what%3F/x%7Cy_2.txt": "late",
         ].merging(plain.map { ($0, $0) }) { one, _ in one }
         #expect(found == Dictionary(uniqueKeysWithValues: wanted.map { (Array($0.utf8), content(Array($1.utf8))) }))
         try await place.inlet("verify", "--all", code: 0)

@@ -82,7 +82,10 @@ struct DisposalFolder {
         switch act {
         case .diskGoes where !isAway: try turn(away: true)
         case .diskComes where isAway: try turn(away: false)
-        case .damageIntent: try await bench.journal.intend(bench.id, Array("{".utf8))
+        case .damageIntent:
+            try await bench.journal.intend(bench.id, Array("{".utf8))
+            // Nothing tells of a copy that was made by then.
+            isTwice = true
         case .die(let steps): try await begin(steps)
         // What went wrong is tried again.
         case .dispose: try? await dispose()

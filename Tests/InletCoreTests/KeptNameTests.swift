@@ -77,6 +77,14 @@ import Testing
         #expect(try self.key(path, .folder) == path)
     }
 
+    @Test func `a second file and a companion of a very long path stay in its folder`() throws {
+        let folder = (0..<8).map { String(repeating: "\($0)", count: 200) }.joined(separator: "/")
+        let key = try key("\(folder)/clip.mp4", .folder)
+        #expect(KeyTemplate.disambiguated(key, number: 2) == "\(folder)/clip_2.mp4")
+        let companion = Companion(path: "clip.xmp", kind: .sameStem, ending: "xmp")
+        #expect(companion.key(beside: key, of: "clip.mp4") == "\(folder)/clip.xmp")
+    }
+
     @Test func `what a file system refuses is encoded, with the percent sign of such a name`() {
         var limits = NameLimits()
         (limits.refused, limits.refusedLast, limits.isText) = (Set(":\\".utf8), Set(". ".utf8), true)

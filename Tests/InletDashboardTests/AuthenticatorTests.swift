@@ -1,5 +1,8 @@
+import Foundation
 import InletCore
+import InletLinux
 import InletTestSupport
+import SystemPackage
 import Testing
 
 @testable import InletDashboard
@@ -147,22 +150,64 @@ import Testing
     }
 
     @Test func `a session lives while it is used, and there are not more than some`() {
-        var sessions = LoginSessions()
+        let start = WallTime.now
+        var sessions = LoginSessions(at: start)
         sessions.open([1], .full, at: start)
-        let nearly = start.advanced(by: LoginSessions.life - .seconds(1))
+        let nearly = start + (LoginSessions.life - .seconds(1))
         #expect(sessions.access(of: [1], at: nearly) == .full)
-        #expect(sessions.access(of: [1], at: start.advanced(by: LoginSessions.life + .seconds(1))) == .full)
+        #expect(sessions.access(of: [1], at: start + (LoginSessions.life + .seconds(1))) == .full)
         #expect(sessions.access(of: [2], at: start) == nil)
         sessions.open([2], .read, at: nearly)
-        #expect(sessions.access(of: [2], at: nearly.advanced(by: LoginSessions.life)) == nil)
+        #expect(sessions.access(of: [2], at: nearly + LoginSessions.life) == nil)
         for number in 0..<UInt8(LoginSessions.most) {
-            sessions.open([3, number], .read, at: nearly.advanced(by: .seconds(60 + Int(number))))
+            sessions.open([3, number], .read, at: nearly + .seconds(60 + Int(number)))
         }
-        let after = nearly.advanced(by: .seconds(300))
+        let after = nearly + .seconds(300)
         #expect(sessions.access(of: [1], at: after) == nil)
         #expect(sessions.access(of: [3, 0], at: after) == .read)
-        sessions.close([3, 0])
+        #expect(sessions.close([3, 0]) && !sessions.close([3, 0]))
         #expect(sessions.access(of: [3, 0], at: after) == nil)
+    }
+
+    @Test func `sessions survive the process, but not a change of a secret`() throws {
+        let folder = try TemporaryDirectory()
+        let path = folder.path.appending("logins.json")
+        let now = WallTime.now
+        let (file, none) = LoginFile.read(path, Self.settings)
+        #expect(none.isEmpty)
+        var sessions = LoginSessions(at: now)
+        let cookie = Credentials.newCookie()
+        sessions.open(cookie.id, .full, at: now)
+        #expect(!sessions.isDue(at: now) && sessions.access(of: cookie.id, at: now) == .full)
+        #expect(sessions.isDue(at: now + LoginSessions.grain))
+        try file.write(sessions.written(at: now))
+        #expect(!sessions.isDue(at: now + LoginSessions.grain))
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: path.string))
+        #expect(!String(decoding: bytes, as: UTF8.self).contains(cookie.text))
+        let attributes = try FileManager.default.attributesOfItem(atPath: path.string)
+        #expect(attributes[.posixPermissions] as? Int == 0o600)
+
+        func access(_ settings: DashboardSettings, at time: WallTime) -> Access? {
+            var sessions = LoginSessions(LoginFile.read(path, settings).sessions, at: time)
+            return sessions.access(of: cookie.id, at: time)
+        }
+        #expect(access(Self.settings, at: now) == .full)
+        #expect(access(Self.settings, at: now + LoginSessions.life) == nil)
+        var changed = Self.settings
+        changed.password = Secret("another-password")
+        #expect(access(changed, at: now) == nil)
+        try Data("{".utf8).write(to: URL(fileURLWithPath: path.string))
+        #expect(access(Self.settings, at: now) == nil)
+    }
+
+    @Test func `a link ends when it was used, after ten minutes, and when there are newer ones`() {
+        let links = LoginLinks()
+        let codes = (0...LoginLinks.most).map { _ in links.make(at: start) }
+        #expect(!links.take(codes[0], at: start))
+        #expect(links.take(codes[1], at: start) && !links.take(codes[1], at: start))
+        #expect(links.take(codes[2], at: start.advanced(by: LoginLinks.life - .seconds(1))))
+        #expect(!links.take(codes[3], at: start.advanced(by: LoginLinks.life)))
+        #expect(!links.take("", at: start))
     }
 
     private static let settings = DashboardSettings(

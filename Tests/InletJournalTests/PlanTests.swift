@@ -70,6 +70,7 @@ import Testing
                 _ = try await journal.closeUnits(exceptOf: [WatchSettings(path: "/in")], uptimes: [:], at: Bench.start)
                 _ = try await journal.begunDeliveries(limit: 100)
                 _ = try await journal.waitingFiles(limit: 100)
+                _ = try await journal.bytes(ofWaiting: ["r2": 3])
                 _ = try await journal.setSinks([], at: Bench.start)
             }
         }

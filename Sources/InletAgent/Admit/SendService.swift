@@ -174,7 +174,8 @@ extension Admission {
         let known = self.routes.route(for: path, size: size, facts: facts)
         var route = known ?? Route(name: "send", to: [destination])
         route.to = [destination]
-        if route.names[destination] == nil { route.names[destination] = registry[destination]?.names }
+        for name in [destination, registry[destination]?.storage?.destination].compactMap(\.self)
+        where route.names[name] == nil { route.names[name] = registry[name]?.names }
         // A route to other destinations does not have this destination's fields.
         route.with.merge(registry[destination]?.fields ?? [:]) { given, _ in given }
         // Nor does it say which fields a sidecar may set for it.

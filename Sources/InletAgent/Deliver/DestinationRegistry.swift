@@ -311,6 +311,8 @@ package struct DestinationState: Sendable {
 
     package var name: String { destination.name }
     package var type: String { destination.type }
+    /// Whether no limit of bandwidth concerns it.
+    package var isLocal: Bool { destination.folder != nil }
     package var state: CircuitBreaker.State { breaker.state }
     var refusesCredentials: Bool { if case .credentialsRefused = state { true } else { false } }
     var isOpen: Bool { breaker.isOpen && !isHeld }

@@ -16,6 +16,8 @@ package final class Transfers: Sendable {
         fileprivate var isSentBack = false
 
         package var sent: Int64 { attempt.bytesSent }
+        /// Whether it waits for bytes under a limit now.
+        package var isHeld: Bool { attempt.isHeld }
         /// Its progress, where bytes do not show it.
         package var step: StepProgress? { attempt.progress }
     }

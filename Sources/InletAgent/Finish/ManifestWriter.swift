@@ -117,7 +117,7 @@ struct ManifestWriter: Service {
     private func write(_ manifest: UnitManifest, to destination: Destination, isFirst: Bool) async throws {
         guard let delivered = manifest.delivered(to: destination.name) else { return }
         if let folder = destination.folder {
-            let target = delivered.folder.isEmpty ? folder : folder.pushing(FilePath(delivered.folder))
+            let target = delivered.folder.isEmpty ? folder : folder.pushing(FilePath(key: delivered.folder))
             if let reason = refusal(of: target, delivered.folder) {
                 if isFirst {
                     shared.log.emit(.manifestSkipped(manifest.batch, destination: destination.name, reason: reason))
@@ -132,7 +132,7 @@ struct ManifestWriter: Service {
 
     /// Why no list may lie in a destination's folder.
     private func refusal(of target: FilePath, _ folder: String) -> String? {
-        if ManifestContent.isReserved(FilePath(folder)) {
+        if ManifestContent.isReserved(FilePath(key: folder)) {
             return "a folder ascmhl holds the history of the folder above it, and nothing else"
         }
         let root = shared.settings.sendRoots.lazy.compactMap { $0.root(of: target) }.first

@@ -79,7 +79,7 @@ struct Receipt: Sendable {
         object.add("state", delivery.state.rawValue)
         object.add("key", key)
         let name = FileName(file.path).bytes
-        if !key.isEmpty, !FileName(FilePath(key: key)).bytes.contains(name) {
+        if !key.isEmpty, FileName(FilePath(key: key)).bytes.suffix(name.count) != name[...] {
             object.add("original_name", DisplayText.escape(name))
         }
         object.add("attempts", Int64(delivery.attempts))

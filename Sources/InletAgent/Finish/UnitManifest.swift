@@ -39,7 +39,7 @@ struct UnitManifest: Sendable {
     func delivered(to destination: String) -> DeliveredList? {
         let found = jobs.flatMap { job in
             job.deliveries.filter { $0.isOfContent && $0.destination == destination }
-                .compactMap(\.proof).map { (file: job.file, names: Array($0.key.utf8).split(separator: slash)) }
+                .compactMap(\.proof).map { (file: job.file, names: KeptName.bytes(of: $0.key).split(separator: slash)) }
         }
         let listed = found.filter { digest($0.file) != nil }
         guard let shared = folder(of: listed) else { return nil }
@@ -49,7 +49,7 @@ struct UnitManifest: Sendable {
                 let path = FilePath(bytes: Array(names.dropFirst(shared.count).joined(separator: [slash])))
                 add(file, path, to: &content)
             } else {
-                let key = String(decoding: Array(names.joined(separator: [slash])), as: UTF8.self)
+                let key = KeptName.text(of: Array(names.joined(separator: [slash])))
                 content.absent.append("\(DisplayText.escape(key)) (elsewhere, and \(whyUnlisted(file)))")
             }
         }
@@ -60,7 +60,7 @@ struct UnitManifest: Sendable {
         content.absent += jobs.flatMap { job in
             job.deliveries.filter { $0.destination == destination }.compactMap { absence(of: job.file, $0) }
         }
-        return (String(decoding: Array(shared.joined(separator: [slash])), as: UTF8.self), content)
+        return (KeptName.text(of: Array(shared.joined(separator: [slash]))), content)
     }
 
     /// The unit's folder at a destination. Where keys keep the folders below the unit, it is the part before them; else
@@ -118,7 +118,7 @@ struct UnitManifest: Sendable {
 
     /// The lists' name for a folder: the folder's, or the unit's.
     func name(for folder: String = "") -> String {
-        let last = FilePath(folder).lastComponent ?? batch.unit?.lastComponent ?? batch.root.lastComponent
+        let last = FilePath(key: folder).lastComponent ?? batch.unit?.lastComponent ?? batch.root.lastComponent
         return Self.plain(last.map { FilePath(root: nil, [$0]).display } ?? batch.name)
     }
 

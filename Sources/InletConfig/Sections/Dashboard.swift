@@ -11,10 +11,11 @@ extension SettingsReader {
             report(file.position(\.dashboardListen), error.description)
             return nil
         }
-        let settings = DashboardSettings(
+        var settings = DashboardSettings(
             listen: listen, token: file.dashboardToken, password: file.dashboardPassword,
             readOnlyToken: file.dashboardReadOnlyToken,
             kioskToken: file.dashboardKioskToken, hosts: file.dashboardHosts ?? [], proxy: file.dashboardProxy ?? false)
+        settings.login = file.dashboardLogin ?? .open
         checkSecrets()
         if let reader = settings.readOnlyToken, reader == settings.token || reader == settings.password {
             report(
@@ -65,7 +66,7 @@ extension SettingsReader {
 
     /// Reports settings that make sense, or are safe, only with a token or a password.
     private mutating func checkOpenness(_ settings: DashboardSettings) {
-        guard settings.isOpen, file.place(\.dashboardToken) == nil, file.place(\.dashboardPassword) == nil else {
+        guard settings.hasNoSecret, file.place(\.dashboardToken) == nil, file.place(\.dashboardPassword) == nil else {
             return
         }
         if !settings.listen.isLoopback {
@@ -75,10 +76,12 @@ extension SettingsReader {
             )
         }
         var forOthers: [(String, SourcePosition)] = []
-        if !settings.hosts.isEmpty {
+        if settings.isOpen, !settings.hosts.isEmpty {
             forOthers.append((file.keyName(\.dashboardHosts), file.position(\.dashboardHosts)))
         }
-        if settings.proxy { forOthers.append((file.keyName(\.dashboardProxy), file.position(\.dashboardProxy))) }
+        if settings.isOpen, settings.proxy {
+            forOthers.append((file.keyName(\.dashboardProxy), file.position(\.dashboardProxy)))
+        }
         for (name, place) in forOthers {
             report(
                 place,
@@ -88,7 +91,9 @@ extension SettingsReader {
         for key in Self.tokensForLess where file[dynamicMember: key] != nil {
             report(
                 file.position(key),
-                "add a 'token' or a 'password': without one, everyone on this machine has full access")
+                settings.isOpen
+                    ? "add a 'token' or a 'password': without one, everyone on this machine has full access"
+                    : "add a 'token' or a 'password': with 'login: link' alone, a browser cannot log in by it")
         }
     }
 }

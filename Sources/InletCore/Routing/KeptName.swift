@@ -1,6 +1,6 @@
 package import SystemPackage
 
-/// `names:` — what becomes of a file's name on its way into a key.
+/// `names:` — the rule for file names in keys.
 package enum NameRule: String, Sendable, CaseIterable {
     /// It stays as it is, byte for byte; only what a destination cannot hold is encoded (`KeptName`).
     case keep
@@ -17,7 +17,7 @@ package enum NameForm: Sendable, Hashable {
     case object
 }
 
-/// What a destination cannot hold in a name.
+/// The limits of a destination's names.
 package struct NameLimits: Sendable, Equatable {
     /// Bytes that no name may have.
     package var refused: Set<UInt8> = [0]
@@ -33,12 +33,12 @@ package struct NameLimits: Sendable, Equatable {
 
 /// Keys with names as their files have them.
 ///
-/// Keys are text, and names are bytes: a byte that is not UTF-8 is written as a character from U+EF80 to U+EFFF, of the
-/// private use area, as in MirBSD's OPTU-8. So is each byte of such a character itself: no two names have the same
-/// text, and `bytes` finds them again.
+/// Keys are text, and names are bytes. The scheme of MirBSD's OPTU-8 writes a byte that is not UTF-8 as a character from
+/// U+EF80 to U+EFFF, of the private use area. It writes each byte of such a character itself in the same way. No two
+/// names have the same text, and `bytes` finds them again.
 ///
-/// What a destination cannot hold is written as `%XX` (RFC 3986, section 2.1), and so is `%`, but only in such a name.
-/// A name that is too long keeps its extension and ends in `~` and eight hexadecimal digits of its SHA-256.
+/// Bytes beyond a destination's limits are written as `%XX` (RFC 3986, section 2.1), and so is `%`, but only in such a
+/// name. A name that is too long keeps its extension and ends in `~` and eight hexadecimal digits of its SHA-256.
 package enum KeptName {
     /// The text of a name or path.
     package static func text(of bytes: some Collection<UInt8>) -> String {

@@ -183,11 +183,8 @@ extension FilePath.Component {
     /// A folder's name as keys that keep its path have it, in either way (`NameRule`).
     package var namesInKeys: Set<[UInt8]> {
         let bytes = FilePath(root: nil, [self]).bytes
-        let names = [
-            KeySanitizer.key(KeyField.folderName(bytes[...], .clean)), KeptName.text(of: bytes),
-            KeptName.key(KeptName.text(of: bytes), .object),
-        ]
-        return Set(names.map { Array($0.utf8) })
+        let (clean, object) = (KeyField.folderName(bytes[...], .clean), KeptName.key(KeptName.text(of: bytes), .object))
+        return [bytes, Array(KeySanitizer.key(clean).utf8), Array(object.utf8)]
     }
 }
 

@@ -84,6 +84,8 @@ package enum KeySanitizer {
         let bytes = key.utf8
         let above = bytes.lastIndex(of: UInt8(ascii: "/")).map { bytes[...$0].count } ?? 0
         let longest = FilePath.Component.longest
+        // Only folders have such keys, and only the last name of one is shortened.
+        if bytes.count > longestKey { return above + longest }
         return bytes.count - above <= longest ? min(longestKey, above + longest) : longestKey
     }
 

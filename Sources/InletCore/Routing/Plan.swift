@@ -114,7 +114,7 @@ package struct Plan: Sendable, Equatable {
 
     /// Its keys, for people.
     package var keyText: String {
-        let others = otherKeys.filter { $0.value != key }.sorted { $0.key < $1.key }
+        let others = otherKeys.filter { !$0.value.utf8.elementsEqual(key.utf8) }.sorted { $0.key < $1.key }
         return ([DisplayText.escape(key)] + others.map { "\(DisplayText.escape($1)) at \($0)" }).joined(separator: ", ")
     }
 

@@ -54,6 +54,10 @@ package struct ConfigKeys: KeyTable {
         "dashboard.read_only_token", .secret, "A token that gives read-only access.")
     package let dashboardKioskToken = Key(
         "dashboard.kiosk_token", .secret, "A token for a screen beside the card readers: it shows the cards only.")
+    package let dashboardLogin = Key(
+        "dashboard.login", .choice(DashboardLogin.self),
+        "How people log in where there is no token and no password: not at all (open, the default), or by a link that 'inlet open' prints (link)."
+    )
     package let dashboardHosts = Key(
         "dashboard.hosts", .list(.string),
         "Other host names under which browsers reach the page, as in inlet.example or nas.lan:8844.")

@@ -1,3 +1,11 @@
+/// `dashboard.login` — how people log in where no token and no password is configured.
+package enum DashboardLogin: String, Sendable, CaseIterable {
+    /// Not at all: everybody on this machine has full access.
+    case open
+    /// By a link that works once (`inlet open`).
+    case link
+}
+
 /// `dashboard:` — where the page and the API are served, and who has access.
 package struct DashboardSettings: Sendable, Equatable {
     package var listen: ListenAddress
@@ -9,6 +17,8 @@ package struct DashboardSettings: Sendable, Equatable {
     package var readOnlyToken: Secret?
     /// For a screen beside the readers: shows the cards.
     package var kioskToken: Secret?
+    /// How people log in without a token or password.
+    package var login = DashboardLogin.open
     /// Other host names that browsers use: `inlet.example`, `nas.lan:8844`.
     package var hosts: [String]
     /// Whether to trust the client address from a reverse proxy on this machine.
@@ -38,8 +48,11 @@ package struct DashboardSettings: Sendable, Equatable {
         return "http://\(host):\(listen.port)"
     }
 
-    /// Whether everyone who reaches the port has full access: it is on loopback, without a token or password.
-    package var isOpen: Bool { token == nil && password == nil }
+    /// Whether it has no token and no password; then it is on loopback.
+    package var hasNoSecret: Bool { token == nil && password == nil }
+
+    /// Whether everyone who reaches the port has full access.
+    package var isOpen: Bool { hasNoSecret && login == .open }
 }
 
 /// A host and a port to listen at.

@@ -169,7 +169,7 @@ package struct DestinationType: Sendable {
     /// The key that names the local folder for the files; nil for types that deliver elsewhere.
     package var folderKey: String?
 
-    /// What becomes of file names on their way to its destinations, unless the configuration says it.
+    /// The rule for file names in the keys of its destinations, unless the configuration has one.
     package var names: NameRule
 
     /// Of every type.

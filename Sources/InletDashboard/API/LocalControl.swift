@@ -85,6 +85,18 @@ package struct LocalControl: ControlAPI {
         return report
     }
 
+    /// A link to the page that logs a browser in, once.
+    func loginLink() -> LoginLinkReport {
+        guard let dashboard else {
+            return LoginLinkReport(
+                message: "the configuration opens no port; add 'dashboard: { listen: \"127.0.0.1:8844\" }'")
+        }
+        if let error = dashboard.current.error {
+            return LoginLinkReport(message: "the page cannot be served: \(error)")
+        }
+        return LoginLinkReport(url: dashboard.loginLink())
+    }
+
     // MARK: - Files of the queue
 
     package func jobs(_ filter: FileFilter) async throws -> [JobReport] {

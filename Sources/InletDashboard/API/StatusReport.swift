@@ -16,8 +16,11 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         package var since: String?
         package var next_probe: String?
         package var waiting: Int
+        /// Its work, and the reason for which files wait.
+        package var standing: String?
 
         static let notes: [String: SchemaDescription] = [
+            "standing": "Its work, and why files wait, in words; left out where nothing waits and nothing runs.",
             "state": "up, down, credentials refused, asks for time, not asked yet, paused, or not running",
             "since": .time("Since when it is down."), "next_probe": .time, "waiting": "Deliveries.",
         ]
@@ -193,8 +196,8 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         bytes = Dictionary(
             uniqueKeysWithValues: FileState.allCases.map { ($0.rawValue, balance.totals[$0]?.bytes ?? 0) })
         oldest_pending = try await agent.journal.oldestPending()?.rfc3339
-        destinations = try await Self.destinations(agent, waiting)
         (resuming, limits) = (live?.resume, live?.limits.map { LimitReport($0) })
+        destinations = try await Self.destinations(agent, waiting, limits ?? [])
         windows = live?.windows.map { WindowReport(route: $0.route, $0.window, at: .now) }
         let ended = live?.incidents ?? []
         incidents = ended.isEmpty ? nil : ended.map { ServiceFailure(service: $0.service, reason: $0.reason) }
@@ -212,9 +215,18 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
     }
 
     private static func destinations(
-        _ agent: AgentControl, _ waiting: [String: Int]
+        _ agent: AgentControl, _ waiting: [String: Int], _ limits: [LimitReport]
     ) async throws(JournalError) -> [Destination] {
-        if let live = agent.live { return live.destinations.map { destination($0, waiting) } }
+        if let live = agent.live {
+            let (running, sizes) = (live.inFlight, try await agent.journal.bytes(ofWaiting: waiting))
+            return live.destinations.map { status in
+                var report = destination(status, waiting)
+                let standing = DestinationStanding(
+                    report, bytes: sizes[status.name] ?? 0, running, status.isLocal ? [] : limits, at: .now)
+                report.standing = standing.text
+                return report
+            }
+        }
         let paused = try await agent.journal.paused()
         return agent.destinations.map {
             Destination(

@@ -246,7 +246,9 @@ struct RouteResponse: Codable, Sendable, NamedSchema {
         let plan = trial.planned?.plan
         (route, category, media_type) = (plan?.route ?? trial.rejection?.route, plan?.category, plan?.mediaType)
         deliveries = (trial.planned?.steps.steps ?? []).map {
-            Delivery(destination: $0.destination, key: DisplayText.escape(plan?.key ?? ""), after: $0.after)
+            Delivery(
+                destination: $0.destination, key: DisplayText.escape(plan?.key(at: $0.destination) ?? ""),
+                after: $0.after)
         }
     }
 }

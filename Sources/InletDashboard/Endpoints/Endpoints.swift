@@ -17,7 +17,8 @@ package enum Endpoints {
             clear.row, list.row, setPaused(true).row, setPaused(false).row, limits.row, setLimit.row, resumeRoot.row,
             config.row, receivers.row, reload.row, logLevel.row, setLogLevel.row, session.row, login, logout, healthz,
             readyz,
-            undo.row, accessToken.row, backup.row, send.row, follow.row, proofs.row, contents.row, document, metrics,
+            undo.row, accessToken.row, loginLink.row, backup.row, send.row, follow.row, proofs.row, contents.row,
+            document, metrics,
             cards.row, cardHistory.row, labelCard.row, leaveOthers.row, resendMissing.row, ejectCard.row,
         ]
 

@@ -25,6 +25,10 @@ extension Endpoints {
         }
     }
 
+    package static let loginLink = TypedEndpoint.post(
+        "login-links", "A link to the page that logs a browser in, once, for ten minutes.", need: .socket
+    ) { call in call.control.loginLink() }
+
     package static let backup = TypedEndpoint.post(
         "queue/backup", "Backs up the journal.", BackupRequest.self, need: .socket, within: .seconds(3600)
     ) { call, order throws -> CommandReport in
@@ -76,6 +80,15 @@ extension Endpoints {
             }
         }
     }
+}
+
+/// A link to the page, or the reason there is none. Plain text only in the answer on the control socket.
+package struct LoginLinkReport: Codable, Sendable, NamedSchema {
+    package var url: String?
+    /// Why there is no link.
+    package var message = ""
+
+    static var schemaName: String { "LoginLink" }
 }
 
 /// The body that `send` posts; paths as bytes, because names need not be text.

@@ -3,20 +3,32 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import InletAgent
 internal import InletCore
+internal import InletLinux
 internal import Synchronization
+internal import SystemPackage
 
 /// Identifies the sender of a request to the port, and holds the login sessions. The rules are in `RequestFilter`,
-/// `Credentials`, `LoginThrottle` and `LoginSessions`; sessions and failed attempts are forgotten when the process
-/// ends.
+/// `Credentials`, `LoginThrottle` and `LoginSessions`. Sessions survive the process (`LoginFile`); failed attempts are
+/// forgotten when it ends.
 final class Authenticator: Sendable {
     let filter: RequestFilter
     private let credentials: Credentials
     private let believesProxy: Bool
     private let log: EventLog
     private let throttle = Mutex(LoginThrottle())
-    private let sessions = Mutex(LoginSessions())
+    private let sessions: Mutex<LoginSessions>
+    private let file: LoginFile?
+    private static let writePause = Duration.seconds(30)
+    /// Sessions have to be written.
+    private let isChanged = WakeSignal()
+    private let links: LoginLinks
 
-    init(_ settings: DashboardSettings, log: EventLog) {
+    /// - Parameter logins: the file that keeps sessions; nil keeps none. Blocks for reading it.
+    init(_ settings: DashboardSettings, log: EventLog, links: LoginLinks = LoginLinks(), logins: FilePath? = nil) {
+        self.links = links
+        let kept = logins.map { LoginFile.read($0, settings) }
+        file = kept?.file
+        sessions = Mutex(LoginSessions(kept?.sessions ?? [], at: .now))
         filter = RequestFilter(settings)
         credentials = Credentials(settings)
         believesProxy = settings.proxy
@@ -35,26 +47,51 @@ final class Authenticator: Sendable {
         if let token = request.head.bearer {
             principal.access = try access(by: token, asToken: true, address)
         } else if let id = cookie.map({ Credentials.id(of: $0) }) {
-            principal.access = sessions.withLock { $0.access(of: id, at: .now) } ?? .none
-            principal.isStillIn = { [weak self] in
-                self?.sessions.withLock { $0.access(of: id, at: .now) } != nil
-            }
+            principal.access = access(of: id) ?? .none
+            principal.isStillIn = { [weak self] in self?.access(of: id) != nil }
         }
         let isSecure = Self.isLoopback(peer) && request.headers[HTTPField.Name.forwardedProto] == "https"
         principal.logIn = { [self] secret in
             let access = try access(by: secret.reveal(), asToken: false, address)
             let (text, id) = Credentials.newCookie()
             sessions.withLock { $0.open(id, access, at: .now) }
+            isChanged.raise()
             return (access, Self.setCookie(text, isSecure: isSecure))
         }
         principal.logOut = { [self] in
-            if let cookie { sessions.withLock { $0.close(Credentials.id(of: cookie)) } }
+            let isClosed = cookie.map { id in sessions.withLock { $0.close(Credentials.id(of: id)) } } ?? false
+            if isClosed { isChanged.raise() }
             return Self.setCookie(nil, isSecure: isSecure)
         }
         return principal
     }
 
+    private func access(of session: [UInt8]) -> Access? {
+        let (access, isDue) = sessions.withLock { ($0.access(of: session, at: .now), $0.isDue(at: .now)) }
+        if isDue { isChanged.raise() }
+        return access
+    }
+
+    /// Writes sessions down as they change, until the task is cancelled.
+    func keepSessions() async {
+        guard let file else { return }
+        let pool = BlockingPool(name: "logins", threads: 1)
+        while !Task.isCancelled {
+            await isChanged.wait(until: nil)
+            let all = sessions.withLock { $0.written(at: .now) }
+            do {
+                try await pool.run { () throws(SystemError) in try file.write(all) }
+            } catch {
+                // A logout must not be forgotten; until then people may have to log in once more after a restart.
+                guard await Task.rest(for: Self.writePause) else { return }
+                isChanged.raise()
+            }
+        }
+    }
+
     private func access(by secret: String, asToken: Bool, _ address: String) throws(APIFault) -> Access {
+        // Nobody can guess it.
+        if !asToken, links.take(secret, at: .now) { return .full }
         let network = IPAddress(address)?.network ?? []
         if let wait = throttle.withLock({ $0.wait(network, at: .now) }) {
             // Failed attempts must not keep out programs at the same address. Only a token that cannot be guessed is
@@ -128,6 +165,41 @@ enum LoginKind: String, Codable, Sendable, CaseIterable, SchemaSample {
     case token
     case password
     case either
+    /// By a link that `inlet open` prints.
+    case link
+}
+
+/// The links that log a browser in, once, with full access. They are forgotten with the process.
+final class LoginLinks: Sendable {
+    typealias Instant = ContinuousClock.Instant
+
+    static let life = Duration.seconds(600)
+    /// The oldest is dropped.
+    static let most = 8
+
+    /// The hash of each code, and when it ends.
+    private let codes = Mutex<[(id: [UInt8], end: Instant)]>([])
+
+    /// A new code.
+    func make(at now: Instant) -> String {
+        let (text, id) = Credentials.newCookie()
+        codes.withLock { codes in
+            codes.append((id, now.advanced(by: Self.life)))
+            if codes.count > Self.most { codes.removeFirst() }
+        }
+        return text
+    }
+
+    /// Uses a code up. - Returns: false for a wrong, used or old one.
+    func take(_ code: String, at now: Instant) -> Bool {
+        let id = Credentials.id(of: code)
+        return codes.withLock { codes in
+            codes.removeAll { $0.end <= now }
+            guard let place = codes.firstIndex(where: { MessageCode.areEqual($0.id, id) }) else { return false }
+            codes.remove(at: place)
+            return true
+        }
+    }
 }
 
 /// The token, the password, and the tokens for less access. Keyed hashes are compared, and always all of them, so that the time
@@ -153,7 +225,9 @@ struct Credentials: Sendable {
         }
         login =
             settings.isOpen
-            ? .none : settings.password == nil ? .token : settings.token == nil ? .password : .either
+            ? .none
+            : settings.hasNoSecret
+                ? .link : settings.password == nil ? .token : settings.token == nil ? .password : .either
     }
 
     /// The rights that a secret grants; nil for a wrong one.
@@ -182,18 +256,29 @@ struct Credentials: Sendable {
 
 /// Login sessions, by the hash of their cookie. Pure: time is a parameter.
 struct LoginSessions: Sendable {
-    typealias Instant = ContinuousClock.Instant
-
     static let cookieName = "inlet_session"
     /// The time since its last request.
-    static let life = Duration.seconds(12 * 3600)
+    static let life = Duration.seconds(7 * 86_400)
     /// The least recently used one is dropped.
     static let most = 64
+    /// A use is written down no sooner after the last writing.
+    static let grain = Duration.seconds(3600)
 
-    private var records: [[UInt8]: (access: Access, used: Instant)] = [:]
+    private var records: [[UInt8]: (access: Access, used: WallTime)] = [:]
+    private var writtenAt: WallTime
+    private var isUsed = false
 
-    mutating func open(_ id: [UInt8], _ access: Access, at now: Instant) {
-        records = records.filter { $0.value.used.advanced(by: Self.life) > now }
+    /// - Parameter kept: the sessions of earlier processes.
+    init(_ kept: [LoginFile.Session] = [], at now: WallTime) {
+        writtenAt = now
+        for session in kept {
+            guard let id = Digest(.sha256, hex: session.id)?.bytes else { continue }
+            records[id] = (session.access, WallTime(milliseconds: session.used))
+        }
+    }
+
+    mutating func open(_ id: [UInt8], _ access: Access, at now: WallTime) {
+        records = records.filter { now - $0.value.used < Self.life }
         if records.count >= Self.most, let oldest = records.min(by: { $0.value.used < $1.value.used })?.key {
             records[oldest] = nil
         }
@@ -201,17 +286,31 @@ struct LoginSessions: Sendable {
     }
 
     /// nil for an unknown or expired session; using one extends it.
-    mutating func access(of id: [UInt8], at now: Instant) -> Access? {
+    mutating func access(of id: [UInt8], at now: WallTime) -> Access? {
         guard let record = records[id] else { return nil }
-        guard record.used.advanced(by: Self.life) > now else {
+        guard now - record.used < Self.life else {
             records[id] = nil
             return nil
         }
         records[id]?.used = now
+        isUsed = true
         return record.access
     }
 
-    mutating func close(_ id: [UInt8]) { records[id] = nil }
+    /// - Returns: whether there was such a session.
+    mutating func close(_ id: [UInt8]) -> Bool { records.removeValue(forKey: id) != nil }
+
+    /// Whether uses have to be written down.
+    func isDue(at now: WallTime) -> Bool { isUsed && now - writtenAt >= Self.grain }
+
+    /// All of them, which count as written now.
+    mutating func written(at now: WallTime) -> [LoginFile.Session] {
+        (writtenAt, isUsed) = (now, false)
+        return records.map { id, record in
+            LoginFile.Session(
+                id: id.hex, access: record.access, used: record.used.milliseconds)
+        }
+    }
 }
 
 /// Slows down guessing: after some failed attempts an address has to wait, each time longer, and after many from

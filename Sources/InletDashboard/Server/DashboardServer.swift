@@ -8,6 +8,7 @@ internal import InletWeb
 internal import NIOCore
 internal import ServiceLifecycle
 internal import Synchronization
+package import SystemPackage
 
 /// Serves the page and the API on a port: the page's files to everybody, the API to those with rights. An unavailable
 /// port stops nothing: it is tried again until it works.
@@ -26,15 +27,17 @@ package struct DashboardServer: Service {
     private let status: DashboardStatus
     private let log: EventLog
 
+    /// - Parameter logins: the file that keeps login sessions; nil forgets them with the process.
     package init(
         _ settings: DashboardSettings, control: LocalControl, feed: ActivityFeed, status: DashboardStatus,
-        log: EventLog, bounds: ServerBounds = ServerBounds(), manual: ManualFiles = ManualFiles()
+        log: EventLog, logins: FilePath? = nil, bounds: ServerBounds = ServerBounds(),
+        manual: ManualFiles = ManualFiles()
     ) {
         listen = settings.listen
         responder = APIResponder(
             context: APIContext(control: control, feed: feed, largeAnswers: Semaphore(bounds.largeAnswers)),
             table: Endpoints.all.filter { $0.need != .socket })
-        authenticator = Authenticator(settings, log: log)
+        authenticator = Authenticator(settings, log: log, links: status.links, logins: logins)
         (self.bounds, self.manual) = (bounds, manual)
         self.status = status
         self.log = log
@@ -47,6 +50,14 @@ package struct DashboardServer: Service {
     }
 
     package func run() async throws {
+        try await withThrowingDiscardingTaskGroup { group in
+            group.addTask { await authenticator.keepSessions() }
+            try await serve()
+            group.cancelAll()
+        }
+    }
+
+    private func serve() async throws {
         var wait = Self.firstWait
         while !Task.isCancelled, !Task.isShuttingDownGracefully {
             do {
@@ -177,10 +188,19 @@ package struct DashboardReport: Codable, Sendable, Equatable, NamedSchema {
 /// The same, as it changes.
 package final class DashboardStatus: Sendable {
     private let report: Mutex<DashboardReport>
+    let links = LoginLinks()
+    private let needsLogin: Bool
 
-    package init(url: String) { report = Mutex(DashboardReport(url: url, state: .starting)) }
+    /// - Parameter needsLogin: whether not everybody who reaches the port has access.
+    package init(url: String, needsLogin: Bool = true) {
+        report = Mutex(DashboardReport(url: url, state: .starting))
+        self.needsLogin = needsLogin
+    }
 
     package var current: DashboardReport { report.withLock { $0 } }
+
+    /// A link to the page that logs a browser in, once; the page's own address where nobody has to log in.
+    func loginLink() -> String { current.url + (needsLogin ? "#/enter/\(links.make(at: .now))" : "") }
 
     func listens(at url: String) { report.withLock { $0 = DashboardReport(url: url, state: .listening) } }
 

@@ -130,10 +130,9 @@ package struct StatusView: Sendable {
         return report.destinations.map { destination in
             let isGood = ["up", "not asked yet"].contains(destination.state)
             let tint: TextStyle = isGood ? .good : destination.state == "not running" ? .faint : .bad
-            let next = destination.next_probe.map { "  asked again \(WallTime.clock(of: $0))" } ?? ""
             return StyledText("  \(DisplayWidth.pad(destination.name, name))  ")
                 + StyledText(DisplayWidth.pad(destination.state, state), tint)
-                + StyledText("  \(destination.waiting) waiting\(next)")
+                + StyledText("  \(destination.standing ?? "\(destination.waiting) waiting")")
                 + StyledText(destination.last_error.map { "  \(DisplayText.escape($0))" } ?? "", .faint)
         }
     }

@@ -60,6 +60,7 @@ extension StatusReport {
         for index in report.destinations.indices where report.destinations[index].state != "paused" {
             report.destinations[index].state = "not running"
             report.destinations[index].next_probe = nil
+            report.destinations[index].standing = nil
             report.destinations[index].since = nil
         }
         report.health = Health(report)

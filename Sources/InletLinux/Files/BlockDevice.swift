@@ -54,8 +54,13 @@ package struct BlockDevice: Sendable, Hashable {
 
     package var isPartition: Bool { Self.isThere(folder.appending("partition")) }
 
-    /// Whether it is a disk that turns, rather than memory.
-    package var isRotating: Bool { Self.text(folder.appending("queue/rotational")).hasPrefix("1") }
+    /// The file behind a loop device (loop(4)); empty for others.
+    var backingFile: String { Self.text(folder.appending("loop/backing_file")) }
+
+    /// Whether it is a disk that turns. Sticks and card readers often say so, too; nothing in them does.
+    package var isRotating: Bool {
+        Self.text(folder.appending("queue/rotational")).hasPrefix("1") && !hasRemovableMedium
+    }
 
     /// The whole disk that it is, or is a part of.
     package var disk: BlockDevice {

@@ -114,14 +114,15 @@ package enum FileCopy {
         guard start < length else { return }
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
         defer { buffer.deallocate() }
-        var copied = start
+        var (copied, nextTurn) = (start, start)
         try onTarget { () throws(SystemError) in
             _ = try SystemCall.result("write", target.path) { lseek(target.number, off_t(copied), SEEK_SET) }
         }
         while copied < length {
             if isCancelled() { throw .cancelled }
-            if (copied - start) % SourceFile.turnLength == 0 {
+            if copied >= nextTurn {
                 source.takeTurn(offset: copied, length: length - copied)
+                nextTurn = copied + SourceFile.turnLength
             }
             let room = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(1 << 20, length - copied))])
             let count: Int

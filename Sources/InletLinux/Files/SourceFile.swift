@@ -151,6 +151,9 @@ package final class SourceFile: Sendable {
     /// At most this much is read in one turn: some 50 ms of a disk that turns.
     package static let turnLength: Int64 = 8 << 20
 
+    /// Whether its disk has turns.
+    package var hasTurns: Bool { turns != nil }
+
     /// Reads the range into the page cache in the disk's turn, at most `turnLength` bytes; nothing where the disk has no
     /// turns. Blocks until it is this file's turn, and until it is read.
     package func takeTurn(offset: Int64, length: Int64) {
@@ -171,7 +174,7 @@ package final class SourceFile: Sendable {
     /// Tells the kernel that the range will be read soon and in order; advice only. Its own read-ahead covers short
     /// ranges.
     package func adviseSequential(offset: Int64, length: Int64) {
-        // Whoever has turns reads ahead by them.
+        // With turns, reading ahead is part of them.
         guard length > 128 << 10, turns == nil else { return }
         posix_fadvise(descriptor.number, off_t(offset), off_t(length), POSIX_FADV_SEQUENTIAL)
         posix_fadvise(descriptor.number, off_t(offset), off_t(length), POSIX_FADV_WILLNEED)

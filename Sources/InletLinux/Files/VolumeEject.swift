@@ -90,12 +90,13 @@ struct Ejection: Sendable {
                 return .refused("\(point.display) is mounted at \(other.point.display) too; unmount that first")
             }
             let device = await pool.run { BlockDevice(of: mount, sysfs: sysfs) }
+            let content = await pool.run { device?.backingFile }
             let isPulled = device == nil && mount.source.starts(with: "/dev")
             if !isPulled, let reason = await sync() { return .refused(reason) }
             if let failure = try await unmount(mount, device) { return .refused(await reason(failure, mount)) }
             await pool.run { if let device { CardMount.release(device, at: point) } }
             if isPulled { return .out("\(point.display) was pulled before it was unmounted; it is unmounted now") }
-            return await out(mount, device)
+            return await out(mount, device, of: content)
         } catch {
             return .refused("\(point.display) cannot be ejected: \(error)")
         }
@@ -132,7 +133,9 @@ struct Ejection: Sendable {
         var wasBusy = false
         while true {
             var failure = await unmountOnce(mount, device)
-            if try await !mounts().mounts.contains(where: { $0.id == mount.id }) { return nil }
+            // The kernel gives a free number to the next mount.
+            let isThere = try await mounts().mounts.contains { $0.id == mount.id && $0.point == mount.point }
+            if !isThere { return nil }
             wasBusy = wasBusy || failure == .busy
             if wasBusy, failure == .timedOut { failure = .busy }
             guard failure == .busy, .now.advanced(by: Self.busyPause) < busyUntil, await Task.rest(for: Self.busyPause)
@@ -197,9 +200,13 @@ struct Ejection: Sendable {
 
     // MARK: - Afterwards
 
-    private func out(_ mount: MountTable.Mount, _ device: BlockDevice?) async -> VolumeEject.Outcome {
+    /// - Parameter content: the file behind a loop device, when it was mounted.
+    private func out(
+        _ mount: MountTable.Mount, _ device: BlockDevice?, of content: String?
+    ) async -> VolumeEject.Outcome {
         guard let device else { return .out("\(point.display) is unmounted") }
-        if await staysHeld(device.node) {
+        // A loop device may be free by now, and another file's.
+        if await pool.run({ device.backingFile == content }), await staysHeld(device.node) {
             return .refused(
                 "\(point.display) is unmounted here, but another container still uses \(device.node.display); unmount it "
                     + "there first")

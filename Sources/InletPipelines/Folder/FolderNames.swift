@@ -3,11 +3,17 @@ internal import InletLinux
 internal import Synchronization
 internal import SystemPackage
 
-/// The names that a folder's file system takes, found out by trying: FAT, exFAT, NTFS and many SMB servers refuse some
+/// The names that a folder's file system takes, found out by trying. FAT, exFAT, NTFS and many SMB servers refuse some
 /// characters, or drop dots and spaces at the end of a name.
 final class FolderNames: Sendable {
-    /// By the number of the file system; another one may be mounted at the same place.
-    private let known = Mutex<[UInt64: NameLimits]>([:])
+    /// Another file system may be mounted at the same place, and get the same number.
+    private struct Place: Hashable {
+        let folder: UInt64
+        let device: UInt64
+        let kind: FileSystemKind
+    }
+
+    private let known = Mutex<[Place: NameLimits]>([:])
 
     /// The characters that some file system refuses; of the control characters, one stands for all.
     private static let doubtful = Array("\"*:<>?\\|\u{1}".utf8)
@@ -18,11 +24,26 @@ final class FolderNames: Sendable {
     /// `key` as the file system of `top` can hold it. Blocks.
     func held(_ key: String, in top: Folder) throws(SystemError) -> String {
         if key.unicodeScalars.split(separator: "/").allSatisfy({ Self.isHeldAnywhere(String($0)) }) { return key }
-        let device = try top.identity().device
-        if let limits = known.withLock({ $0[device] }) { return KeptName.held(key, limits) }
+        return KeptName.held(key, try limits(of: top))
+    }
+
+    /// Whether `key` may be another key's encoded form there. Blocks.
+    func mayBeEncoded(_ key: String, in top: Folder) throws(SystemError) -> Bool {
+        guard key.utf8.contains(UInt8(ascii: "%")) else { return false }
+        var none = NameLimits()
+        let limits = try limits(of: top)
+        none.longest = limits.longest
+        return limits != none
+    }
+
+    private func limits(of top: Folder) throws(SystemError) -> NameLimits {
+        let identity = try top.identity()
+        let place = Place(
+            folder: identity.inode, device: identity.device, kind: try FileSystemKind.of(top.path))
+        if let limits = known.withLock({ $0[place] }) { return limits }
         let limits = try Self.tried(in: top)
-        known.withLock { $0[device] = limits }
-        return KeptName.held(key, limits)
+        known.withLock { $0[place] = limits }
+        return limits
     }
 
     private static func isHeldAnywhere(_ name: String) -> Bool {
@@ -38,8 +59,8 @@ final class FolderNames: Sendable {
         var limits = NameLimits()
         limits.longest = top.longestName
         let start = Array(".inlet-check-\([UInt8].unforeseeable(4).hex)".utf8)
-        // Whatever refuses this name refuses more than characters.
-        _ = try takes(start, in: top)
+        // Where even this name is not listed, listings tell nothing.
+        if try !takes(start, in: top) { return limits }
         for byte in doubtful where try !takes(start + [byte] + Array(".tmp".utf8), in: top) {
             limits.refused.formUnion(byte < 0x20 ? Array(1..<0x20) : [byte])
         }

@@ -43,7 +43,9 @@ package struct FolderPipeline: Pipeline {
                     guard error.code == .destinationExists, number < Self.mostTwins else { throw error }
                     // An encoded name may be in the way by its own right.
                     let target = try place(key, order).target
-                    let isOther = isEncoded ? true : try Self.isSpelledOtherwise(target)
+                    var isOther = isEncoded
+                    if !isOther { isOther = try mayMeet(order.key) }
+                    if !isOther { isOther = try Self.isSpelledOtherwise(target) }
                     if !isOther { throw error }
                 }
                 number += 1
@@ -124,6 +126,12 @@ package struct FolderPipeline: Pipeline {
     private func held(_ key: String) throws(DeliveryError) -> String {
         let top = try requireFolder()
         return try DeliveryError.onWriting(names.held(key, in: top))
+    }
+
+    /// Whether another file may have the name `key` there because its own was refused.
+    private func mayMeet(_ key: String) throws(DeliveryError) -> Bool {
+        let top = try requireFolder()
+        return try DeliveryError.onWriting(names.mayBeEncoded(key, in: top))
     }
 
     private func place(

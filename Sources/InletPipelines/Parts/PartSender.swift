@@ -75,10 +75,13 @@ struct PartSender: Sendable {
 
     /// Reads the beginning of a slice in its disk's turns; whoever hashed it has done so already.
     private func readAhead(_ range: Range<Int64>) async {
+        guard source.hasTurns else { return }
+        let pool = hashing.branch(source.opened.device)
         let most = min(range.count, Self.mostAhead)
         for offset in stride(from: range.lowerBound, to: range.lowerBound + Int64(most), by: Int(SourceFile.turnLength))
         {
-            await hashing.run { source.takeTurn(offset: offset, length: range.upperBound - offset) }
+            if Task.isCancelled { return }
+            await pool.run { source.takeTurn(offset: offset, length: range.upperBound - offset) }
         }
     }
 

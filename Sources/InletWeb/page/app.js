@@ -1,5 +1,5 @@
 // The entry point: chooses the view, and redraws it.
-import { get, onLogin } from "./api.js";
+import { get, onLogin, post } from "./api.js";
 import { announce, byId, debounced, h, paint } from "./dom.js";
 import { number } from "./format.js";
 import { needing, spoken } from "./health.js";
@@ -110,6 +110,19 @@ function speak() {
     said = text;
 }
 
+/** Follows the link of `inlet open`, whose code must not stay in the browser's history. Returns whether it was one. */
+async function enter() {
+    const code = /^#\/enter\/(\w+)$/.exec(location.hash)?.[1];
+    if (!code) return false;
+    history.replaceState(null, "", "#/");
+    try {
+        await post("login", { secret: code });
+    } catch {
+        // The login says how to get another link.
+    }
+    return true;
+}
+
 async function begin() {
     try {
         live.session = await get("session");
@@ -137,7 +150,11 @@ subscribe((what, data) => {
     speak();
     redraw();
 });
-addEventListener("hashchange", go);
+addEventListener("hashchange", async () => {
+    const isNew = await enter();
+    go();
+    if (isNew) begin();
+});
 // Keeps relative times up to date.
 setInterval(() => document.hidden || redraw(), 1000);
 // Some browsers keep a page that you leave, with its connections, and allow only a few of these to one address.
@@ -150,5 +167,6 @@ document.querySelector(".skip").addEventListener("click", (event) => {
     byId("main").focus();
 });
 listenToKeys();
+await enter();
 go();
 begin();

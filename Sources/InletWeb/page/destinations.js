@@ -47,6 +47,7 @@ function card(place, limit) {
     return h("li", { key: place.name, class: "card" },
         h("h2", {}, h("a", { href: files, "data-go": "" }, place.name), " ", h("span", { class: "small" }, place.type)),
         h("p", {}, badge(place.state), " ", h("span", { class: "small" }, MEANS[place.state] ?? "")),
+        place.standing ? h("p", {}, isolated(place.standing)) : null,
         place.last_error ? h("p", { class: "why" }, isolated(place.last_error)) : null,
         facts([
             ["Waiting", h("a", { href: `${files}&state=pending` }, deliveries(place.waiting))],

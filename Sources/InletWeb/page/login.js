@@ -35,6 +35,10 @@ const kind = () => (NAMES[live.session?.login] ? live.session.login : "either");
 
 /** Calls `done` after a successful login. */
 export function login(done) {
+    if (live.session?.login === "link") {
+        return h("p", {}, "On the machine that runs Inlet, run ", h("code", {}, "inlet open"),
+            " as root or as its user. It prints a link that logs this browser in.");
+    }
     return h("form", { class: "login", onsubmit: (event) => submit(event, done) },
         h("label", { for: "secret" }, NAMES[kind()]),
         h("input", {

@@ -1,16 +1,15 @@
-// The overview: health, figures, transfers, rates and recent events.
+// The overview: health, figures, transfers, rates and the latest files.
 import { fragment, h } from "./dom.js";
-import { andMore, bytes, count, number, rate, span } from "./format.js";
+import { andMore, bytes, count, number, rate, span, took } from "./format.js";
 import { graph, words } from "./graph.js";
 import { balance, findings, needing, sentence } from "./health.js";
 import { live, speed } from "./live.js";
-import { eventText } from "./log.js";
 import { badge, filesLink, isolated, jobLink, muted, name, progress, section, small, table, when } from "./parts.js";
 
 export const view = {
     render: () => {
         const status = live.status;
-        return fragment(health(status), figures(status), moving(status), sent(), recent(), sum(status));
+        return fragment(health(status), figures(status), moving(status), latest(), sent(), sum(status));
     },
 };
 
@@ -83,13 +82,38 @@ function sent() {
         : null);
 }
 
-function recent() {
-    const events = live.events.filter((event) => event.level !== "debug" && event.event !== "transfer.progress")
-        .slice(-8).reverse();
-    if (!events.length) return null;
-    return section("Recent events",
-        h("ul", { class: "latest" }, events.map((event) =>
-            h("li", { key: event.seq, class: event.level }, when(event.ts), " ", eventText(event)))),
+/** How a file ends at a destination, and what then stands in its line. */
+const ENDS = {
+    "job.delivered": ({ size, duration_ms, verified }) =>
+        [bytes(size), duration_ms === undefined ? null : took(duration_ms), PROOFS[verified] ?? "proved"],
+    "job.failed": ({ state, reason }) => [badge(state), isolated(reason)],
+    "job.duplicate": () => ["is there already"],
+    "file.rejected": ({ reason }) => [badge("rejected"), isolated(reason)],
+};
+const PROOFS = {
+    size: "sizes equal", carried: "went along", registered: "registered", adopted: "was there already",
+};
+
+const MOST = 8;
+
+/** One line a file, whatever happened on its way. */
+function latest() {
+    const lines = new Map();
+    for (const event of [...live.events].reverse()) {
+        const end = ENDS[event.event];
+        if (!end || event.job === undefined) continue;
+        const known = lines.get(event.job);
+        // Its newest end counts; destinations at which it ended alike share the line.
+        if (known ? known.event.event !== event.event : lines.size >= MOST) continue;
+        const line = known ?? { event, places: new Set(), facts: end(event).filter(Boolean) };
+        for (const place of event.destinations ?? [event.destination].filter(Boolean)) line.places.add(place);
+        lines.set(event.job, line);
+    }
+    if (!lines.size) return null;
+    return section("Latest",
+        h("ul", { class: "latest" }, [...lines].map(([key, { event, places, facts }]) =>
+            h("li", { key, class: event.level }, when(event.ts), " ", jobLink(event.job, event.path.split("/").at(-1)),
+                places.size ? ` → ${[...places].reverse().join(", ")}` : "", facts.map((fact) => [" · ", fact])))),
         small(h("a", { href: "#/log" }, "Show the log")));
 }
 

@@ -103,12 +103,13 @@ struct Init: AsyncParsableCommand {
         }
         // A check as root proves nothing about the service's user.
         if Self.isForService(files) {
-            return Console.print("Next:\n  sudo -u inlet inlet check\(named)\n  systemctl start inlet")
+            let steps = ["sudo -u inlet inlet check\(named)", "systemctl start inlet", "inlet open\(named)"]
+            return Console.print("Next:\n" + steps.map { "  \($0)" }.joined(separator: "\n"))
         }
         if unset.isEmpty, dialog.confirms("Check it now?") {
             return try await Check.parse(["--config", file.string]).run()
         }
-        let commands = ["check", "run --dry-run", "run"].map { "  inlet \($0)\(named)" }
+        let commands = ["check", "run --dry-run", "run", "open"].map { "  inlet \($0)\(named)" }
         Console.print("Next:\n" + commands.joined(separator: "\n"))
     }
 

@@ -147,6 +147,9 @@ struct InitInput: Sendable {
     }
 
     private static let more = [
+        "# The page, on this machine only. 'inlet open' prints a link that logs a browser in.",
+        "dashboard: { listen: \"127.0.0.1:8844\", login: link }",
+        "",
         "# notify:                          # receivers",
         "#   - { name: me, webhook: \"https://hooks.example.com/inlet\", on: [failed, rejected, destination_down] }",
     ]

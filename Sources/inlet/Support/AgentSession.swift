@@ -51,12 +51,15 @@ struct AgentSession: Sendable {
         ) { error in try await start?.waits(after: error, in: settings.stateDirectory) ?? false }
         start?.ends()
         ProcessMemory.releaseColdPages()
-        let status = dashboard.map { DashboardStatus(url: DashboardServer.url($0.listen)) }
+        let status = dashboard.map { DashboardStatus(url: DashboardServer.url($0.listen), needsLogin: !$0.isOpen) }
         let control = LocalControl(agent.control, dashboard: status)
         self.control = control
         let feed = feed
+        let logins = settings.stateDirectory.appending("logins.json")
         self.dashboard = dashboard.flatMap { settings in
-            status.map { DashboardServer(settings, control: control, feed: feed, status: $0, log: log) }
+            status.map {
+                DashboardServer(settings, control: control, feed: feed, status: $0, log: log, logins: logins)
+            }
         }
         self.factory = factory
         socket = state.controlSocket

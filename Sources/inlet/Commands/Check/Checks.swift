@@ -62,7 +62,6 @@ extension Findings {
         }
     }
 
-    /// Whether a file's key is the same on another day, and at another hour, minute and second.
     /// Whether names stay since an update, at destinations that got clean ones before.
     mutating func checkNames(_ settings: Settings) {
         let places = settings.undecidedNames
@@ -80,6 +79,7 @@ extension Findings {
                 + "to clean them as before, add 'names: clean' there; 'names: keep' ends this line")
     }
 
+    /// Whether a file's key is the same on another day, and at another hour, minute and second.
     private static func isLasting(_ key: KeyTemplate) -> Bool {
         let days: [Int64] = [0, 400 * 86_400_000 + 3_661_001]
         let keys = days.enumerated().map { number, time in
