@@ -66,7 +66,7 @@ import Testing
         let folder = try TemporaryDirectory()
         let turns = DiskTurns(1)
         try folder.write(Data(repeating: 7, count: 20 << 20), to: "a.bin")
-        let source = try SourceFile(opening: RootedPath(folder.path, "a.bin"), turns: turns)
+        let source = try SourceFile(opening: RootedPath(folder.path, "a.bin"), turns: { _ in turns })
         let (begun, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let holder = Thread {
             turns.take {

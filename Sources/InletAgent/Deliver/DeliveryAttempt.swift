@@ -272,8 +272,8 @@ extension DeliveryAttempt {
     /// - Returns: the open file, and why it is refused; nil when it is not.
     func openSource() throws(SystemError) -> (file: SourceFile, objection: DeliveryError?) {
         let readers = settings?.readers ?? .auto
-        let source = try SourceFile(
-            opening: file.place, turns: shared.readers.turns(of: file.identity.device, readers))
+        // Since its admission the disk may have got another number.
+        let source = try SourceFile(opening: file.place) { shared.readers.turns(of: $0, readers) }
         let objection: String? =
             if try source.look().refusal(by: rule) != nil {
                 "has another owner or name since it was admitted, and stays untouched"

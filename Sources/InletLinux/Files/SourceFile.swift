@@ -23,15 +23,17 @@ package final class SourceFile: Sendable {
     package convenience init(opening path: FilePath) throws(SystemError) {
         // The type is checked before opening: opening a device can act on it (a tape rewinds).
         guard try SystemCall.status(of: path).isRegular else { throw Self.notRegular(path) }
-        try self.init(RootedPath("", path), nil) { () throws(SystemError) in
+        try self.init(RootedPath("", path), { _ in nil }) { () throws(SystemError) in
             try Descriptor(readingQuietly: path, O_NONBLOCK | O_NOCTTY | O_NOFOLLOW)
         }
     }
 
     /// The same without following a symlink below the root.
     ///
-    /// - Parameter turns: of the disk; nil where nothing bounds how many files are read at once.
-    package convenience init(opening file: RootedPath, turns: DiskTurns? = nil) throws(SystemError) {
+    /// - Parameter turns: those of the file's device; nil where nothing bounds how many files are read at once.
+    package convenience init(
+        opening file: RootedPath, turns: (_ device: UInt64) -> DiskTurns? = { _ in nil }
+    ) throws(SystemError) {
         if file.root.isEmpty {
             try self.init(opening: file.path)
         } else {
@@ -47,17 +49,20 @@ package final class SourceFile: Sendable {
 
     /// - Parameter file: the same file by name, to check later whether the name still leads to it.
     package convenience init(
-        opening name: FilePath.Component, in folder: Folder, of file: RootedPath, turns: DiskTurns? = nil
+        opening name: FilePath.Component, in folder: Folder, of file: RootedPath,
+        turns: (_ device: UInt64) -> DiskTurns? = { _ in nil }
     ) throws(SystemError) {
         guard try folder.status(name).isRegular else { throw Self.notRegular(file.whole) }
         try self.init(file, turns) { () throws(SystemError) in try folder.open(name, O_NONBLOCK | O_NOCTTY) }
     }
 
-    private init(_ file: RootedPath, _ turns: DiskTurns?, _ open: () throws(SystemError) -> Descriptor)
+    private init(
+        _ file: RootedPath, _ turns: (UInt64) -> DiskTurns?, _ open: () throws(SystemError) -> Descriptor
+    )
         throws(SystemError)
     {
         path = file.whole
-        (self.file, self.turns) = (file, turns)
+        self.file = file
         do throws(SystemError) {
             descriptor = try open()
         } catch  where error.code == .tooManySymbolicLinkLevels || error.code == .noSuchAddressOrDevice {
@@ -66,6 +71,7 @@ package final class SourceFile: Sendable {
         let status = try descriptor.status(path)
         guard status.isRegular else { throw Self.notRegular(path) }
         opened = status.identity
+        self.turns = turns(opened.device)
         mode = status.permissions
     }
 
