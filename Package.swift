@@ -114,7 +114,7 @@ let package = Package(
         library(
             "InletDashboard",
             [
-                "InletCore", "InletLinux", "InletAgent", "InletJournal", "InletTransfer", "InletWeb", hummingbird,
+                "InletCore", "InletLinux", "InletConfig", "InletAgent", "InletJournal", "InletTransfer", "InletWeb", hummingbird,
                 hummingbirdCore, httpTypes, nioCore, nioHTTP, nioPosix, lifecycle, logging, system,
             ]),
         library(

@@ -50,7 +50,8 @@ package final class Agent: Sendable {
             roots: try RootSupervisor(shared, bounds.places), bandwidth: BandwidthControl(shared, valve),
             notifications: NotificationStage(notifier, shared.health.restarts),
             scheduler: Scheduler(shared, ping: sendRoots == nil ? notificationClients.ping : nil), tally: tally)
-        reload = source.map { Reload(shared, $0, parts, systemd) }
+        let reload = source.map { Reload(shared, $0, parts, systemd) }
+        self.reload = reload
 
         let all: [(any Service)?] = [
             JournalMonitor(shared: shared),
@@ -68,7 +69,10 @@ package final class Agent: Sendable {
         ]
         services = all.compactMap(\.self)
         let live = AgentControl.Running(
-            shared: shared, label: label, tally: tally, resumes: resumes, bandwidth: parts.bandwidth, reload: reload)
+            shared: shared, label: label, tally: tally, resumes: resumes, bandwidth: parts.bandwidth, reload: reload,
+            editor: source.flatMap { source in
+                reload.map { ConfigEditor(shared, $0, source, label.confinement) }
+            })
         control = AgentControl(live)
     }
 

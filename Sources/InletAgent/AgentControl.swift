@@ -54,6 +54,8 @@ package struct AgentControl: Sendable {
         let asking = BlockingPool(name: "send", threads: 2)
         /// nil for an agent that has no configuration file.
         let reload: Reload?
+        /// The same.
+        package var editor: ConfigEditor?
 
         package var version: String { label.version }
         package var confinement: ConfinementReport? { label.confinement }

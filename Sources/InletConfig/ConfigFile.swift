@@ -107,6 +107,30 @@ package struct ConfigFile {
         }
     }
 
+    /// A text for a comparison that people see: without its secrets, also where the text has errors.
+    package static func side(
+        _ bytes: [UInt8], file: FilePath, types: [DestinationType], defaults: ConfigDefaults
+    ) -> TextDiff.Side {
+        let text = SourceText.withoutMark(bytes)
+        let source = SourceText(text)
+        let reader = ConfigFile(path: file, types: types, environment: [:], defaults: defaults)
+        var mask = reader.mask(source)
+        // A text that is no YAML has no values; the names of its keys hide its secrets.
+        if let root = try? document(text) {
+            var values = reader.values(source, isVerbatim: true)
+            _ = values.section(root, ConfigKeys.all.specs, label: "")
+            for node in values.secrets { mask.hide(node) }
+        }
+        func line(_ scalars: some Sequence<Unicode.Scalar>) -> String {
+            String(String.UnicodeScalarView(scalars))
+        }
+        let shown = source.lines.enumerated().map { index, scalars in
+            guard let limit = mask.limit(ofLine: index + 1), limit < scalars.count else { return line(scalars) }
+            return line(scalars.prefix(limit)) + " ***"
+        }
+        return TextDiff.Side(lines: source.lines.map { line($0) }, shown: shown)
+    }
+
     /// The state folder of the configuration at `path`, as far as a broken or missing file reveals it.
     package static func stateDirectory(
         of path: FilePath, types: [DestinationType], environment: [String: String], defaults: ConfigDefaults

@@ -33,6 +33,35 @@ extension Journal {
         }
     }
 
+    /// Which of these files were admitted before, unchanged; nil for new files.
+    ///
+    /// - Parameter tolerance: as in `recall`.
+    package func known(
+        _ arrivals: [FoundFile], tolerance: Int64
+    ) async throws(JournalError) -> [(job: Int64, state: FileState)?] {
+        try await read { try Self.known(arrivals, tolerance, $0) }
+    }
+
+    fileprivate static func known(
+        _ arrivals: [FoundFile], _ tolerance: Int64, _ database: Database
+    ) throws -> [(job: Int64, state: FileState)?] {
+        try arrivals.map { arrival in
+            guard let last = try remembered(arrival, database), last.status(of: arrival, tolerance) != .new else {
+                return nil
+            }
+            return (last.id, last.state)
+        }
+    }
+
+    /// When a watched folder, or a volume by its key, was first seen; nil = never.
+    package func firstSeen(_ root: FilePath) async throws(JournalError) -> WallTime? {
+        try await read { try Self.firstSeen(root, $0) }
+    }
+
+    fileprivate static func firstSeen(_ root: FilePath, _ database: Database) throws -> WallTime? {
+        try database.row("SELECT first_seen FROM root WHERE path = ?", root) { $0.time(0) }
+    }
+
     /// The facts about the newest file of a path that tell whether another is the same: needed for every file that a
     /// scan finds.
     struct LatestFile {
@@ -300,19 +329,12 @@ package struct ReadOnlyJournal {
     package mutating func recall(
         _ arrivals: [FoundFile], tolerance: Int64
     ) throws(JournalError) -> [(job: Int64, state: FileState)?] {
-        try read { database in
-            try arrivals.map { arrival in
-                guard let last = try Journal.remembered(arrival, database),
-                    last.status(of: arrival, tolerance) != .new
-                else { return nil }
-                return (last.id, last.state)
-            }
-        }
+        try read { database in try Journal.known(arrivals, tolerance, database) }
     }
 
     /// When a watched folder, or a volume by its key, was first seen; nil = never. Blocks.
     package mutating func firstSeen(_ root: FilePath) throws(JournalError) -> WallTime? {
-        try read { database in try database.row("SELECT first_seen FROM root WHERE path = ?", root) { $0.time(0) } }
+        try read { try Journal.firstSeen(root, $0) }
     }
 
     /// Whether it has files from before `names:`, which became clean in keys without anybody asking for it. Blocks.

@@ -48,6 +48,9 @@ static const struct InletWebFile files[] = {
     {FILE("cards.js", SCRIPT) {
 #embed "page/cards.js" suffix(, 0)
     }},
+    {FILE("change.js", SCRIPT) {
+#embed "page/change.js" suffix(, 0)
+    }},
     {FILE("config.js", SCRIPT) {
 #embed "page/config.js" suffix(, 0)
     }},

@@ -30,6 +30,7 @@ import Testing
         (.agentReady(roots: 1, destinations: 2), "agent.ready"),
         (.agentStopping, "agent.stopping"), (.agentFailed(reason: hostile), "agent.failed"),
         (.configWarning(file: path, warning: hostile), "config.warning"),
+        (.configEdited(file: path, by: hostile, changes: [hostile], isUndo: true), "config.edited"),
         (
             .configReloaded(file: path, changes: [hostile], parked: 2, restart: ["workers"], warnings: [hostile]),
             "config.reloaded"

@@ -275,9 +275,11 @@ final class ReloadSite: Sendable {
     func write(_ text: String) { content.withLock { $0 = text } }
 
     /// What may come no oftener than every few seconds comes at once.
-    func load() throws(ConfigErrors) -> LoadedConfig {
+    func load() throws(ConfigErrors) -> LoadedConfig { try load(Array(content.withLock(\.self).utf8)) }
+
+    func load(_ text: [UInt8]) throws(ConfigErrors) -> LoadedConfig {
         var config = try ConfigFile.parse(
-            text: content.withLock(\.self).utf8, file: directory.path.appending("inlet.yaml"), types: [Self.type],
+            text: text, file: directory.path.appending("inlet.yaml"), types: [Self.type],
             environment: [:],
             defaults: ConfigDefaults(
                 stateDirectory: directory.path.appending("state"), home: nil, workingDirectory: directory.path))
@@ -327,6 +329,16 @@ final class ReloadSite: Sendable {
                 notificationClients: site.notificationClients(config)
             )
         }
+
+        func check(_ text: [UInt8]) throws(ConfigErrors) -> PreparedReload {
+            let config = try site.load(text)
+            return (
+                config: config, destinations: site.destinations(config),
+                notificationClients: site.notificationClients(config)
+            )
+        }
+
+        func restartReason(_ config: LoadedConfig) -> String? { nil }
 
         func renew(_ name: String, _ held: LoadedConfig) -> Destination? { nil }
     }

@@ -118,6 +118,8 @@ private struct RenewingSource: ReloadSource {
     func read() throws(ConfigErrors) -> PreparedReload {
         (config, [], NotificationClients())
     }
+    func check(_ text: [UInt8]) throws(ConfigErrors) -> PreparedReload { try read() }
+    func restartReason(_ config: LoadedConfig) -> String? { nil }
     func renew(_ name: String, _ held: LoadedConfig) -> Destination? { make(name) }
 }
 

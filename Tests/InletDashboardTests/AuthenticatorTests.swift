@@ -157,6 +157,8 @@ import Testing
         #expect(sessions.access(of: [1], at: nearly) == .full)
         #expect(sessions.access(of: [1], at: start + (LoginSessions.life + .seconds(1))) == .full)
         #expect(sessions.access(of: [2], at: start) == nil)
+        #expect(sessions.isFresh([1], at: start + .seconds(599)) && !sessions.isFresh([1], at: start + .seconds(600)))
+        #expect(!sessions.isFresh([1], at: start + .seconds(-1)) && !sessions.isFresh([2], at: start))
         sessions.open([2], .read, at: nearly)
         #expect(sessions.access(of: [2], at: nearly + LoginSessions.life) == nil)
         for number in 0..<UInt8(LoginSessions.most) {

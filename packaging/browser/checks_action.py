@@ -238,6 +238,40 @@ def configuration(page, station):
     until(lambda: station.get("log/level")["level"] == "info", what="the level is changed back")
 
 
+def change(page, station):
+    """A destination is added by its form, applied and undone; a mistake is shown with its line, and nothing is written."""
+    page.go("config")
+    before = station.file.read_text()
+    page.press("Add a destination…")
+    page.shows("New destination", "More settings")
+    page.type("#change-name", "copy")
+    page.type("#change-path", str(station.library / "copy"))
+    page.press("Check")
+    page.shows('"copy"' if '"copy"' in page.text(".diff") else "copy", within=".diff")
+    page.shows("The files that are there")
+    assert TOKEN not in page.text(), "the comparison shows a secret"
+    page.audit()
+    page.picture("change")
+    assert station.file.read_text() == before, "a try has written the file"
+    page.press("Apply")
+    page.shows("applied", "destinations.copy")
+    until(lambda: any(place["name"] == "copy" for place in station.get("status")["destinations"]), what="the destination is there")
+    page.press("Undo the last change…")
+    page.shows("copy", within=".diff")
+    page.press("Apply")
+    until(lambda: station.file.read_text() == before, what="the file is as it was")
+    page.press("Add a route…")
+    page.shows("New route")
+    page.type("#change-name", "wrong")
+    page.type("#change-to", "nowhere")
+    page.press("Check")
+    page.shows("nowhere", "Correct this first", within=".outcome")
+    page.audit()
+    page.press("Cancel")
+    page.shows("Set up")
+    assert station.file.read_text() == before, "a mistake was written"
+
+
 # The picture of the topic below, as two decoders read it.
 TOPIC = "https://ntfy.sh/inlet-abcdef0123456789"
 PICTURE = "f79da5f799a84b53e094c7f3138dcdf2a0cb9fbbe6749acae04df75f6199bcf1"
@@ -267,5 +301,5 @@ def phone(page, station):
 CHECKS = [
     (check, {story: r"status of 404", phone: r"status of 403"}.get(check))
     for check in (live_update, search, story, one_action, many, pause, limit, roots, tester, log, repeats, configuration,
-                  phone)
+                  change, phone)
 ]

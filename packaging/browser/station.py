@@ -42,7 +42,7 @@ class Agent:
         self.secrets = secrets
         self.settings = {
             "dashboard": {"listen": f"127.0.0.1:{self.port}"}
-                         | ({"token": TOKEN, "read_only_token": READER} if secrets else {}),
+                         | ({"token": TOKEN, "read_only_token": READER, "edit": True} if secrets else {}),
             "destinations": {"library": {"type": "folder", "path": str(self.library)}},
         }
         self.agent = None

@@ -51,16 +51,44 @@ package struct DryRun {
     private let routes: RouteTable
     private let destinations: [String: Destination]
     private let hashing: Hashing
-    private var journal: ReadOnlyJournal?
+    private var past: Past?
 
     /// Checked together, so that one question to the journal serves all.
     private static let batch = 256
 
-    /// - Parameter journal: nil where there is none yet.
-    package init(_ routes: [Route], _ destinations: [Destination], journal: ReadOnlyJournal?, on pool: BlockingPool) {
+    /// What a journal remembers of files.
+    package enum Past {
+        /// Of an agent that may not run.
+        case stored(ReadOnlyJournal)
+        /// Of the agent in this process.
+        case live(Journal)
+
+        fileprivate mutating func known(
+            _ arrivals: [FoundFile], tolerance: Int64
+        ) async throws(JournalError) -> [(job: Int64, state: FileState)?] {
+            switch self {
+            case .live(let journal): return try await journal.known(arrivals, tolerance: tolerance)
+            case .stored(var journal):
+                defer { self = .stored(journal) }
+                return try journal.recall(arrivals, tolerance: tolerance)
+            }
+        }
+
+        fileprivate mutating func firstSeen(_ root: FilePath) async throws(JournalError) -> WallTime? {
+            switch self {
+            case .live(let journal): return try await journal.firstSeen(root)
+            case .stored(var journal):
+                defer { self = .stored(journal) }
+                return try journal.firstSeen(root)
+            }
+        }
+    }
+
+    /// - Parameter past: nil where there is no journal yet.
+    package init(_ routes: [Route], _ destinations: [Destination], past: Past?, on pool: BlockingPool) {
         self.routes = RouteTable(routes)
         self.destinations = destinations.reduce(into: [:]) { $0[$1.name] = $1 }
-        self.journal = journal
+        self.past = past
         hashing = Hashing(pool: pool)
     }
 
@@ -83,7 +111,7 @@ package struct DryRun {
         _ root: FilePath, _ watch: WatchSettings, _ volume: Volume?, _ take: (Finding) throws -> Void
     ) async throws {
         let volume = try volume ?? Volume(name: VolumeFinder().identity(of: root).name)
-        let before = try since(watch, volume.key.map { FilePath($0) } ?? root)
+        let before = try await since(watch, volume.key.map { FilePath($0) } ?? root)
         let tolerance = try FileSystemKind.of(root).modifiedTolerance
         let ignore = IgnoreList(user: watch.ignore)
         var listing = Listing(root: root, isRecursive: watch.recursive)
@@ -115,15 +143,15 @@ package struct DryRun {
     }
 
     /// The time before which files count as existing; nil where that does not matter.
-    private mutating func since(_ watch: WatchSettings, _ name: FilePath) throws -> WallTime? {
+    private mutating func since(_ watch: WatchSettings, _ name: FilePath) async throws -> WallTime? {
         guard watch.existing != .ingest else { return nil }
-        return try journal?.firstSeen(name) ?? .now
+        return try await past?.firstSeen(name) ?? .now
     }
 
     private mutating func judge(
         _ arrivals: [FoundFile], _ watch: WatchSettings, _ before: WallTime?, _ tolerance: Int64
     ) async throws -> [Finding] {
-        let known = try journal?.recall(arrivals, tolerance: tolerance)
+        let known = try await past?.known(arrivals, tolerance: tolerance)
         var findings: [Finding] = []
         for (index, arrival) in arrivals.enumerated() {
             let identity = arrival.identity

@@ -53,7 +53,8 @@ package struct AccessPlan: Sendable {
             // It may be a symlink.
             needs.append(Need(path: log, kind: .possibleFile, mayWrite: true))
         }
-        for path in [config.file] + config.credentialFiles { file(path) }
+        needs.append(Need(path: config.file, kind: .file, mayWrite: settings.dashboard?.mayEdit ?? false))
+        for path in config.credentialFiles { file(path) }
         for path in settings.notify.compactMap(\.caFile) + [settings.ping?.caFile].compactMap(\.self) { file(path) }
         if let path = environment("AWS_SHARED_CREDENTIALS_FILE") { file(FilePath(path)) }
         if let home {

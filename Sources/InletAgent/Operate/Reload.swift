@@ -40,6 +40,9 @@ package final class Reload: Service {
         show(source.config)
     }
 
+    /// The configuration in effect.
+    var running: LoadedConfig { state.withLock(\.config) }
+
     /// Publishes the configuration.
     private func show(_ config: LoadedConfig) {
         let text = ConfigPrinter.show(config, types: source.types)
@@ -312,6 +315,10 @@ package protocol ReloadSource: Sendable {
     var types: [DestinationType] { get }
     /// Reads the present file and tries all of it, without an effect on running work.
     func read() throws(ConfigErrors) -> PreparedReload
+    /// Checks a text in place of the file's, as at a start.
+    func check(_ text: [UInt8]) throws(ConfigErrors) -> PreparedReload
+    /// Why a checked configuration takes effect only after a restart; nil where a reload suffices.
+    func restartReason(_ config: LoadedConfig) -> String?
     /// Makes a destination anew with the present secrets behind the same text; nil where the text differs from `held`,
     /// or is unreadable.
     func renew(_ name: String, _ held: LoadedConfig) -> Destination?

@@ -29,6 +29,11 @@ extension AgentEvent {
     /// This machine is short of something that deliveries need. They wait, without losing attempts. Logged once.
     static func agentError(reason: String) -> Self { say(rows.agentError, reason) }
 
+    /// Somebody changed the file on the page.
+    static func configEdited(file: FilePath, by who: String, changes: [String], isUndo: Bool) -> Self {
+        say(rows.configEdited, file, who, changes, isUndo ? true : nil)
+    }
+
     package static func configWarning(file: FilePath, warning: String) -> Self {
         say(rows.configWarning, file, warning)
     }

@@ -281,6 +281,10 @@ package struct EventTable: Sendable {
         "config.reloaded info/warning path changes* parked# restart_needed* warnings*",
         "configuration reloaded[: {changes}][; restart needed for {restart_needed}]",
         note: "warning if deliveries are parked, a change needs a restart, or the configuration has warnings")
+    let configEdited = EventSpec(
+        "config.edited info path by changes* undo!?",
+        "configuration changed on the page by {by}[: {changes}]",
+        note: "`undo` where a former version of the file came back; `config.reloaded` tells what took effect")
     let configWarning = EventSpec(
         "config.warning warning path warning", "configuration warning: {warning}",
         note: "at a start; the configuration works, but should be changed")

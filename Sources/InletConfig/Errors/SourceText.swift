@@ -56,7 +56,7 @@ struct SourceText: Sendable {
         return offset
     }
 
-    private static func isBreak(_ scalar: Unicode.Scalar) -> Bool {
+    static func isBreak(_ scalar: Unicode.Scalar) -> Bool {
         scalar == "\n" || scalar == "\r" || scalar == "\u{85}" || scalar == "\u{2028}" || scalar == "\u{2029}"
     }
 }

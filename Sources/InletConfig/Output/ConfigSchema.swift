@@ -45,7 +45,8 @@ package enum ConfigSchema {
 
     private static func schema(_ kind: ValueKind, _ types: [DestinationType]) -> [(String, JSONText)] {
         switch kind {
-        case .string, .secret, .url, .path: [("type", "string")]
+        case .secret: [("type", "string"), ("writeOnly", true)]
+        case .string, .url, .path: [("type", "string")]
         case .boolean: [("type", "boolean")]
         case .integer(let range):
             [

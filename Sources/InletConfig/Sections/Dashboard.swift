@@ -16,6 +16,7 @@ extension SettingsReader {
             readOnlyToken: file.dashboardReadOnlyToken,
             kioskToken: file.dashboardKioskToken, hosts: file.dashboardHosts ?? [], proxy: file.dashboardProxy ?? false)
         settings.login = file.dashboardLogin ?? .open
+        settings.mayEdit = file.dashboardEdit ?? false
         checkSecrets()
         if let reader = settings.readOnlyToken, reader == settings.token || reader == settings.password {
             report(

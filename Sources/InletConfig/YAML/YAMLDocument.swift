@@ -51,7 +51,8 @@ struct YAMLDocument {
             // The end of a block scalar is at the beginning of the next line.
             let lastLine =
                 event.end.column == 1 && event.end.line > event.start.line ? event.end.line - 1 : event.end.line
-            return YAMLNode(content: .scalar(text, style), position: event.start, lastLine: lastLine, size: 1)
+            return YAMLNode(
+                content: .scalar(text, style), position: event.start, end: event.end, lastLine: lastLine, size: 1)
         case .alias(let name):
             return try alias(name, at: event.start)
         case .sequenceStart:
@@ -70,7 +71,9 @@ struct YAMLDocument {
             let event = try events.next()
             if case .sequenceEnd = event.kind {
                 let size = items.reduce(1) { $0 + $1.size }
-                return YAMLNode(content: .sequence(items), position: start, lastLine: event.end.line, size: size)
+                return YAMLNode(
+                    content: .sequence(items), position: start, end: Self.end(of: event, after: items.last, start),
+                    lastLine: event.end.line, size: size, isFlow: event.end != event.start)
             }
             items.append(try node(from: event, depth: depth + 1))
         }
@@ -81,6 +84,7 @@ struct YAMLDocument {
         var own: [YAMLNode.Entry] = []
         var lines: [String: Int] = [:]
         var merged: [YAMLNode.Entry] = []
+        var last: YAMLNode?
         while true {
             let event = try events.next()
             if case .mappingEnd = event.kind {
@@ -88,13 +92,17 @@ struct YAMLDocument {
                 var known = Set(lines.keys)
                 let all = own + merged.filter { known.insert($0.key).inserted }
                 let size = all.reduce(1) { $0 + $1.value.size + 1 }
-                return YAMLNode(content: .mapping(all), position: start, lastLine: event.end.line, size: size)
+                return YAMLNode(
+                    content: .mapping(all), position: start, end: Self.end(of: event, after: last, start),
+                    lastLine: event.end.line, size: size, isFlow: event.end != event.start)
             }
             let key = try node(from: event, depth: depth + 1)
             guard case .scalar(let name, let style) = key.content else {
                 throw ConfigIssue(event.start, "a key must be a plain word, not \(key.kindName)")
             }
             let value = try node(from: try events.next(), depth: depth + 1)
+            // An alias is as long as its name, and ends on the line of its key.
+            last = value.position < key.position ? key : value
             if name == "<<", style == .plain {
                 merged += try Self.merged(value)
             } else if let line = lines[name] {
@@ -105,6 +113,14 @@ struct YAMLDocument {
                 own.append(YAMLNode.Entry(key: name, keyPosition: key.position, value: value))
             }
         }
+    }
+
+    /// Where a list or mapping ends: libyaml ends one without brackets only where the next thing begins.
+    private static func end(
+        of event: YAMLEvent, after last: YAMLNode?, _ start: SourcePosition
+    ) -> SourcePosition {
+        if event.end != event.start { return event.end }
+        return last.map { $0.position < start ? start : $0.end } ?? start
     }
 
     /// The entries of the value of `<<`.
@@ -173,10 +189,14 @@ struct YAMLNode: Sendable {
 
     var content: Content
     var position: SourcePosition
+    /// The position after its last character.
+    var end: SourcePosition
     /// The last line of the value.
     var lastLine: Int
     /// The number of values within this one, including itself and keys.
     var size: Int
+    /// Whether it is a list or a mapping in brackets.
+    var isFlow = false
 
     /// Unquoted words for null.
     static let nullWords = ["", "~", "null", "Null", "NULL"]

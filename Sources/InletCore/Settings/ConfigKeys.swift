@@ -58,6 +58,10 @@ package struct ConfigKeys: KeyTable {
         "dashboard.login", .choice(DashboardLogin.self),
         "How people log in where there is no token and no password: not at all (open, the default), or by a link that 'inlet open' prints (link)."
     )
+    package let dashboardEdit = Key(
+        "dashboard.edit", .boolean,
+        "Whether people with full access may change this file on the page, within ten minutes of their login; false by default. The agent must be allowed to write it."
+    )
     package let dashboardHosts = Key(
         "dashboard.hosts", .list(.string),
         "Other host names under which browsers reach the page, as in inlet.example or nas.lan:8844.")

@@ -19,6 +19,8 @@ package struct DashboardSettings: Sendable, Equatable {
     package var kioskToken: Secret?
     /// How people log in without a token or password.
     package var login = DashboardLogin.open
+    /// Whether the configuration may be changed on the page.
+    package var mayEdit = false
     /// Other host names that browsers use: `inlet.example`, `nas.lan:8844`.
     package var hosts: [String]
     /// Whether to trust the client address from a reverse proxy on this machine.

@@ -203,6 +203,29 @@ extension JSONValue: Encodable {
     }
 }
 
+/// For members of orders whose shape is not known beforehand.
+extension JSONValue: Decodable {
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if container.decodeNil() {
+            self = .null
+        } else if let flag = try? container.decode(Bool.self) {
+            // Each try but the last only asks for the type.
+            self = .boolean(flag)
+        } else if let number = try? container.decode(Int64.self) {
+            self = .number(String(number))
+        } else if let number = try? container.decode(Double.self) {
+            self = JSONValue(number)
+        } else if let text = try? container.decode(String.self) {
+            self = .string(text)
+        } else if let items = try? container.decode([JSONValue].self) {
+            self = .array(items)
+        } else {
+            self = .object(try container.decode(JSONObject.self))
+        }
+    }
+}
+
 package typealias JSONObject = [String: JSONValue]
 
 /// JSON without an encoder: log lines and receipts are written for every file.

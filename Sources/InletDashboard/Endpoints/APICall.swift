@@ -2,6 +2,7 @@ internal import Foundation
 internal import HTTPTypes
 internal import Hummingbird
 internal import InletAgent
+internal import InletConfig
 internal import InletCore
 internal import InletJournal
 internal import Synchronization
@@ -42,6 +43,8 @@ struct Principal: Sendable {
     var login = LoginKind.none
     /// For the log.
     var name: String
+    /// Whether the secret was given with this request, or a short time ago.
+    var isFresh = false
     /// Whether these rights still hold: a stream outlives its request.
     var isStillIn: @Sendable () -> Bool = { true }
     /// Opens a session; nil where there are none.
@@ -110,12 +113,19 @@ struct APIFault: Error, Sendable, Equatable, CustomStringConvertible {
     var wait: Duration?
     /// The path's methods.
     var allowed: [String] = []
+    /// For a conflict: what differs.
+    var differences: [DiffLineReport]?
 
     /// Printed by a command without an agent.
     var description: String { message }
 
     /// As an answer: an `ErrorReport`.
-    var body: [UInt8] { JSONValue.object(["error": .string(code), "message": .string(message)]).bytes }
+    var body: [UInt8] {
+        let lines = differences.map { lines in
+            JSONValue.array(lines.map { .object(["mark": .string($0.mark.rawValue), "text": .string($0.text)]) })
+        }
+        return JSONValue.members(["error": .string(code), "message": .string(message), "differences": lines]).bytes
+    }
 
     init(_ status: Int, _ code: String, _ message: String, wait: Duration? = nil, allowed: [String] = []) {
         self.status = status
@@ -163,6 +173,8 @@ struct ErrorReport: Codable, Sendable, NamedSchema {
     var error: String
     /// The fault and its remedy.
     var message: String
+    /// What was changed meanwhile, where that is the fault.
+    var differences: [DiffLineReport]?
 }
 
 /// Counts expensive answers for as long as they last: event streams, and lists of thousands. It waits for nothing: a

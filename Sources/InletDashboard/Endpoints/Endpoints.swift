@@ -15,7 +15,7 @@ package enum Endpoints {
             log.row, events,
         ] + JobAction.allCases.map { act(on: $0).row } + JobAction.allCases.map { select(for: $0).row } + [
             clear.row, list.row, setPaused(true).row, setPaused(false).row, limits.row, setLimit.row, resumeRoot.row,
-            config.row, receivers.row, reload.row, logLevel.row, setLogLevel.row, session.row, login, logout, healthz,
+            config.row, configForm.row, configSchema, tryConfig.row, applyConfig.row, receivers.row, reload.row, logLevel.row, setLogLevel.row, session.row, login, logout, healthz,
             readyz,
             undo.row, accessToken.row, loginLink.row, backup.row, send.row, follow.row, proofs.row, contents.row,
             document, metrics,

@@ -46,7 +46,9 @@ final class Authenticator: Sendable {
         var principal = Principal(access: .none, login: credentials.login, name: name)
         if let token = request.head.bearer {
             principal.access = try access(by: token, asToken: true, address)
+            principal.isFresh = true
         } else if let id = cookie.map({ Credentials.id(of: $0) }) {
+            principal.isFresh = sessions.withLock { $0.isFresh(id, at: .now) }
             principal.access = access(of: id) ?? .none
             principal.isStillIn = { [weak self] in self?.access(of: id) != nil }
         }
@@ -264,7 +266,10 @@ struct LoginSessions: Sendable {
     /// A use is written down no sooner after the last writing.
     static let grain = Duration.seconds(3600)
 
-    private var records: [[UInt8]: (access: Access, used: WallTime)] = [:]
+    /// How long after a login its session may change the configuration.
+    static let freshness = Duration.seconds(600)
+
+    private var records: [[UInt8]: (access: Access, used: WallTime, opened: WallTime?)] = [:]
     private var writtenAt: WallTime
     private var isUsed = false
 
@@ -273,7 +278,8 @@ struct LoginSessions: Sendable {
         writtenAt = now
         for session in kept {
             guard let id = Digest(.sha256, hex: session.id)?.bytes else { continue }
-            records[id] = (session.access, WallTime(milliseconds: session.used))
+            let opened = session.opened.map { WallTime(milliseconds: $0) }
+            records[id] = (session.access, WallTime(milliseconds: session.used), opened)
         }
     }
 
@@ -282,7 +288,13 @@ struct LoginSessions: Sendable {
         if records.count >= Self.most, let oldest = records.min(by: { $0.value.used < $1.value.used })?.key {
             records[oldest] = nil
         }
-        records[id] = (access, now)
+        records[id] = (access, now, now)
+    }
+
+    /// Whether the session began a short time ago. A clock that was set back makes none young.
+    func isFresh(_ id: [UInt8], at now: WallTime) -> Bool {
+        guard let opened = records[id]?.opened else { return false }
+        return (.zero..<Self.freshness).contains(now - opened)
     }
 
     /// nil for an unknown or expired session; using one extends it.
@@ -308,7 +320,7 @@ struct LoginSessions: Sendable {
         (writtenAt, isUsed) = (now, false)
         return records.map { id, record in
             LoginFile.Session(
-                id: id.hex, access: record.access, used: record.used.milliseconds)
+                id: id.hex, access: record.access, used: record.used.milliseconds, opened: record.opened?.milliseconds)
         }
     }
 }

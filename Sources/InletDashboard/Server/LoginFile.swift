@@ -13,6 +13,8 @@ struct LoginFile: Sendable {
         var access: Access
         /// Milliseconds since 1970, of its last use.
         var used: Int64
+        /// The same, of its login; nil from an earlier version.
+        var opened: Int64?
     }
 
     private struct Content: Codable {

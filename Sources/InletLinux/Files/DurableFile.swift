@@ -13,13 +13,43 @@ package enum DurableFile {
     package static func write(
         _ bytes: [UInt8], to path: FilePath, mode: UInt32, asFolderOwner: Bool = false
     ) throws(SystemError) {
-        try put(bytes, at: path, mode, asFolderOwner: asFolderOwner, replacing: true)
+        try put(bytes, at: path, mode, owner: asFolderOwner ? .folder : .we, replacing: true)
+    }
+
+    /// Replaces the content of a file that is there, as `write` does; mode, owner and group stay. A symlink stays, too,
+    /// and its target is replaced.
+    ///
+    /// - Throws: before anything is changed: for a path that is no file, and with `EPERM` where we may not give a file
+    ///   that owner.
+    package static func replace(_ path: FilePath, with bytes: [UInt8]) throws(SystemError) {
+        let real = path.realPath ?? path
+        let status = try SystemCall.status(of: real)
+        guard status.isRegular else { throw SystemError(call: "replace", path: path, code: .invalidArgument) }
+        try put(
+            bytes, at: real, status.permissions, owner: .of(user: status.st_uid, group: status.st_gid), replacing: true)
+    }
+
+    /// The future owner of a new file.
+    private enum Owner {
+        case we
+        /// Where we are root.
+        case folder
+        case of(user: uid_t, group: gid_t)
+
+        func take(_ descriptor: CInt, _ path: FilePath, in folder: FilePath) throws(SystemError) {
+            switch self {
+            case .we: break
+            case .folder: FileOwner.give(descriptor, toOwnerOf: folder)
+            case .of(let user, let group):
+                _ = try SystemCall.result("chown", path) { fchown(descriptor, user, group) }
+            }
+        }
     }
 
     /// Writes `bytes` to `path`, where nothing may be yet: completely or not at all. Throws `isTaken` when the name
     /// exists.
     package static func create(_ bytes: [UInt8], at path: FilePath, mode: UInt32) throws(SystemError) {
-        try put(bytes, at: path, mode, asFolderOwner: false, replacing: false)
+        try put(bytes, at: path, mode, owner: .we, replacing: false)
     }
 
     /// Renames a finished file to `target`, replacing a file that is there, once its content is on disk. A reader, or
@@ -104,15 +134,15 @@ package enum DurableFile {
     }
 
     private static func put(
-        _ bytes: [UInt8], at path: FilePath, _ mode: UInt32, asFolderOwner: Bool, replacing: Bool
+        _ bytes: [UInt8], at path: FilePath, _ mode: UInt32, owner: Owner, replacing: Bool
     ) throws(SystemError) {
         guard let name = path.lastComponent else {
             throw SystemError(call: "create", path: path, code: .isDirectory)
         }
         let folder = parent(of: path)
-        if try !putUnnamed(bytes, at: path, name, mode, asFolderOwner: asFolderOwner, replacing: replacing) {
+        if try !putUnnamed(bytes, at: path, name, mode, owner, replacing: replacing) {
             let temporary = try TemporaryFile(in: folder, for: name)
-            if asFolderOwner { FileOwner.give(temporary.descriptor.number, toOwnerOf: folder) }
+            try owner.take(temporary.descriptor.number, path, in: folder)
             try write(bytes, mode, to: temporary.descriptor, temporary.path)
             if replacing { try rename(temporary.path, over: path) } else { try rename(temporary.path, to: path) }
             temporary.keep()
@@ -124,12 +154,12 @@ package enum DurableFile {
     ///
     /// - Returns: false where that is not possible.
     private static func putUnnamed(
-        _ bytes: [UInt8], at path: FilePath, _ name: FilePath.Component, _ mode: UInt32, asFolderOwner: Bool,
+        _ bytes: [UInt8], at path: FilePath, _ name: FilePath.Component, _ mode: UInt32, _ owner: Owner,
         replacing: Bool
     ) throws(SystemError) -> Bool {
         let folder = parent(of: path)
         guard let file = try UnnamedFile.make(in: folder) else { return false }
-        if asFolderOwner { FileOwner.give(file.descriptor.number, toOwnerOf: folder) }
+        try owner.take(file.descriptor.number, path, in: folder)
         try write(bytes, mode, to: file.descriptor, path)
         if replacing { return try file.place(at: path, in: folder, for: name) }
         try file.link(as: path)
@@ -216,6 +246,14 @@ extension DurableFile {
             throw SystemError(call: "rename", path: path, target: target, code: .fileExists)
         }
         try rename(path, over: target)
+    }
+
+    /// Gives a file another name, where nothing may be yet; durable. Blocks.
+    package static func addName(_ other: FilePath, to path: FilePath) throws(SystemError) {
+        _ = try SystemCall.result("link", path, target: other) {
+            path.withPlatformString { from in other.withPlatformString { link(from, $0) } }
+        }
+        try syncDirectory(parent(of: other))
     }
 
     /// Creates a symbolic link at `path` to `target`; `isTaken` when the name exists. Not durable. Blocks.

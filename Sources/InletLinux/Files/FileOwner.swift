@@ -67,6 +67,12 @@ package enum FileOwner {
         return (status.st_uid, status.permissions)
     }
 
+    /// Whose the file at `path` is. Blocks.
+    package static func ofFile(_ path: FilePath) throws(SystemError) -> (user: UInt32, group: UInt32) {
+        let status = try SystemCall.status(of: path)
+        return (status.st_uid, status.st_gid)
+    }
+
     /// Sets the permission bits of the file at `path` (chmod(2)). Blocks.
     package static func setMode(_ path: FilePath, _ mode: UInt32) throws(SystemError) {
         _ = try SystemCall.result("chmod", path) { path.withPlatformString { chmod($0, mode_t(mode)) } }

@@ -7,9 +7,9 @@ export const GUARDED = { credentials: "same-origin", cache: "no-store", redirect
 
 /** A refusal of the agent, or a failure to reach it. */
 class Refusal extends Error {
-    constructor(status, code, message) {
+    constructor(status, code, message, differences) {
         super(message);
-        Object.assign(this, { status, code });
+        Object.assign(this, { status, code, differences });
     }
 }
 
@@ -38,7 +38,8 @@ async function ask(path, patience, options) {
     }
     if (response.ok) return body;
     if (status === 401 && body?.error === "login_needed") loginIsNeeded();
-    throw new Refusal(status, body?.error ?? "http", body?.message ?? `Inlet answered with HTTP status ${status}`);
+    const message = body?.message ?? `Inlet answered with HTTP status ${status}`;
+    throw new Refusal(status, body?.error ?? "http", message, body?.differences);
 }
 
 /** `path`: below the API's base. Empty values of `query` are left out. */

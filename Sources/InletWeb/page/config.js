@@ -1,6 +1,7 @@
 // The configuration, the receivers of notifications, the log level, and the agent's version.
 import { attempt } from "./actions.js";
 import { get, post } from "./api.js";
+import { changeForm, lists, loadForm } from "./change.js";
 import { fragment, h } from "./dom.js";
 import { plain } from "./format.js";
 import { live } from "./live.js";
@@ -17,13 +18,16 @@ export const view = {
             if (error.status !== 404) throw error;
             return { text: "" };
         };
-        const [shown, level, receivers] = await Promise.all([
+        const [shown, level, receivers, form] = await Promise.all([
             get("config").catch(none), get("log/level").catch(() => null),
-            isReader() ? [] : get("receivers").catch(() => []),
+            isReader() ? [] : get("receivers").catch(() => []), get("config/form").catch(() => null), loadForm(page),
         ]);
-        Object.assign(page.data, { shown, level: level?.level, receivers });
+        Object.assign(page.data, { shown, level: level?.level, receivers, form });
     },
-    render: (page) => fragment(result(page.data.reload), file(page), notifications(page), logging(page), about()),
+    render: (page) => page.query.get("change")
+        ? fragment(changeForm(page))
+        : fragment(
+            result(page.data.reload), lists(page), file(page), notifications(page), logging(page), about()),
 };
 
 function file(page) {

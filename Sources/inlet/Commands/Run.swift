@@ -159,12 +159,28 @@ struct Run: AsyncParsableCommand {
 
         /// The present configuration, checked as at a start.
         func read() throws(ConfigErrors) -> PreparedReload {
-            var config = try options.reload()
+            let prepared = try prepare(try options.reload())
+            if let reason = restartReason(prepared.config) { throw Self.refusal(of: prepared.config, reason) }
+            return prepared
+        }
+
+        func check(_ text: [UInt8]) throws(ConfigErrors) -> PreparedReload {
+            try prepare(try ConfigOption.parse(text, as: config.file))
+        }
+
+        func restartReason(_ config: LoadedConfig) -> String? { confinement.refusal(of: config) }
+
+        private static func refusal(of config: LoadedConfig, _ reason: String) -> ConfigErrors {
+            ConfigErrors(list: [config.error(at: SourcePosition(line: 1, column: 1), reason)])
+        }
+
+        private func prepare(_ loaded: LoadedConfig) throws(ConfigErrors) -> PreparedReload {
+            var config = loaded
             config.settings.log.format = logFormat ?? config.settings.log.format
-            if let trouble = Run.workTrouble(config) ?? confinement.refusal(of: config)
+            if let trouble = Run.workTrouble(config)
                 ?? Findings.mediaTypeTrouble(config.settings.routes).map({ "media types: \($0)" })
             {
-                throw ConfigErrors(list: [config.error(at: SourcePosition(line: 1, column: 1), trouble)])
+                throw Self.refusal(of: config, trouble)
             }
             return (
                 config: config, destinations: try config.tryDestinations(factory),

@@ -61,6 +61,13 @@ struct ConfigOption: ParsableArguments {
             path, types: DestinationKinds.types, environment: environment, defaults: defaults(environment))
     }
 
+    /// A text that is to become the file at `path`.
+    static func parse(_ text: [UInt8], as path: FilePath) throws(ConfigErrors) -> LoadedConfig {
+        try ConfigFile.parse(
+            text: text, file: path, types: DestinationKinds.types, environment: environment,
+            defaults: defaults(environment))
+    }
+
     /// The path for a new configuration: the named file, or the first place of the search; for root /etc/inlet.
     func newFile() -> FilePath {
         let named = config ?? Self.environment["INLET_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }

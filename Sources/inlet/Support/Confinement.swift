@@ -99,8 +99,11 @@ struct Confinement: Sendable {
                 + command.words.prefix(1).compactMap { ProgramFinder.find($0) }
         }
         // A symlink counts at its own place and at its target.
+        // People asked for changes there.
+        let open = config.settings.dashboard?.mayEdit == true ? config.file.removingLastComponent() : nil
         return ([config.file] + config.credentialFiles + words).filter { path in
-            report.mayWrite(in: path) || report.mayWrite(in: path.removingLastComponent())
+            if path.removingLastComponent() == open { return false }
+            return report.mayWrite(in: path) || report.mayWrite(in: path.removingLastComponent())
         }
     }
 

@@ -17,7 +17,7 @@ extension Run {
         let pool = BlockingPool(name: "dry run", threads: 2)
         do {
             let journal = try ReadOnlyJournal(path: StateDirectory.journal(in: config.settings.stateDirectory))
-            var dryRun = DryRun(config.settings.routes, destinations, journal: journal, on: pool)
+            var dryRun = DryRun(config.settings.routes, destinations, past: journal.map { .stored($0) }, on: pool)
             var tally = RehearsalSummary()
             for watch in config.settings.watch {
                 let isFolder = if case .directory? = FileLook.glance(at: watch.path) { true } else { false }
@@ -27,7 +27,7 @@ extension Run {
                 }
                 try await dryRun.run(watch) { finding in
                     tally.add(finding)
-                    let text = json ? try Console.json(finding.report) : finding.text
+                    let text = json ? try Console.json(DryRunReport(finding)) : finding.text
                     if let text { Console.print(text) }
                 }
             }
@@ -77,23 +77,6 @@ extension DryRun.Finding {
         let reasons = passed.map { "not \($0.route): \(DisplayText.escape($0.mismatch ?? ""))" }
         return reasons.isEmpty ? "" : " (\(reasons.joined(separator: "; ")))"
     }
-
-    /// For programs: every file, with any verdict.
-    fileprivate var report: DryRunReport {
-        var report = DryRunReport(path: path.display, size: size, verdict: RehearsalSummary.name(verdict))
-        report.unit = unit?.display
-        switch verdict {
-        case .planned(let plan, let steps):
-            (report.route, report.destinations) = (plan.route, steps.destinations)
-            (report.key, report.on_success) = (plan.key, plan.onSuccess.rawValue)
-        case .rejected(let route, let reason): (report.route, report.reason) = (route, reason)
-        case .known(let job, let state): (report.job, report.reason) = (job, state.rawValue)
-        case .along(let path), .awaited(let path): report.reason = path.display
-        case .unreadable(let reason): report.reason = reason
-        case .unmatched, .skipped, .adopted, .irregular: break
-        }
-        return report
-    }
 }
 
 extension DeliverySteps {
@@ -121,24 +104,9 @@ private struct RehearsalSummary {
         "ignored": "ignored: its name is on the list of names that are never a user's file",
     ]
 
-    static func name(_ verdict: DryRun.Verdict) -> DryRunReport.Verdict {
-        switch verdict {
-        case .planned: .planned
-        case .rejected: .rejected
-        case .along: .along
-        case .awaited: .awaited
-        case .known: .known
-        case .adopted: .adopted
-        case .unreadable: .unreadable
-        case .unmatched: .unmatched
-        case .skipped: .skipped
-        case .irregular: .irregular
-        }
-    }
-
     mutating func add(_ finding: DryRun.Finding) {
         guard case .planned(let plan, _) = finding.verdict else {
-            return others[Self.name(finding.verdict).rawValue, default: 0] += 1
+            return others[DryRunReport.Verdict(finding.verdict).rawValue, default: 0] += 1
         }
         let index = routes.firstIndex { $0.name == plan.route } ?? routes.endIndex
         if index == routes.endIndex { routes.append((plan.route, 0, 0)) }
