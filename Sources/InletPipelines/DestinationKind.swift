@@ -28,6 +28,9 @@ package protocol DestinationKind: KeyTable {
     /// A delivery's note with its secrets sealed, for the journal; nil for a note without secrets, or of another kind.
     func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]?
 
+    /// Its claim on an address that is of this kind without doubt; nil for any other address. Other kinds refuse it.
+    func claim(host: String, path: String) -> AddressClaim?
+
     /// Files below the user's home that it reads although no key names them.
     func usualFiles(home: FilePath) -> [FilePath]
 }
@@ -36,6 +39,7 @@ extension DestinationKind {
     package func remarks(on destination: DestinationSettings, _ routes: [Route]) -> [SettingFinding] { [] }
     package func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]? { nil }
     package func usualFiles(home: FilePath) -> [FilePath] { [] }
+    package func claim(host: String, path: String) -> AddressClaim? { nil }
 }
 
 /// A finding of `inlet check` on a destination's settings, and whether it is fine.
@@ -47,10 +51,18 @@ package struct SettingFault: Error, Sendable, Equatable {
     package var key: String
     /// Completes the sentence "`key` …".
     package var message: String
+    /// Where such a value belongs; nil where nobody can tell.
+    package private(set) var rightful: RightfulKey?
 
     package init(key: String, message: String) {
         self.key = key
         self.message = message
+    }
+
+    /// An address of `key` that is of the kind `type`.
+    fileprivate init(_ key: String, _ claim: AddressClaim, of type: DestinationType) {
+        self.init(key: key, message: "is \(claim.words); use 'type: \(type.name)' with it as '\(claim.key)'")
+        rightful = RightfulKey(type: type.name, key: claim.key)
     }
 
     /// An address that cannot be used. The text omits it: a misplaced value may be a credential, and the message shows
@@ -62,6 +74,20 @@ package struct SettingFault: Error, Sendable, Equatable {
             ? "is not encrypted; use https, or set allow_http: true for this destination"
             : "must be an http:// or https:// address without credentials"
     }
+}
+
+/// The key of another kind of destination, to which a misplaced address belongs.
+package struct RightfulKey: Sendable, Equatable {
+    /// As after `type:`.
+    package var type: String
+    package var key: String
+}
+
+/// What a kind says of an address that no other kind can use: its own key for it, and what it is.
+package struct AddressClaim: Sendable {
+    var key: String
+    /// Completes the sentence "It is …".
+    var words: String
 }
 
 extension Section {
@@ -101,7 +127,23 @@ package enum DestinationKinds {
 
     package static let types = all.map { $0.type }
 
+    /// In the order of `inlet init`: first what most people have.
+    package static let offered: [any DestinationKind] = {
+        let first = [FolderSettings.type.name, S3Settings.type.name]
+        return first.compactMap { named($0) } + all.filter { !first.contains($0.type.name) }
+    }()
+
     package static func named(_ type: String) -> (any DestinationKind)? { all.first { $0.type.name == type } }
+
+    /// - Throws: the fault of `key`, when the address is of another kind than `type`.
+    static func requireOwn(_ url: HTTPURL, _ key: String, _ type: DestinationType) throws(SettingFault) {
+        for kind in all where kind.type.name != type.name {
+            if let claim = kind.claim(host: url.host, path: url.path) { throw SettingFault(key, claim, of: kind.type) }
+        }
+    }
+
+    /// For an address whose server answers in JSON where it should not.
+    static let jsonRemedy = "for the Spiral Storage API, use 'type: r2' with this address as 'api'"
 
     /// For sentences: the kinds whose objects can be listed.
     package static let listable = names { $0.pipeline is any ObjectListing.Type }
@@ -169,6 +211,10 @@ package struct DestinationSetup: Sendable {
     }
 
     package var name: String
+    /// What a person has, in that person's words.
+    package var place: String
+    /// Further words for it, in lower case.
+    package var words: Set<String> = []
     package var questions: [Input]
     /// Keys of the destination that a person may want next, as lines of YAML without their `#`.
     package var hints: [String] = []
@@ -176,6 +222,8 @@ package struct DestinationSetup: Sendable {
     package var route: [String] = []
     /// Answers as options, for the help.
     package var example: String?
+    /// The question about a login that each use renews: `inlet init` does not use it, because the agent needs it.
+    package var renewedLogin: String?
 
     /// For a route whose files keep their folders at the destination.
     static let mirrored = ["key: \"{dir}/{name}\"              # the same folders there as here"]

@@ -12,14 +12,15 @@ import Testing
         try await withSpiral(route: "on_success: delete") { place, sandbox in
             let agent = running ? try await place.run() : nil
             let file = try place.folder.write(bytes(6 << 20), to: "elsewhere/film.mov")
-            try await place.inlet("send", file.string, code: 0, says: "film.mov")
+            try await place.inlet(
+                "send", file.string, code: 0, says: "✓ elsewhere/film.mov → store: ", " · delivered now\n")
             let object = try #require(sandbox.objects().first)
             #expect(try place.content(object.path) == bytes(6 << 20))
             #expect(place.exists(file))
             #expect((agent?.lines("job.finished").count ?? 1) == 1)
             let again = try await place.inlet(
-                "send", file.string, code: 0, says: "film.mov: already delivered to store on 20")
-            #expect(again.output.contains("; --again sends it") && !again.output.contains("→"))
+                "send", file.string, code: 0, says: "= elsewhere/film.mov: already at store as film.mov since 20")
+            #expect(again.output.hasSuffix(" (--again sends)\n") && !again.output.contains("→"))
             #expect(sandbox.objects().map(\.versions) == [1])
             #expect(sandbox.traffic.counts[.create] == 1)
             try await place.inlet("send", "--again", file.string, code: 0, says: "film.mov →")
@@ -27,7 +28,7 @@ import Testing
             // What one way of sending knows the other one does.
             try await agent?.stop()
             let other = running ? nil : try await place.run()
-            try await place.inlet("send", file.string, says: "already delivered to store")
+            try await place.inlet("send", file.string, says: "already at store as film.mov since")
             withExtendedLifetime(other) {}
         }
     }
@@ -45,6 +46,29 @@ import Testing
             #expect(sandbox.traffic.counts[.create] == 1)
             #expect(try place.content(#require(sandbox.objects().first).path) == content)
         }
+    }
+
+    @Test(arguments: [true, false])
+    func `a destination that has moved gets the file once more, and its first place keeps its copy`(
+        _ running: Bool
+    ) async throws {
+        let place = try Place()
+        try place.folder.makeDirectory("other")
+        let file = try place.folder.write(bytes(1000), to: "a.txt")
+        func send() async throws -> Place.Finished {
+            let agent = running ? try await place.run() : nil
+            let said = try await place.inlet("send", file.string, code: 0)
+            try await agent?.stop()
+            return said
+        }
+        #expect(try await send().output.contains(/✓ a\.txt → store: .* · delivered now/))
+        // The name stays; the address is another.
+        try place.configure(replacing: "path: library", with: "path: other")
+        #expect(try await send().output.contains(/✓ a\.txt → store: .* · delivered now/))
+        for folder in ["library", "other"] {
+            #expect(Array(Place.files(below: place.folder.path.appending(folder)).values) == [bytes(1000)], "\(folder)")
+        }
+        #expect(try await send().output.hasPrefix("= a.txt: already at store as a.txt since "))
     }
 
     @Test func `send names a destination, and an unreachable one is 69`() async throws {

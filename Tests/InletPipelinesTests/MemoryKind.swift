@@ -20,7 +20,8 @@ struct MemoryKind: DestinationKind {
     var pipeline: any Pipeline.Type { MemoryPipeline.self }
 
     var setup: DestinationSetup {
-        DestinationSetup(name: "memory", questions: [.init("room", "How much may it hold?", need: .never)])
+        DestinationSetup(
+            name: "memory", place: "Room in memory", questions: [.init("room", "How much may it hold?", need: .never)])
     }
 
     func make(_ destination: DestinationSettings, _ factory: PipelineFactory) throws(SettingFault) -> Destination {

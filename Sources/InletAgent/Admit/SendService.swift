@@ -155,8 +155,16 @@ extension Admission {
     }
 
     private static func delivered(_ job: Job) -> String {
-        let places = job.deliveries.map { row in "\(row.destination)\(row.endedAt.map { " on \($0.rfc3339)" } ?? "")" }
-        return "\(job.file.fullPath.display): already delivered to \(places.joined(separator: ", ")); --again sends it"
+        let places = job.deliveries.map { row in
+            let key = (row.proof?.key ?? row.key).map { " as \(DisplayText.escape($0))" } ?? ""
+            return "at \(row.destination)\(key)\(row.endedAt.map { " since \(minute($0))" } ?? "")"
+        }
+        return "\(job.file.fullPath.display): already \(places.joined(separator: ", ")) (--again sends)"
+    }
+
+    /// `2026-11-20 14:03`, by the clock of this machine.
+    private static func minute(_ time: WallTime) -> String {
+        String(time.rfc3339(in: nil).prefix(16)).replacing("T", with: " ")
     }
 
     private static func answer(_ result: AdmissionResult) -> SendResult {

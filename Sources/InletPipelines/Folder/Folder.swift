@@ -55,7 +55,8 @@ package struct FolderKind: DestinationKind {
 
     package var setup: DestinationSetup {
         DestinationSetup(
-            name: "library",
+            name: "library", place: "A folder, or a NAS share that is mounted here",
+            words: ["directory", "disk", "drive", "usb", "nfs", "smb", "cifs"],
             questions: [
                 .init(
                     "path", "Which folder should receive them?", .path, help: "the folder that files go to",

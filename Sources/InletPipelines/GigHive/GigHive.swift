@@ -152,7 +152,7 @@ package struct GigHiveKind: DestinationKind {
 
     package var setup: DestinationSetup {
         DestinationSetup(
-            name: "stage",
+            name: "stage", place: "A GigHive server",
             questions: [
                 .init(
                     "url", "Address of the GigHive server?", help: "the server's address",

@@ -47,6 +47,7 @@ package struct R2Settings: Sendable {
         let values = Section(R2Kind(), values)
         allowHTTP = values.allowHTTP
         api = try values.neededAddress(\.api, allowHTTP: allowHTTP)
+        try DestinationKinds.requireOwn(api, values.keyName(\.api), Self.type)
         publicURL = try values.address(\.publicURL, allowHTTP: allowHTTP)
         dialect = values.dialect
         apiKey = values.apiKey
@@ -89,6 +90,13 @@ package struct R2Kind: DestinationKind {
     package var type: DestinationType { R2Settings.type }
     package var pipeline: any Pipeline.Type { R2Pipeline.self }
 
+    /// Calls of the API, which a person may have copied with its address. No store has its buckets below these.
+    package func claim(host: String, path: String) -> AddressClaim? {
+        let calls = ["/v1/multipart", "/v1/presign", "/v1/objects", "/r2/multipart"]
+        guard calls.contains(where: path.contains) else { return nil }
+        return AddressClaim(key: api.spec.name, words: "a call of the Spiral Storage API")
+    }
+
     package func make(
         _ destination: DestinationSettings, _ factory: PipelineFactory
     ) throws(SettingFault) -> Destination {
@@ -107,7 +115,7 @@ package struct R2Kind: DestinationKind {
 
     package var setup: DestinationSetup {
         DestinationSetup(
-            name: "r2",
+            name: "r2", place: "Cloudflare R2 through the Spiral Storage API", words: ["spiral"],
             questions: [
                 .init(
                     "api", "Address of the Spiral Storage API?", help: "the address of the API",

@@ -90,7 +90,7 @@ package struct RoboscopeKind: DestinationKind {
 
     package var setup: DestinationSetup {
         DestinationSetup(
-            name: "spaces",
+            name: "spaces", place: "A Roboscope server",
             questions: [
                 .init(
                     "url", "Address of the Roboscope API?", help: "the server's address",

@@ -209,11 +209,17 @@ package struct S3Kind: DestinationKind {
         return made
     }
 
+    package func claim(host: String, path: String) -> AddressClaim? {
+        guard S3Settings.isCloudflare(host) else { return nil }
+        return AddressClaim(key: endpoint.spec.name, words: "Cloudflare R2's own S3 address")
+    }
+
     package func usualFiles(home: FilePath) -> [FilePath] { [CredentialsSource.usualFile(home: home)] }
 
     package var setup: DestinationSetup {
         DestinationSetup(
-            name: "bucket",
+            name: "bucket", place: "A bucket: Cloudflare R2, AWS S3, MinIO, Backblaze B2, Wasabi…",
+            words: ["amazon", "ceph", "garage", "storj", "hetzner", "object", "storage"],
             questions: [
                 .init(
                     "endpoint", "Address of the store (empty: AWS)?", help: "the address of the store; AWS without it",
@@ -289,7 +295,11 @@ extension S3Settings {
 
     /// The configured endpoint, or AWS's in the region.
     static func endpoint(_ text: String?, region: String?, _ rules: URLRules) throws(SettingFault) -> HTTPURL {
-        if let text { return try HTTPURL(text, "endpoint", rules) }
+        if let text {
+            let url = try HTTPURL(text, "endpoint", rules)
+            try DestinationKinds.requireOwn(url, "endpoint", type)
+            return url
+        }
         guard let region, region != "auto" else {
             throw SettingFault(key: "endpoint", message: "is missing; set it, or 'region' for AWS")
         }
@@ -318,9 +328,14 @@ extension S3Settings {
     /// The region in an endpoint's name: `s3.eu-west-1.amazonaws.com`, `s3.us-west-004.backblazeb2.com`.
     static func region(of endpoint: HTTPURL) -> String {
         let labels = endpoint.host.split(separator: ".").filter { $0 != "dualstack" }
-        if endpoint.host.hasSuffix(".r2.cloudflarestorage.com") { return "auto" }
+        if isCloudflare(endpoint.host) { return "auto" }
         let isAddress = labels.allSatisfy { $0.allSatisfy(\.isNumber) } || endpoint.host.contains(":")
         return !isAddress && labels.count >= 4 && labels[0] == "s3" ? String(labels[1]) : "us-east-1"
+    }
+
+    /// Whether this host is the S3 address of a Cloudflare account, which takes keys of its buckets only.
+    static func isCloudflare(_ host: String) -> Bool {
+        (host.hasSuffix(".") ? String(host.dropLast()) : host).hasSuffix(".r2.cloudflarestorage.com")
     }
 
     private static func isAmazon(_ host: String) -> Bool {

@@ -157,6 +157,10 @@ extension DeliveryError {
             if let endpoint = text("Endpoint", 80) { reason += "; its endpoint is \(endpoint)" }
         }
         if !rule.advice.isEmpty, isOwn || message.isEmpty { reason += "; \(rule.advice)" }
+        // Other APIs answer so to calls that they do not have.
+        if said == nil, (401...405).contains(status), response.jsonBody?.object != nil {
+            reason += "; a store answers in XML, and this is JSON: \(DestinationKinds.jsonRemedy)"
+        }
         return DeliveryError(
             rule.verdict(after: response.retryAfter(now: now)), rule.code, reason,
             heard: StepFailure(status, isOwn ? rule.word : .foreign))

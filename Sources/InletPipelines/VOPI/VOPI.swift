@@ -172,7 +172,7 @@ package struct VOPIKind: DestinationKind {
 
     package var setup: DestinationSetup {
         DestinationSetup(
-            name: "products",
+            name: "products", place: "A VOPI server",
             questions: [
                 .init(
                     "url", "Address of the VOPI server?", help: "the server's address", example: "https://vopi.example"),
@@ -190,7 +190,8 @@ package struct VOPIKind: DestinationKind {
                 "job: { commercial_versions: [transparent] }   # of transparent, solid, real, creative",
                 "                                              # a job costs 1 credit or more; more kinds may cost more",
             ],
-            route: ["match: { extensions: [mp4, m4v, mov, webm] }", "validate: { max_size: 5GiB }"])
+            route: ["match: { extensions: [mp4, m4v, mov, webm] }", "validate: { max_size: 5GiB }"],
+            renewedLogin: "refresh_token_file")
     }
 
     // MARK: - Order

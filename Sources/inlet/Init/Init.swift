@@ -11,9 +11,13 @@ struct Init: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Write a first configuration from a few questions, or from options.",
         discussion: """
-            Without a terminal, or with --yes, it asks nothing, and a missing answer is an error (64). The configuration
-            holds no secrets: it names environment variables or files. A secret that you type goes to a file of its own
-            beside it, which only you can read.
+            On a terminal it asks what you have, tests each destination and the watched folder at once, and asks what to
+            do with files that are there already. Where systemd has the service, it offers to start it, and prints the
+            link to the page.
+
+            Without a terminal, or with --yes, it asks and tests nothing, and a missing answer is an error (64). The
+            configuration holds no secrets: it names environment variables or files. A secret that you type goes to a
+            file of its own beside it, which only you can read.
 
             Examples:
               inlet init
@@ -28,6 +32,8 @@ struct Init: AsyncParsableCommand {
     @OptionGroup(title: "Answers") var flags: InitFlags
     @Flag(help: "Replace a configuration that is there.") var force = false
     @Flag(help: "Ask nothing: take the defaults, and create missing folders.") var yes = false
+    @Flag(help: "Start the service at the end, and print the link to its page. For root, with the package's service.")
+    var start = false
 
     func run() async throws {
         let file = options.newFile()
@@ -35,11 +41,19 @@ struct Init: AsyncParsableCommand {
         let environment = ProcessInfo.processInfo.environment
         let rules = InitRules(file: file, environment: environment, defaults: ConfigOption.defaults(environment))
         let isAsked = !yes && ProcessSetup.isTerminal(0) && Console.isTerminal
-        let dialog = InitDialog(rules: rules, person: isAsked ? Self.terminal : nil)
+        let dialog = InitDialog(
+            rules: rules, person: isAsked ? Self.terminal : nil, trial: isAsked ? InitTrial(rules: rules) : nil)
+        let service = file == ConfigOption.ofService ? await InitService.find() : nil
+        if start, service == nil {
+            Self.refuse(
+                "--start needs root, systemd, the package's \(InitService.unit), and its configuration "
+                    + "\(ConfigOption.ofService.display)")
+            throw ExitCode.validationFailure
+        }
         let files = InitFiles(configuration: file, replaces: force)
         let answers: InitInput
         do {
-            answers = try dialog.answers(try flags.given())
+            answers = try await dialog.answers(try flags.given())
         } catch {
             Self.refuse(error.description)
             throw ExitCode.validationFailure
@@ -53,7 +67,34 @@ struct Init: AsyncParsableCommand {
             throw ExitStatus.failed.code
         }
         Console.print("Wrote \(file.display).")
+        if let service, try await begin(service, answers, rules, dialog) { return }
         try await next(files, unset: answers.variables.filter { environment[$0]?.isEmpty ?? true }, dialog)
+    }
+
+    /// Starts the service where that is wanted, and prints the link to its page. - Returns: whether it runs.
+    private func begin(
+        _ service: InitService, _ answers: InitInput, _ rules: InitRules, _ dialog: InitDialog
+    ) async throws -> Bool {
+        // Its environment is not this one.
+        guard answers.variables.isEmpty else {
+            guard start else { return false }
+            Self.refuse(
+                "not started: the service does not have \(answers.variables.joined(separator: ", ")); set them with "
+                    + "'systemctl edit inlet', then: systemctl enable --now inlet")
+            throw ExitStatus.failed.code
+        }
+        guard start || dialog.confirms("Start the service now, and with the machine?") else { return false }
+        do {
+            try await service.start()
+            let settings = try rules.load(answers).settings
+            let link = try await service.link(at: StateDirectory.controlSocket(in: settings.stateDirectory))
+            Console.print("The service runs. Drop files in \(settings.watch.first?.path.display ?? answers.watch).")
+            if let link { Console.print("Its page, for one browser within ten minutes: \(link)") }
+            return true
+        } catch let refusal as Refusal {
+            Self.refuse(refusal.description)
+            throw ExitStatus.failed.code
+        }
     }
 
     private func requireFree(_ file: FilePath) throws {
@@ -103,7 +144,7 @@ struct Init: AsyncParsableCommand {
         }
         // A check as root proves nothing about the service's user.
         if Self.isForService(files) {
-            let steps = ["sudo -u inlet inlet check\(named)", "systemctl start inlet", "inlet open\(named)"]
+            let steps = ["sudo -u inlet inlet check\(named)", "systemctl enable --now inlet", "inlet open\(named)"]
             return Console.print("Next:\n" + steps.map { "  \($0)" }.joined(separator: "\n"))
         }
         if unset.isEmpty, dialog.confirms("Check it now?") {
@@ -150,6 +191,11 @@ struct InitFlags: ParsableArguments {
             "The environment variable that holds a secret, such as api_key=STORE_KEY.", valueName: "KEY=VARIABLE"))
     var env: [String] = []
     @Option(help: ArgumentHelp("The file that holds a secret.", valueName: "KEY=FILE")) var secretFile: [String] = []
+    @Option(
+        help: ArgumentHelp(
+            "What to do with files that are there already: deliver, adopt (count them as delivered) or leave.",
+            valueName: "WHAT"))
+    var existing: String?
     @Option(help: ArgumentHelp("What to do with a delivered file: keep, archive or delete.", valueName: "WHAT"))
     var onSuccess: String?
 
@@ -181,6 +227,12 @@ struct InitFlags: ParsableArguments {
             try Self.split(word, "--secret-file KEY=FILE", &given) { path in
                 .file(path.hasPrefix("~") ? path : FilePath.absolute(path).string)
             }
+        }
+        if let existing {
+            guard let choice = InitInput.existingWords.first(where: { $0.word == existing }) else {
+                throw Refusal("--existing: '\(DisplayText.escape(existing))' is not deliver, adopt or leave")
+            }
+            given.existing = choice.value
         }
         if let onSuccess {
             guard let choice = Route.OnSuccess(rawValue: onSuccess) else {

@@ -2,6 +2,7 @@ import Foundation
 import InletAgent
 import InletConfig
 import InletCore
+import InletDashboard
 import InletPipelines
 import SystemPackage
 
@@ -13,11 +14,12 @@ struct InitGiven: Sendable {
     var storage: String?
     /// By the destinations' keys.
     var values: [String: InitInput.Value] = [:]
+    var existing: WatchSettings.Existing?
     var onSuccess: Route.OnSuccess?
 }
 
 /// Completes the answers: asks a person for those that no option gives. Checks each answer at once, and asks again
-/// where the configuration's reader would reject it.
+/// where the configuration's reader would reject it. Then tries what the answers lead to.
 struct InitDialog {
     /// A person at a terminal.
     struct Prompt {
@@ -30,23 +32,35 @@ struct InitDialog {
     let rules: InitRules
     /// nil: a missing answer is an error.
     let person: Prompt?
+    /// nil: answers are not tried.
+    var trial: InitTrial?
 
-    func answers(_ given: InitGiven) throws(Refusal) -> InitInput {
-        let watch = try text("Which folder are files dropped in?", flag: "--watch DIR", given.watch) { text in
-            var answers = InitRules.example(DestinationKinds.all[0])
-            answers.watch = absolute(text)
-            return answers
-        }
-        if given.type == nil { person?.say(Self.types) }
-        let kind = try kind("Where do they go?", "--to TYPE", given.type, among: DestinationKinds.all)
-        var known = InitRules.example(kind)
-        known.watch = absolute(watch ?? "")
-        var answers = known
+    func answers(_ given: InitGiven) async throws(Refusal) -> InitInput {
+        // Without a person the options are missed in their order.
+        if person == nil { _ = try line("", "--watch DIR", given.watch) }
+        let kind = try place(given.type)
         var left = given.values
+        var answers = try await destinations(kind, given, &left)
+        if let key = left.keys.min() {
+            throw Refusal("\(Self.flag(of: key)) is not for '--to \(answers.target.kind.type.name)'")
+        }
+        answers.existing = given.existing
+        try await watch(given, &answers)
+        answers.onSuccess = try onSuccess(given.onSuccess)
+        if rules.defaults.stateDirectory == "/var/lib/inlet" { answers.stateDirectory = "/var/lib/inlet" }
+        // Valid answers may conflict, such as a pattern whose files are to be moved.
+        if let objection = rules.objection(to: answers) { throw Refusal(objection.text) }
+        return answers
+    }
+
+    /// The destination, and the storage that it may need; the watched folder is still an example.
+    private func destinations(
+        _ kind: any DestinationKind, _ given: InitGiven, _ left: inout [String: InitInput.Value]
+    ) async throws(Refusal) -> InitInput {
+        var known = InitRules.example(kind)
         if kind.type.namesStorage {
-            let stored = try self.kind(
-                "What stores their files?", "--storage TYPE", given.storage, among: InitRules.storages)
-            answers.storage = try target(stored, isStorage: true, &left) { target in
+            let stored = try storage(given.storage)
+            known.storage = try await target(stored, isStorage: true, &left) { [known] target in
                 var answers = known
                 answers.storage = target
                 return answers
@@ -54,31 +68,15 @@ struct InitDialog {
         } else if given.storage != nil {
             throw Refusal("--storage is not for '--to \(kind.type.name)', which stores files itself")
         }
-        answers.target = try target(kind, isStorage: false, &left) { target in
+        known.target = try await target(kind, isStorage: false, &left) { [known] target in
             var answers = known
             answers.target = target
             return answers
         }
-        if let key = left.keys.min() {
-            throw Refusal("\(Self.flag(of: key)) is not for '--to \(kind.type.name)'")
-        }
-        answers.onSuccess = try onSuccess(given.onSuccess)
-        if rules.defaults.stateDirectory == "/var/lib/inlet" { answers.stateDirectory = "/var/lib/inlet" }
-        // Valid answers may conflict, such as a library inside the watched folder.
-        if let objection = rules.objection(to: answers) { throw Refusal(objection) }
-        return answers
-    }
-
-    /// An empty answer means yes; without a person the answer is no.
-    func confirms(_ question: String) -> Bool {
-        guard let person, let answer = person.ask("\(question) [Y/n] ", false) else { return false }
-        return ["", "y", "yes"].contains(answer.lowercased().filter { $0 != " " })
+        return known
     }
 
     // MARK: - The questions
-
-    private static let types =
-        DestinationKinds.types.map { "  \($0.name.padded(10)) \($0.summary)" }.joined(separator: "\n")
 
     /// The option for a key of some type.
     private static func flag(of key: String) -> String {
@@ -86,48 +84,157 @@ struct InitDialog {
         return questions.first { $0.key == key }?.flag ?? "--env \(key)=VARIABLE"
     }
 
-    private func kind(
-        _ words: String, _ flag: String, _ given: String?, among kinds: [any DestinationKind]
-    ) throws(Refusal) -> any DestinationKind {
-        let names = kinds.map { $0.type.name }.joined(separator: " | ")
+    /// What a person has. An option names the type.
+    private func place(_ given: String?) throws(Refusal) -> any DestinationKind {
+        let kinds = DestinationKinds.offered
+        if let given {
+            if let kind = DestinationKinds.named(given) { return kind }
+            throw Refusal("--to TYPE: '\(DisplayText.escape(given))' is unknown; choose one of \(Self.names(kinds))")
+        }
+        let list = kinds.enumerated().map { "  \($0 + 1)  \($1.setup.place)" }
+        person?.say((["What do you have for your files to go to?"] + list).joined(separator: "\n"))
         while true {
-            let answer = try line("\(words) \(names)", flag, given)
-            if let kind = kinds.first(where: { $0.type.name == answer }) { return kind }
+            let answer = try line("A number, or a word of it?", "--to TYPE", nil)
+            let found = Self.kinds(named: answer, among: kinds)
+            if found.count == 1 { return found[0] }
+            let meant = found.isEmpty ? kinds : found
+            let options = kinds.enumerated().filter { kind in meant.contains { $0.type.name == kind.1.type.name } }
+                .map { String($0.0 + 1) }.joined(separator: ", ")
+            let why = found.isEmpty ? "is not in the list" : "is more than one of these"
+            person?.say("  '\(DisplayText.escape(answer))' \(why); choose one of \(options)")
+        }
+    }
+
+    /// The kinds that an answer may mean: by number, by type, or by all its words.
+    static func kinds(named answer: String, among kinds: [any DestinationKind]) -> [any DestinationKind] {
+        if let number = Int(answer) { return kinds.indices.contains(number - 1) ? [kinds[number - 1]] : [] }
+        if let kind = kinds.first(where: { $0.type.name == answer.lowercased() }) { return [kind] }
+        let said = words(answer)
+        return said.isEmpty ? [] : kinds.filter { said.isSubset(of: words($0.setup.place).union($0.setup.words)) }
+    }
+
+    /// Without the small ones, which say nothing.
+    private static func words(_ text: String) -> Set<String> {
+        let small: Set = ["a", "an", "the", "or", "is", "that", "here", "my", "of", "through"]
+        let words = text.lowercased().split { !$0.isLetter && !$0.isNumber }.map(String.init)
+        return Set(words).subtracting(small)
+    }
+
+    private static func names(_ kinds: [any DestinationKind]) -> String {
+        kinds.map { $0.type.name }.joined(separator: " | ")
+    }
+
+    private func storage(_ given: String?) throws(Refusal) -> any DestinationKind {
+        let names = Self.names(InitRules.storages)
+        while true {
+            let answer = try line("What stores their files? \(names)", "--storage TYPE", given)
+            if let kind = InitRules.storages.first(where: { $0.type.name == answer }) { return kind }
             try refuse(
-                "'\(DisplayText.escape(answer))' is unknown; choose one of \(names)", flag, isGiven: given != nil)
+                "'\(DisplayText.escape(answer))' is unknown; choose one of \(names)", "--storage TYPE",
+                isGiven: given != nil)
         }
     }
 
     private func onSuccess(_ given: Route.OnSuccess?) throws(Refusal) -> Route.OnSuccess {
-        guard given == nil, let person else { return given ?? .keep }
-        let names = Route.OnSuccess.allCases.map(\.rawValue).joined(separator: " | ")
+        guard given == nil, person != nil else { return given ?? .keep }
+        return try choice(
+            "What should Inlet do with a delivered file?", Route.OnSuccess.allCases.map { ($0.rawValue, $0) })
+    }
+
+    // MARK: - The watched folder
+
+    /// The folder, and what happens to its files: a person sees how it is watched, and how many files it holds.
+    private func watch(_ given: InitGiven, _ answers: inout InitInput) async throws(Refusal) {
+        var (option, earlier) = (given.watch, String?.none)
         while true {
-            let words = "What should Inlet do with a delivered file? \(names) [keep] "
-            guard let answer = person.ask(words, false) else { throw Self.ended }
-            if answer.isEmpty { return .keep }
-            if let choice = Route.OnSuccess(rawValue: answer) { return choice }
-            person.say("  '\(DisplayText.escape(answer))' is not known; choose one of \(names)")
+            let known = answers
+            let path = try text("Which folder are files dropped in?", flag: "--watch DIR", option, earlier: earlier) {
+                var tried = known
+                tried.watch = absolute($0)
+                return tried
+            }
+            answers.watch = absolute(path ?? "")
+            guard let trial, person != nil else { return }
+            let named = answers
+            var files = FileCount()
+            let isKept = try await isKept {
+                let look = await trial.folder(of: named)
+                files = look.files
+                return look.findings
+            }
+            if isKept { return answers.existing = try existing(given.existing, files) }
+            (option, earlier) = (nil, answers.watch)
         }
     }
 
+    /// What Inlet does with files that are there already; nil leaves the default.
+    private func existing(
+        _ given: WatchSettings.Existing?, _ files: FileCount
+    ) throws(Refusal) -> WatchSettings.Existing? {
+        guard given == nil, files.count > 0 else { return given }
+        person?.say(
+            """
+            It holds \(files.text) already.
+              deliver  sends them
+              adopt    counts them as delivered, and sends nothing
+              leave    never touches them
+            """)
+        return try choice("What should Inlet do with them?", InitInput.existingWords)
+    }
+
+    // MARK: - A destination
+
+    /// A destination whose answers the reader accepts and, where a person is asked, that was tried.
+    ///
     /// - Parameter around: complete answers that contain this destination.
     private func target(
         _ kind: any DestinationKind, isStorage: Bool, _ left: inout [String: InitInput.Value],
         _ around: (InitInput.Target) -> InitInput
-    ) throws(Refusal) -> InitInput.Target {
+    ) async throws(Refusal) -> InitInput.Target {
+        var (kind, earlier) = (kind, [String: InitInput.Value]())
+        while true {
+            let target: InitInput.Target
+            switch try answered(kind, isStorage: isStorage, &left, earlier, around) {
+            case .complete(let answers): target = answers
+            case .misplaced(let other, let key, let value):
+                (kind, earlier) = (other, [:])
+                left[key] = value
+                continue
+            }
+            guard let trial, person != nil else { return target }
+            let answers = around(target)
+            person?.say("Testing '\(target.setup.name)'…")
+            if try await isKept({ await trial.destination(target, in: answers) }) { return target }
+            earlier = target.values
+        }
+    }
+
+    private enum Answered {
+        case complete(InitInput.Target)
+        /// A person typed an address of another kind, and goes on with that one.
+        case misplaced(any DestinationKind, key: String, InitInput.Value)
+    }
+
+    private func answered(
+        _ kind: any DestinationKind, isStorage: Bool, _ left: inout [String: InitInput.Value],
+        _ earlier: [String: InitInput.Value], _ around: (InitInput.Target) -> InitInput
+    ) throws(Refusal) -> Answered {
         let publicURL = DestinationSetup.publicURL
         var filled = InitRules.filled(kind)
         if isStorage { filled.values[publicURL.key] = .text(publicURL.example) }
         var target = InitInput.Target(kind)
         var questions = target.setup.questions
         // Asked only where something needs it.
-        if isStorage || kind.type.givesURLs && left[publicURL.key] != nil { questions.append(publicURL) }
+        if isStorage || kind.type.givesURLs && (left[publicURL.key] ?? earlier[publicURL.key]) != nil {
+            questions.append(publicURL)
+        }
         for question in questions {
             let given = left.removeValue(forKey: question.key)
             let other = question.alternative.flatMap { target.values[$0] }
             if given == nil, other != nil, case .insteadOf = question.need { continue }
             let needed = if case .always = question.need { true } else { question.alternative != nil && other == nil }
-            let value = try value(of: question, isRequired: needed, given) { value in
+            let wanted = InitQuestion(question, isRequired: needed, earlier: earlier[question.key])
+            let said = try value(of: wanted, given) { value in
                 var tried = filled
                 // Only one of the two applies.
                 for rival in questions where rival.alternative == question.key { tried.values[rival.key] = nil }
@@ -135,120 +242,29 @@ struct InitDialog {
                 tried.values[question.key] = value
                 return around(tried)
             }
-            if let value { target.values[question.key] = value }
-        }
-        return target
-    }
-
-    private func value(
-        of question: DestinationSetup.Input, isRequired: Bool, _ given: InitInput.Value?,
-        _ around: (InitInput.Value) -> InitInput
-    ) throws(Refusal) -> InitInput.Value? {
-        if case .secret(let variable) = question.kind {
-            return try secret(question, variable, isRequired: isRequired, given, around)
-        }
-        var text: String?
-        switch given {
-        case .text(let known)?: text = known
-        case nil: break
-        default: throw Refusal("'\(question.key)' is not a secret; give it with \(question.flag)")
-        }
-        let isPath = if case .path = question.kind { true } else { false }
-        let said = try self.text(question.words, flag: question.flag, text, isRequired: isRequired) { text in
-            around(.text(isPath ? absolute(text) : text))
-        }
-        return said.map { .text(isPath ? absolute($0) : $0) }
-    }
-}
-
-extension DestinationSetup.Input {
-    /// The option that gives it.
-    fileprivate var flag: String {
-        switch kind {
-        case .secret: "--env \(key)=VARIABLE"
-        case .text, .path: "--" + key.replacing("_", with: "-")
-        }
-    }
-}
-
-/// Asks for one line, again until it is valid.
-extension InitDialog {
-    static let ended = Refusal("the answers ended too early; nothing was written")
-
-    /// The answer from an option or a person; never empty.
-    func line(_ words: String, _ flag: String, _ given: String?) throws(Refusal) -> String {
-        if let given { return given }
-        guard let person else { throw Refusal("\(flag) is missing; on a terminal, 'inlet init' asks for it") }
-        while true {
-            guard let answer = person.ask(words + " ", false) else { throw Self.ended }
-            let trimmed = answer.trimmingCharacters(in: .whitespaces)
-            if !trimmed.isEmpty { return trimmed }
-            person.say("  This has no default.")
-        }
-    }
-
-    /// Throws the objection to an option's value; shows a person the objection to an answer.
-    func refuse(_ reason: String, _ flag: String, isGiven: Bool) throws(Refusal) {
-        guard !isGiven, let person else { throw Refusal("\(flag): \(reason)") }
-        person.say("  \(reason)")
-    }
-
-    /// An answer that the configuration's reader accepts; nil for an empty one where that is allowed.
-    ///
-    /// - Parameter around: complete answers that contain this one.
-    func text(
-        _ words: String, flag: String, _ given: String?, isRequired: Bool = true, _ around: (String) -> InitInput
-    ) throws(Refusal) -> String? {
-        if given == nil, !isRequired, person == nil { return nil }
-        while true {
-            let answer: String
-            if given == nil, !isRequired {
-                guard let said = person?.ask(words + " ", false) else { throw Self.ended }
-                answer = said.trimmingCharacters(in: .whitespaces)
-                if answer.isEmpty { return nil }
-            } else {
-                answer = try line(words, flag, given)
+            switch said {
+            case .value(let value): target.values[question.key] = value
+            case .misplaced(let owner, let value):
+                guard let kind = DestinationKinds.named(owner.type) else { continue }
+                return .misplaced(kind, key: owner.key, value)
             }
-            guard let objection = rules.objection(to: around(answer)) else { return answer }
-            try refuse(objection, flag, isGiven: given != nil)
         }
+        return .complete(target)
     }
 
-    /// The place of a secret, or the secret itself.
-    func secret(
-        _ question: DestinationSetup.Input, _ variable: String, isRequired: Bool, _ given: InitInput.Value?,
-        _ around: (InitInput.Value) -> InitInput
-    ) throws(Refusal) -> InitInput.Value? {
-        if let given {
-            if let objection = rules.objection(to: around(given)) {
-                throw Refusal("\(question.key): \(objection)")
-            }
-            return given
-        }
-        guard let person else { return isRequired ? .variable(variable) : nil }
-        let empty = isRequired ? variable : "none"
+    // MARK: - Trying it
+
+    /// Shows what a test finds, until it finds no fault or a person keeps the answers. False: they are to be changed.
+    private func isKept(_ test: () async -> [CheckReport.Finding]) async throws(Refusal) -> Bool {
         while true {
-            let words = "\(question.words): an environment variable, a file's path, or = to type it [\(empty)] "
-            guard let said = person.ask(words, false) else { throw Self.ended }
-            let answer = said.trimmingCharacters(in: .whitespaces)
-            if answer.isEmpty, !isRequired { return nil }
-            let value: InitInput.Value
-            if answer.isEmpty {
-                value = .variable(variable)
-            } else if answer == "=" {
-                guard let typed = person.ask("\(question.words) (not shown): ", true) else { throw Self.ended }
-                value = .typed(Secret(typed))
-            } else {
-                value = answer.contains("/") ? .file(absolute(answer)) : .variable(answer)
-            }
-            guard let objection = rules.objection(to: around(value)) else { return value }
-            person.say("  \(objection)")
+            let findings = await test()
+            for finding in findings { person?.say(Findings.line(finding, isNamed: false)) }
+            guard findings.contains(where: { $0.grade.rank > CheckReport.Grade.warning.rank }) else { return true }
+            let options: [(word: String, value: Next)] = [("change", .change), ("try", .again), ("keep", .keep)]
+            let next = try choice("Try again, change it, or keep it as it is?", options)
+            if next != .again { return next == .keep }
         }
     }
 
-    /// The path for the configuration, which may be in another folder. A path that begins with `~` stays unchanged.
-    func absolute(_ path: String) -> String {
-        if path.isEmpty || path == "~" || path.hasPrefix("~/") { return path }
-        return rules.defaults.workingDirectory.pushing(FilePath(path)).lexicallyNormalized().string
-    }
+    private enum Next { case again, change, keep }
 }

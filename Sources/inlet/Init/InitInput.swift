@@ -23,6 +23,13 @@ struct InitInput: Sendable {
         var values: [String: Value] = [:]
 
         init(_ kind: any DestinationKind) { (self.kind, setup) = (kind, kind.setup) }
+
+        /// Its secrets that the environment holds when the agent runs.
+        var variables: [String] {
+            setup.questions.compactMap { question in
+                if case .variable(let name)? = values[question.key] { name } else { nil }
+            }
+        }
     }
 
     /// The watched folder: absolute, or below `~`.
@@ -30,6 +37,8 @@ struct InitInput: Sendable {
     var target: Target
     /// The storage for the files of a destination that only registers them.
     var storage: Target?
+    /// nil: as the configuration does without the key.
+    var existing: WatchSettings.Existing?
     var onSuccess = Route.OnSuccess.keep
     /// Written where the default depends on the agent's user.
     var stateDirectory: String?
@@ -61,13 +70,12 @@ struct InitInput: Sendable {
     private static func fileName(_ setup: DestinationSetup, _ key: String) -> String { "\(setup.name).\(key)" }
 
     /// Secrets that the environment holds when the agent runs.
-    var variables: [String] {
-        targets.flatMap { target in
-            target.setup.questions.compactMap { question in
-                if case .variable(let name)? = target.values[question.key] { name } else { nil }
-            }
-        }
-    }
+    var variables: [String] { targets.flatMap(\.variables) }
+
+    /// What a person says about files that are there already, the default first.
+    static let existingWords: [(word: String, value: WatchSettings.Existing)] = [
+        ("deliver", .ingest), ("adopt", .adopt), ("leave", .skip),
+    ]
 
     /// The configuration, with hints at other settings.
     var text: String {
@@ -90,7 +98,8 @@ struct InitInput: Sendable {
     }
 
     private var destinations: [String] {
-        ["destinations:"] + targets.flatMap { lines(of: $0) }
+        ["# Where files can go. 'inlet check' tries each of these.", "destinations:"]
+            + targets.flatMap { lines(of: $0) }
     }
 
     private func lines(of target: Target) -> [String] {
@@ -101,15 +110,28 @@ struct InitInput: Sendable {
         for question in target.setup.questions + [DestinationSetup.publicURL] {
             guard let value = target.values[question.key] else { continue }
             let line = "\(question.key): \(Self.yaml(value, target.setup, question.key))"
+            let comment = Self.comment(on: question, type).map { "# \($0)" }
+            let both = [comment, line].compactMap(\.self)
             if let name = question.section {
                 if sections.last?.name != name { sections.append((name, [])) }
-                sections[sections.count - 1].lines.append("      \(line)")
+                sections[sections.count - 1].lines += both.map { "      \($0)" }
             } else {
-                lines.append("    \(line)")
+                lines += both.map { "    \($0)" }
             }
         }
         let hints = target.setup.hints.filter { hint in !target.values.keys.contains { hint.hasPrefix("\($0):") } }
         return lines + sections.flatMap { ["    \($0.name):"] + $0.lines } + hints.map { "    # \($0)" }
+    }
+
+    /// The first sentence of the manual about a key.
+    private static func comment(on question: DestinationSetup.Input, _ type: DestinationType) -> String? {
+        var keys = type.keys
+        if let name = question.section {
+            guard case .section(let inner)? = keys.first(where: { $0.name == name })?.kind else { return nil }
+            keys = inner
+        }
+        guard let summary = keys.first(where: { $0.name == question.key })?.summary else { return nil }
+        return summary.firstRange(of: ". ").map { summary[..<$0.lowerBound] + "." } ?? summary
     }
 
     private static func yaml(_ value: Value, _ setup: DestinationSetup, _ key: String) -> String {
@@ -122,11 +144,14 @@ struct InitInput: Sendable {
     }
 
     private var watched: [String] {
+        let words = "# files that are there already: ingest | skip | adopt"
+        let existing =
+            existing.map { "    existing: " + $0.rawValue.padded(21) } ?? "    # existing: ingest             "
         var lines = [
-            "watch:", "  - path: \(YAMLText.literal(watch))",
+            "# Where files are dropped. Inlet takes a file when it is complete, from its sub-folders too.",
+            "watch:", "  - path: \(YAMLText.literal(watch))", existing + words,
             "    # settle: 5s                   # how long a file must be quiet before it counts as complete",
-            "    # existing: ingest             # files that are there already: ingest | skip | adopt",
-            "    # ignore: [\"*.bak\"]",
+            "    # ignore: [\"*.bak\"]            # besides temporary files, which Inlet never takes",
         ]
         if RootPattern.isPattern(FilePath(watch)), onSuccess != .keep {
             lines.append("    volume_writes: false           # true: archive and delete on these volumes too")
@@ -136,7 +161,7 @@ struct InitInput: Sendable {
 
     private var routes: [String] {
         let words = "# keep | archive | delete, once every destination has proved the bytes"
-        return ["routes:                            # the first that matches takes a file", "  - name: dropped"]
+        return ["# Which file goes where: the first route that matches takes it.", "routes:", "  - name: dropped"]
             + target.setup.route.map { "    \($0)" }
             + [
                 "    to: \(target.setup.name)",
@@ -162,19 +187,26 @@ struct InitRules: Sendable {
     let environment: [String: String]
     let defaults: ConfigDefaults
 
+    /// What is wrong with answers.
+    struct Objection: Sendable, Equatable {
+        let text: String
+        /// Where an address belongs that is of another kind of destination.
+        var rightful: RightfulKey?
+    }
+
     /// The reader's first objection; nil when the configuration loads and its destinations can be made.
-    func objection(to answers: InitInput) -> String? {
+    func objection(to answers: InitInput) -> Objection? {
         if answers.words.contains(where: { $0.unicodeScalars.contains("\u{FFFD}") }) {
-            return "it is not valid UTF-8, which a configuration is"
+            return Objection(text: "it is not valid UTF-8, which a configuration is")
         }
         if let name = answers.variables.first(where: { !Self.isVariable($0) }) {
-            return "'\(DisplayText.escape(name))' is not a name of an environment variable"
+            return Objection(text: "'\(DisplayText.escape(name))' is not a name of an environment variable")
         }
         let config: LoadedConfig
         do throws(ConfigErrors) {
             config = try load(answers)
         } catch {
-            return error.list.first?.message ?? "\(error)"
+            return Objection(text: error.list.first?.message ?? "\(error)")
         }
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
@@ -182,7 +214,7 @@ struct InitRules: Sendable {
             do {
                 _ = try factory.make(destination)
             } catch {
-                return "'\(error.key)' \(error.message)"
+                return Objection(text: "'\(error.key)' \(error.message)", rightful: error.rightful)
             }
         }
         return nil

@@ -72,7 +72,7 @@ struct ConfigOption: ParsableArguments {
     func newFile() -> FilePath {
         let named = config ?? Self.environment["INLET_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
         let usual = ProcessSetup.userID == 0 ? nil : Self.places.first
-        return FilePath.workingDirectory.pushing(named.map { FilePath($0) } ?? usual ?? "/etc/inlet/inlet.yaml")
+        return FilePath.workingDirectory.pushing(named.map { FilePath($0) } ?? usual ?? Self.ofService)
             .lexicallyNormalized()
     }
 
@@ -114,8 +114,11 @@ struct ConfigOption: ParsableArguments {
         let home =
             Self.environment["XDG_CONFIG_HOME"].flatMap { $0.isEmpty ? nil : FilePath($0) }
             ?? ProcessSetup.homeDirectory?.appending(".config")
-        return [home?.appending("inlet").appending("inlet.yaml"), "/etc/inlet/inlet.yaml"].compactMap(\.self)
+        return [home?.appending("inlet").appending("inlet.yaml"), ofService].compactMap(\.self)
     }
+
+    /// The file that the package's service reads.
+    static let ofService: FilePath = "/etc/inlet/inlet.yaml"
 
     static func defaults(_ environment: [String: String]) -> ConfigDefaults {
         var defaults = ConfigDefaults.standard(

@@ -49,14 +49,14 @@ struct Sending: Sendable {
                 let some = names.next(Self.group)
                 if some.isEmpty { break }
                 let (answers, bytes) = try await handIn(some)
-                let known = answers.filter { $0.known == true }.map { "\(Console.tint("✓", .good)) \($0.message)" }
+                let known = answers.filter { $0.known == true }.map { "= \(Self.nearby($0.message, folder))" }
                 if !known.isEmpty { line.end(known.joined(separator: "\n")) }
                 for refusal in progress.add(answers, bytes: bytes) {
                     Console.printError("inlet: \(DisplayText.escape(refusal))")
                 }
-                try await tellEnded(&progress, line)
+                try await tellEnded(&progress, folder, line)
             }
-            try await follow(&progress, line)
+            try await follow(&progress, folder, line)
             if Console.isCanvas, progress.sum.files > 1, progress.outcome == .delivered {
                 line.end(SendLine.end(progress.sum, after: start.duration(to: .now)))
             }
@@ -74,17 +74,23 @@ struct Sending: Sendable {
     }
 
     /// All files that have ended, without waiting for the others.
-    private func tellEnded(_ progress: inout SendProgress, _ line: ProgressLine) async throws {
-        while !progress.isOver, try await ask(&progress, line).next == nil {}
+    private func tellEnded(_ progress: inout SendProgress, _ folder: FilePath, _ line: ProgressLine) async throws {
+        while !progress.isOver, try await ask(&progress, folder, line).next == nil {}
+    }
+
+    /// A text that begins with a path, as a person in `folder` would write it.
+    private static func nearby(_ text: String, _ folder: FilePath) -> String {
+        let start = folder.display + "/"
+        return text.hasPrefix(start) ? String(text.dropFirst(start.count)) : text
     }
 
     /// Asks about the first files that are left, until none is.
-    private func follow(_ progress: inout SendProgress, _ line: ProgressLine) async throws {
+    private func follow(_ progress: inout SendProgress, _ folder: FilePath, _ line: ProgressLine) async throws {
         var pause = Self.pauses.first
         var drawing = SendLine()
         let start = ContinuousClock.now
         while !progress.isOver {
-            let report = try await ask(&progress, line)
+            let report = try await ask(&progress, folder, line)
             // All files of the question have ended.
             guard let next = report.next else { continue }
             if pause == Self.pauses.last {
@@ -96,11 +102,13 @@ struct Sending: Sendable {
         }
     }
 
-    private func ask(_ progress: inout SendProgress, _ line: ProgressLine) async throws -> FollowReport {
+    private func ask(
+        _ progress: inout SendProgress, _ folder: FilePath, _ line: ProgressLine
+    ) async throws -> FollowReport {
         let jobs = progress.next(FollowReport.most)
         let control = control
         let report = try await patiently { try await control.ask(Endpoints.follow, body: jobs) }
-        tell(report.ends, line)
+        tell(report.ends, folder, line)
         progress.end(
             report.ends.map(Self.outcome), bytes: report.ends.reduce(0) { $0 + ($1.report?.size ?? 0) })
         if report.ends.isEmpty, report.next == nil { progress.giveUp() }
@@ -141,12 +149,13 @@ struct Sending: Sendable {
         (error as? ControlClient.Failure)?.isSilence ?? false
     }
 
-    private func tell(_ ends: [FollowReport.End], _ line: ProgressLine) {
+    private func tell(_ ends: [FollowReport.End], _ folder: FilePath, _ line: ProgressLine) {
         let advice = isAlone ? "Repeat the command when that is fixed" : "Inlet sends it when that is fixed"
         let lines = ends.compactMap { end in
             end.report.map { report in
-                end.waits_for.map { "\(report.path): waiting, \(DisplayText.escape($0)). \(advice)" }
-                    ?? Self.ending(report)
+                let path = Self.nearby(report.path, folder)
+                return end.waits_for.map { "\(path): waiting, \(DisplayText.escape($0)). \(advice)" }
+                    ?? Self.ending(report, path)
             }
         }
         if !lines.isEmpty { line.end(lines.joined(separator: "\n")) }
@@ -166,15 +175,16 @@ struct Sending: Sendable {
         [FileState.delivered, .duplicate].map(\.rawValue).contains(job.state)
     }
 
-    private static func ending(_ job: FollowReport.File) -> String {
+    private static func ending(_ job: FollowReport.File, _ path: String) -> String {
         let places = job.places.map { place in
             "\(place.destination): \(DisplayText.escape(place.url ?? place.key ?? place.state))"
         }.joined(separator: ", ")
         guard isThere(job) else {
             return
-                "\(Console.tint("✗", .bad)) \(job.path): \(job.state): \(DisplayText.escape(job.reason ?? "no reason given"))"
+                "\(Console.tint("✗", .bad)) \(path): \(job.state): \(DisplayText.escape(job.reason ?? "no reason given"))"
         }
-        return "\(Console.tint("✓", .good)) \(job.path) → \(places)"
+        if job.state == FileState.duplicate.rawValue { return "= \(path) → \(places) · the same content was there" }
+        return "\(Console.tint("✓", .good)) \(path) → \(places) · delivered now"
     }
 }
 

@@ -71,7 +71,7 @@ struct Findings {
     private let isJSON: Bool
     private var group = Group.configuration
     private var shownGroup: Group?
-    private var all: [CheckReport.Finding] = []
+    private(set) var all: [CheckReport.Finding] = []
 
     /// - Parameter isJSON: prints one object at the end instead of a line per finding.
     init(isJSON: Bool = false) { self.isJSON = isJSON }
@@ -99,14 +99,22 @@ struct Findings {
             Console.print((shownGroup == nil ? "" : "\n") + Console.tint(title, .strong))
             shownGroup = group
         }
+        Console.print(Self.line(finding))
+    }
+
+    /// A finding with its remedy below it.
+    ///
+    /// - Parameter isNamed: whether it says what it is about.
+    static func line(_ finding: CheckReport.Finding, isNamed: Bool = true) -> String {
         let mark =
             switch finding.grade {
             case .fine: Console.tint("✓", .good)
             case .warning: Console.tint("!", .warning)
             case .unavailable, .wrong: Console.tint("✗", .bad)
             }
-        Console.print("\(mark) \(DisplayText.escape(finding.check)): \(DisplayText.escape(finding.text))")
-        if let remedy = finding.remedy { Console.print("    → \(DisplayText.escape(remedy))") }
+        let name = isNamed ? "\(DisplayText.escape(finding.check)): " : ""
+        let remedy = finding.remedy.map { "\n    → \(DisplayText.escape($0))" } ?? ""
+        return "\(mark) \(name)\(DisplayText.escape(finding.text))\(remedy)"
     }
 
     /// Prints the summary, and exits with its code.

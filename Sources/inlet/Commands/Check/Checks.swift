@@ -139,9 +139,14 @@ extension Findings {
                 for line in try await destination.testUpload() { add(line.0, name, line.1) }
             }
         } catch {
-            add(.unavailable, name, "\(error)", remedy: Self.remedy(for: error, at: destination.name))
+            add(error, at: destination.name)
         }
         if let warning = await destination.expiry?(.now) { add(.warning, name, warning) }
+    }
+
+    /// A destination that cannot be reached or used, with the remedy.
+    mutating func add(_ error: DeliveryError, at destination: String) {
+        add(.unavailable, "destination \(destination)", "\(error)", remedy: Self.remedy(for: error, at: destination))
     }
 
     /// The remedy for a destination that cannot be reached or used; nil where the reason is enough.
