@@ -59,10 +59,12 @@ package struct SettingFault: Error, Sendable, Equatable {
         self.message = message
     }
 
-    /// An address of `key` that is of the kind `type`.
-    fileprivate init(_ key: String, _ claim: AddressClaim, of type: DestinationType) {
-        self.init(key: key, message: "is \(claim.words); use 'type: \(type.name)' with it as '\(claim.key)'")
-        rightful = RightfulKey(type: type.name, key: claim.key)
+    /// The address `url` of `key`, which is of the kind `type`.
+    fileprivate init(_ key: String, _ url: HTTPURL, _ claim: AddressClaim, of type: DestinationType) {
+        let address = String(url.redacted.dropLast(url.path.count - claim.path.count))
+        self.init(
+            key: key, message: "is \(claim.words); use 'type: \(type.name)' with '\(claim.key): \(address)'")
+        rightful = RightfulKey(type: type.name, key: claim.key, address: address)
     }
 
     /// An address that cannot be used. The text omits it: a misplaced value may be a credential, and the message shows
@@ -81,11 +83,15 @@ package struct RightfulKey: Sendable, Equatable {
     /// As after `type:`.
     package var type: String
     package var key: String
+    /// The address as that key takes it.
+    package var address: String
 }
 
-/// What a kind says of an address that no other kind can use: its own key for it, and what it is.
+/// A kind's claim on an address that no other kind can use.
 package struct AddressClaim: Sendable {
     var key: String
+    /// The beginning of its path that belongs to the address of the service.
+    var path: Substring
     /// Completes the sentence "It is …".
     var words: String
 }
@@ -138,7 +144,9 @@ package enum DestinationKinds {
     /// - Throws: the fault of `key`, when the address is of another kind than `type`.
     static func requireOwn(_ url: HTTPURL, _ key: String, _ type: DestinationType) throws(SettingFault) {
         for kind in all where kind.type.name != type.name {
-            if let claim = kind.claim(host: url.host, path: url.path) { throw SettingFault(key, claim, of: kind.type) }
+            if let claim = kind.claim(host: url.host, path: url.path) {
+                throw SettingFault(key, url, claim, of: kind.type)
+            }
         }
     }
 
@@ -211,7 +219,7 @@ package struct DestinationSetup: Sendable {
     }
 
     package var name: String
-    /// What a person has, in that person's words.
+    /// Its name in the words of a person who has one.
     package var place: String
     /// Further words for it, in lower case.
     package var words: Set<String> = []

@@ -45,6 +45,12 @@ import Testing
             (["--watch", "drop", "--to", "s3"], "--bucket"), (["--watch", "drop", "--to", "ftp"], "choose one of"),
             (["--watch", "drop", "--to", "folder", "--path", "drop/in"], "drop"),
             (["--watch", "drop", "--to", "folder", "--path", "lib", "--bucket", "x"], "--bucket is not for"),
+            (["--watch", "drop", "--to", "folder", "--path", "lib", "--existing", "sell"], "adopt or leave"),
+            (["--watch", "drop", "--to", "folder", "--path", "lib", "--start"], "--start needs root, systemd"),
+            (
+                ["--watch", "drop", "--to", "r2", "--api", "https://acc.r2.cloudflarestorage.com"],
+                "--api: 'api' is Cloudflare R2's own S3 address; use 'type: s3' with 'endpoint: https://acc"
+            ),
         ] {
             try await InletProcess.run(
                 ["init", "--config", file.string] + arguments, in: folder.path, code: 64, errors: flag)
@@ -90,49 +96,6 @@ import Testing
         #expect(!exists(file))
     }
 
-    /// Types each line once its question is there; exits as the program does.
-    private static let typist = """
-        import os, pty, sys
-        lines = sys.argv[2].split("|")
-        child, terminal = pty.fork()
-        if child == 0:
-            os.execv(sys.argv[3], sys.argv[3:])
-        seen = b""
-        while True:
-            try:
-                more = os.read(terminal, 4096)
-            except OSError:
-                break
-            if not more:
-                break
-            os.write(1, more)
-            seen += more
-            if lines and seen.endswith((b"? ", b"] ", b": ", b"folder ")):
-                os.write(terminal, lines.pop(0).encode() + b"\\n")
-                seen = b""
-        sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-        """
-
-    @Test func `on a terminal it asks, keeps a typed secret out of sight, and checks at the end`() async throws {
-        let folder = try TemporaryDirectory()
-        let script = try folder.write(Self.typist.utf8, to: "typist.py")
-        let file = folder.path.appending("inlet.yaml")
-        // Folder, where to, address, the key typed, keep, make the folder, no check now.
-        let answers = "drop|r2|http://127.0.0.1:9|=|hunter2||y|n"
-        let process = try await InletProcess.run(
-            ["init", "--config", file.string], in: folder.path, environment: ["TERM": "dumb"],
-            launcher: ["/usr/bin/python3", script.string, "typist", answers], code: 0)
-        #expect(!process.output.contains("hunter2"))
-        #expect(exists(folder.path.appending("drop")))
-        let text = try String(contentsOfFile: file.string, encoding: .utf8)
-        #expect(!text.contains("hunter2"))
-        #expect(text.contains("${file:r2.api_key}"))
-        let secret = folder.path.appending("r2.api_key")
-        #expect(try String(contentsOfFile: secret.string, encoding: .utf8) == "hunter2\n")
-        #expect(try mode(secret) == 0o600 && mode(file) == 0o600)
-        try await InletProcess.run(["config", "show", "--config", file.string], in: folder.path, code: 0)
-    }
-
     /// `init` on a terminal, at the question for the secret, whose answer is not shown.
     private func atSecret(
         _ folder: TemporaryDirectory, _ seen: DrawnText
@@ -173,6 +136,9 @@ import Testing
         try await seen.wait("(not shown): ", process)
         #expect(try !seen.terminal.echoes())
         try seen.terminal.press("hunter2\n")
+        // Nothing listens there.
+        try await seen.wait("Try again, change it, or keep it as it is?", process)
+        try seen.terminal.press("keep\n")
         try await seen.wait("What should Inlet do with a delivered file", process)
         #expect(try seen.terminal.echoes() && !seen.all.contains("hunter2"))
         try seen.terminal.press("\n")
@@ -221,11 +187,33 @@ import Testing
         answers.onSuccess = onSuccess
         answers.stateDirectory = "/srv/state"
         #expect(Self.rules.objection(to: answers) == nil, "\(answers.text)")
-        let settings = try Self.rules.load(answers).settings
+        let loaded = try Self.rules.load(answers)
+        let settings = loaded.settings
+        #expect(loaded.warnings.isEmpty, "\(loaded.warnings)")
         #expect(settings.destinations.last?.type == type)
         #expect(settings.routes.map(\.onSuccess) == [onSuccess])
         #expect(settings.routes.first?.to == settings.destinations.suffix(1).map(\.name))
         #expect(settings.watch.map(\.path) == ["/srv/drop"])
+    }
+
+    @Test(arguments: DestinationKinds.types.map(\.name))
+    func `what is written holds the answers, each below a comment`(type: String) throws {
+        var answers = try Self.example(type)
+        let text = answers.text
+        let written = try #require(try Self.rules.load(answers).settings.destinations.last).values
+        let lines = text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+        for (key, value) in answers.target.values {
+            let place = try #require(lines.firstIndex { $0.hasPrefix("\(key): ") }, "\(key): \(text)")
+            #expect(lines[place - 1].hasPrefix("# "), "\(key): \(text)")
+            let question = answers.target.setup.questions.first { $0.key == key }
+            guard case .text(let given) = value, question?.section == nil else { continue }
+            #expect(written.string(key) == given, "\(key)")
+        }
+        for choice in InitInput.existingWords {
+            answers.existing = choice.value
+            #expect(try Self.rules.load(answers).settings.watch.map(\.existing) == [choice.value])
+        }
+        #expect(text.split(separator: "\n").allSatisfy { $0.count <= 120 }, "\(text)")
     }
 
     @Test(arguments: [
@@ -262,16 +250,16 @@ import Testing
         #expect(answers.text.contains("api_key: \"${file:r2.api_key}\""))
         #expect(answers.typed.map(\.file) == ["r2.api_key"])
         answers.target.values["api_key"] = .typed(Secret(""))
-        #expect(Self.rules.objection(to: answers)?.contains("api_key") == true)
+        #expect(Self.rules.objection(to: answers)?.text.contains("api_key") == true)
     }
 
     @Test func `what cannot be text is refused`() throws {
         var answers = try Self.example("folder")
         answers.watch = "/srv/\u{FFFD}"
-        #expect(Self.rules.objection(to: answers)?.contains("UTF-8") == true)
+        #expect(Self.rules.objection(to: answers)?.text.contains("UTF-8") == true)
         answers = try Self.example("r2")
         answers.target.values["api_key"] = .variable("A KEY")
-        #expect(Self.rules.objection(to: answers)?.contains("'A KEY'") == true)
+        #expect(Self.rules.objection(to: answers)?.text.contains("'A KEY'") == true)
     }
 
     @Test func `for VOPI the four kinds of pictures are named, and that they cost`() throws {
@@ -285,7 +273,7 @@ import Testing
     /// Runs the dialog with a person who gives these answers. - Returns: also what that person was told.
     private static func ask(
         _ given: InitGiven, _ lines: String...
-    ) throws(Refusal) -> (answers: InitInput, said: [String], hidden: [String]) {
+    ) async throws(Refusal) -> (answers: InitInput, said: [String], hidden: [String]) {
         let rest = Mutex(lines[...])
         let said = Mutex([String]())
         let hidden = Mutex([String]())
@@ -294,14 +282,16 @@ import Testing
                 if isHidden { hidden.withLock { $0.append(question) } }
                 return rest.withLock { $0.popFirst() }
             }, say: { line in said.withLock { $0.append(line) } })
-        let answers = try InitDialog(rules: rules, person: person).answers(given)
+        let answers = try await InitDialog(rules: rules, person: person).answers(given)
         return (answers, said.withLock { $0 }, hidden.withLock { $0 })
     }
 
-    @Test func `an answer that the reader would not take is asked for again, in the reader's words`() throws {
-        let (answers, said, hidden) = try Self.ask(
-            InitGiven(), "drop", "ftp", "r2", "storage.example.com", "https://storage.example.com", "not a name", "=",
-            "hunter2", "sell", "archive")
+    @Test func `an answer that the reader would not take is asked for again, in the reader's words`()
+        async throws
+    {
+        let (answers, said, hidden) = try await Self.ask(
+            InitGiven(), "ftp", "r2", "storage.example.com", "https://storage.example.com", "not a name", "=",
+            "hunter2", "drop", "sell", "archive")
         #expect(answers.watch == "/srv/config/drop")
         #expect(answers.target.kind.type.name == "r2" && answers.onSuccess == .archive)
         #expect(answers.target.values["api"] == .text("https://storage.example.com"))
@@ -313,19 +303,70 @@ import Testing
         #expect(said.contains { $0.contains("choose one of") })
     }
 
-    @Test func `AWS is found by its region, which is asked until there is one`() throws {
+    @Test(
+        arguments: [
+            ("1", "folder"), ("nas share", "folder"), ("USB", "folder"), ("2", "s3"), ("MinIO", "s3"),
+            ("a bucket", "s3"),
+            ("3", "r2"), ("spiral", "r2"), ("r2", "r2"), ("GigHive", "gighive"), ("vopi server", "vopi"),
+            ("roboscope", "roboscope"), ("cloudflare", nil), ("server", nil), ("7", nil), ("0", nil), ("a", nil),
+        ] as [(String, String?)])
+    func `a number, a type or a word says what a person has, where only one place fits`(answer: String, type: String?) {
+        let found = InitDialog.kinds(named: answer, among: DestinationKinds.offered)
+        #expect(found.count == 1 ? found[0].type.name == type : type == nil, "\(found.map(\.type.name))")
+    }
+
+    @Test func `what people have comes in the order of how many have it, and a word for two places is asked again`()
+        async throws
+    {
+        let (answers, said, _) = try await Self.ask(InitGiven(), "cloudflare", "1", "library", "drop", "")
+        let list = try #require(said.first)
+        #expect(list.contains("1  A folder, or a NAS share") && list.contains("2  A bucket: "))
+        #expect(said.contains { $0.contains("'cloudflare' is more than one of these; choose one of 2, 3") })
+        #expect(answers.target.kind.type.name == "folder")
+    }
+
+    @Test func `an R2 endpoint typed for the Spiral API goes on as the endpoint of a bucket`() async throws {
+        let address = "https://acc.r2.cloudflarestorage.com"
+        let (answers, said, _) = try await Self.ask(
+            InitGiven(), "spiral", address, "y", "media", "", "", "", "drop", "")
+        #expect(said.contains { $0.contains("Cloudflare R2's own S3 address") })
+        #expect(answers.target.kind.type.name == "s3" && answers.target.values["endpoint"] == .text(address))
+        #expect(Self.rules.objection(to: answers) == nil)
+        let (other, _, _) = try await Self.ask(
+            InitGiven(), "spiral", address, "n", "https://storage.example.com", "", "drop", "")
+        #expect(other.target.values["api"] == .text("https://storage.example.com"))
+    }
+
+    @Test func `files that are there are counted up to a bound, and others than those that Inlet ignores`() throws {
+        let folder = try TemporaryDirectory()
+        for name in ["a.jpg", "b.jpg", "c.jpg.part", "in/c.jpg", ".inlet/lock"] {
+            try folder.write("x".utf8, to: FilePath(name))
+        }
+        var all = FileCount()
+        all.add(folder.path, until: .now.advanced(by: .seconds(60)))
+        #expect(all == FileCount(count: 3) && all.text == "3 files")
+        var some = FileCount()
+        some.add(folder.path, until: .now.advanced(by: .seconds(60)), most: 2)
+        #expect(some == FileCount(count: 2, isMore: true) && some.text == "more than 2 files")
+        var late = FileCount()
+        late.add(folder.path, until: .now)
+        #expect(late.isMore)
+        #expect(FileCount(count: 100_000, isMore: true).text == "more than 100,000 files")
+    }
+
+    @Test func `AWS is found by its region, which is asked until there is one`() async throws {
         var given = InitGiven(watch: "/srv/drop", type: "s3", onSuccess: .keep)
         given.values = ["bucket": .text("media")]
-        let (answers, said, _) = try Self.ask(given, "", "", "auto", "eu-central-1", "", "")
+        let (answers, said, _) = try await Self.ask(given, "", "", "auto", "eu-central-1", "", "")
         #expect(answers.target.values["region"] == .text("eu-central-1"))
         #expect(answers.target.values["endpoint"] == nil && Self.rules.objection(to: answers) == nil)
         #expect(said.contains { $0.contains("'region' for AWS") })
     }
 
-    @Test func `only what was not given is asked for`() throws {
+    @Test func `only what was not given is asked for`() async throws {
         var given = InitGiven(watch: "/srv/drop", type: "roboscope", storage: "s3", onSuccess: .keep)
         given.values = ["bucket": .text("media"), "url": .text("https://roboscope.example/api/v1")]
-        let (answers, _, _) = try Self.ask(
+        let (answers, _, _) = try await Self.ask(
             given, "https://s3.example.com", "", "KEY_A", "", "https://cdn.example.com", "")
         #expect(answers.storage?.values["access_key"] == .variable("KEY_A"))
         #expect(answers.storage?.values["secret_key"] == .variable("S3_SECRET_KEY"))
@@ -334,8 +375,8 @@ import Testing
         #expect(Self.rules.objection(to: answers) == nil)
     }
 
-    @Test func `the end of the input ends it`() {
-        #expect(throws: Refusal.self) { try Self.ask(InitGiven(), "drop") }
+    @Test func `the end of the input ends it`() async {
+        await #expect(throws: Refusal.self) { try await Self.ask(InitGiven(), "folder") }
     }
 
     @Test(arguments: [
@@ -346,9 +387,9 @@ import Testing
         ("--results", InitGiven(watch: "/srv/drop", type: "vopi", values: ["url": .text("https://vopi.example")])),
         ("--storage", InitGiven(watch: "/srv/drop", type: "roboscope")),
     ])
-    func `without a person what is missing is named by its flag`(flag: String, given: InitGiven) {
-        #expect {
-            _ = try InitDialog(rules: Self.rules, person: nil).answers(given)
+    func `without a person what is missing is named by its flag`(flag: String, given: InitGiven) async {
+        await #expect {
+            _ = try await InitDialog(rules: Self.rules, person: nil).answers(given)
         } throws: { error in
             "\(error)".hasPrefix(flag + " ") && "\(error)".contains("is missing")
         }

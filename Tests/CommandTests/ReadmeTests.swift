@@ -209,6 +209,7 @@ private final class Newcomer {
     func configurationWithoutComments() throws -> String {
         let lines = String(decoding: try Data(contentsOf: URL(fileURLWithPath: configuration.string)), as: UTF8.self)
             .split(separator: "\n", omittingEmptySubsequences: false)
+            .filter { !$0.drop { $0 == " " }.hasPrefix("#") }
             .map { $0.replacing(/\s*(?:^|\s)#.*/, with: "") }
         var kept: [String] = []
         for line in lines where !line.isEmpty || kept.last?.isEmpty == false { kept.append(String(line)) }

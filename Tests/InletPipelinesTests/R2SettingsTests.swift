@@ -50,11 +50,23 @@ import Testing
         #expect(fault?.message.contains("canary") == false)
     }
 
+    @Test(arguments: ["https://acc.r2.cloudflarestorage.com", "https://ACC.eu.r2.cloudflarestorage.com/media"])
+    func `R2's own S3 address is refused with the type and the key that it belongs to`(_ address: String) {
+        let fault = #expect(throws: SettingFault.self) { try Self.settings(["api": .string(address)]) }
+        #expect(fault?.key == "api" && fault?.message.contains("use 'type: s3' with 'endpoint: https://") == true)
+        let host = address.contains(".eu.") ? "acc.eu" : "acc"
+        // What is behind it is a bucket.
+        let endpoint = "https://\(host).r2.cloudflarestorage.com"
+        #expect(fault?.rightful == RightfulKey(type: "s3", key: "endpoint", address: endpoint))
+    }
+
     static let good: [[String: ConfigValue]] = [
         ["api": .string("http://127.0.0.1:8080")], ["api": .string("http://localhost/base")],
         ["api": .string("http://api.example"), "allow_http": .boolean(true)],
         ["dialect": .string("seed"), "api_key": .secret(Secret(""))], ["part_size": .bytes(5 << 20)],
         ["part_size": .bytes(4 << 30)], ["public_url": .string("https://cdn.example/media/")],
+        // Names that only resemble the store's.
+        ["api": .string("https://r2.cloudflarestorage.com.example")], ["api": .string("https://api.example/r2")],
     ]
 
     @Test(arguments: good) func `what can be used is taken`(_ values: [String: ConfigValue]) {

@@ -305,6 +305,7 @@ import Testing
         #expect(refusal.code == .serverError)
         #expect(refusal.reason.contains("404"))
         #expect(refusal.reason.contains("not an answer of an S3 store"))
+        #expect(refusal.reason.contains("use 'type: r2'") == (body.first == "{"))
     }
 
     @Test(arguments: ["", "<Error></Error>", "<Error><Code>NoSuchKey</Code></Error>"])

@@ -41,6 +41,13 @@ import Testing
         #expect(S3Settings.type.keys.allSatisfy { $0.summary.hasSuffix(".") })
     }
 
+    @Test(arguments: ["https://api.example/base/v1/multipart/create", "https://api.example/base/v1/presign/upload"])
+    func `a call of the Spiral API is refused with the type and the key that it belongs to`(_ address: String) {
+        let fault = #expect(throws: SettingFault.self) { try Self.settings(["endpoint": .string(address)]) }
+        #expect(fault?.key == "endpoint" && fault?.message.contains("use 'type: r2' with 'api: https://") == true)
+        #expect(fault?.rightful == RightfulKey(type: "r2", key: "api", address: "https://api.example/base"))
+    }
+
     static let addresses: [([String: ConfigValue], String, String)] = [
         (
             ["endpoint": .string("https://acc.r2.cloudflarestorage.com")], "https://acc.r2.cloudflarestorage.com/media",

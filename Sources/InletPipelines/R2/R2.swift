@@ -93,8 +93,9 @@ package struct R2Kind: DestinationKind {
     /// Calls of the API, which a person may have copied with its address. No store has its buckets below these.
     package func claim(host: String, path: String) -> AddressClaim? {
         let calls = ["/v1/multipart", "/v1/presign", "/v1/objects", "/r2/multipart"]
-        guard calls.contains(where: path.contains) else { return nil }
-        return AddressClaim(key: api.spec.name, words: "a call of the Spiral Storage API")
+        guard let call = calls.compactMap({ path.firstRange(of: $0) }).first else { return nil }
+        return AddressClaim(
+            key: api.spec.name, path: path[..<call.lowerBound], words: "a call of the Spiral Storage API")
     }
 
     package func make(

@@ -211,7 +211,8 @@ package struct S3Kind: DestinationKind {
 
     package func claim(host: String, path: String) -> AddressClaim? {
         guard S3Settings.isCloudflare(host) else { return nil }
-        return AddressClaim(key: endpoint.spec.name, words: "Cloudflare R2's own S3 address")
+        // The path that Cloudflare shows behind it is a bucket.
+        return AddressClaim(key: endpoint.spec.name, path: "", words: "Cloudflare R2's own S3 address")
     }
 
     package func usualFiles(home: FilePath) -> [FilePath] { [CredentialsSource.usualFile(home: home)] }

@@ -84,7 +84,7 @@ struct InitDialog {
         return questions.first { $0.key == key }?.flag ?? "--env \(key)=VARIABLE"
     }
 
-    /// What a person has. An option names the type.
+    /// The place that a person has for files. An option names the type.
     private func place(_ given: String?) throws(Refusal) -> any DestinationKind {
         let kinds = DestinationKinds.offered
         if let given {
@@ -167,7 +167,7 @@ struct InitDialog {
         }
     }
 
-    /// What Inlet does with files that are there already; nil leaves the default.
+    /// The way of files that are there already; nil leaves the default.
     private func existing(
         _ given: WatchSettings.Existing?, _ files: FileCount
     ) throws(Refusal) -> WatchSettings.Existing? {
@@ -196,9 +196,9 @@ struct InitDialog {
             let target: InitInput.Target
             switch try answered(kind, isStorage: isStorage, &left, earlier, around) {
             case .complete(let answers): target = answers
-            case .misplaced(let other, let key, let value):
+            case .misplaced(let other, let owner):
                 (kind, earlier) = (other, [:])
-                left[key] = value
+                left[owner.key] = .text(owner.address)
                 continue
             }
             guard let trial, person != nil else { return target }
@@ -212,7 +212,7 @@ struct InitDialog {
     private enum Answered {
         case complete(InitInput.Target)
         /// A person typed an address of another kind, and goes on with that one.
-        case misplaced(any DestinationKind, key: String, InitInput.Value)
+        case misplaced(any DestinationKind, RightfulKey)
     }
 
     private func answered(
@@ -244,9 +244,8 @@ struct InitDialog {
             }
             switch said {
             case .value(let value): target.values[question.key] = value
-            case .misplaced(let owner, let value):
-                guard let kind = DestinationKinds.named(owner.type) else { continue }
-                return .misplaced(kind, key: owner.key, value)
+            case .misplaced(let owner):
+                if let kind = DestinationKinds.named(owner.type) { return .misplaced(kind, owner) }
             }
         }
         return .complete(target)

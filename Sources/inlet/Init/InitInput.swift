@@ -72,7 +72,7 @@ struct InitInput: Sendable {
     /// Secrets that the environment holds when the agent runs.
     var variables: [String] { targets.flatMap(\.variables) }
 
-    /// What a person says about files that are there already, the default first.
+    /// A person's words for `existing`, the default first.
     static let existingWords: [(word: String, value: WatchSettings.Existing)] = [
         ("deliver", .ingest), ("adopt", .adopt), ("leave", .skip),
     ]
@@ -187,7 +187,7 @@ struct InitRules: Sendable {
     let environment: [String: String]
     let defaults: ConfigDefaults
 
-    /// What is wrong with answers.
+    /// Why answers cannot be used.
     struct Objection: Sendable, Equatable {
         let text: String
         /// Where an address belongs that is of another kind of destination.

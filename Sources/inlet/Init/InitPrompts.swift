@@ -16,12 +16,12 @@ struct InitQuestion {
         (self.input, self.isRequired, self.earlier) = (input, isRequired, earlier)
     }
 
-    /// What came of it.
+    /// Its result.
     enum Answer {
         /// nil: none, where that is allowed.
         case value(InitInput.Value?)
         /// An address that belongs to a key of another kind.
-        case misplaced(RightfulKey, InitInput.Value)
+        case misplaced(RightfulKey)
     }
 }
 
@@ -132,8 +132,8 @@ extension InitDialog {
             let value = InitInput.Value.text(isPath ? absolute(answer) : answer)
             guard let objection = rules.objection(to: around(value)) else { return .value(value) }
             try refuse(objection.text, input.flag, isGiven: text != nil)
-            if let owner = objection.rightful, confirms("Go on with 'type: \(owner.type)' at this address?") {
-                return .misplaced(owner, value)
+            if let owner = objection.rightful, confirms("Go on with 'type: \(owner.type)' at \(owner.address)?") {
+                return .misplaced(owner)
             }
         }
     }

@@ -32,7 +32,8 @@ struct InitService: Sendable {
         if wasActive { try await run("restart", Self.unit) }
     }
 
-    /// Waits until the agent that listens at `socket` can be asked. - Returns: the link to its page; nil without a page.
+    /// Waits until the agent that listens at `socket` can be asked.
+    /// - Returns: the link to its page; nil without a page.
     func link(at socket: FilePath) async throws -> String? {
         let end = ContinuousClock.now.advanced(by: Self.absence.longest)
         while true {

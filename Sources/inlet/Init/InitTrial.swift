@@ -100,7 +100,8 @@ struct InitTrial: Sendable {
             return "its login is not tested now, because each use renews it, and the agent needs it"
         }
         let unset = target.variables.filter { rules.environment[$0]?.isEmpty ?? true }
-        return unset.isEmpty ? nil : "its credentials are not tested: \(unset.joined(separator: ", ")) is not set here"
+        return unset.isEmpty
+            ? nil : "its credentials are not tested: this shell has no \(unset.joined(separator: ", "))"
     }
 
     /// nil when the destination does not answer in time.
