@@ -363,6 +363,17 @@ import Testing
         #expect(said.contains { $0.contains("'region' for AWS") })
     }
 
+    @Test func `a library may be anywhere but in the folder that is watched, whichever is named first`() async throws {
+        // The reader's own example is no folder of a person.
+        let (answers, said, _) = try await Self.ask(
+            InitGiven(type: "folder", onSuccess: .keep), "/srv/drop/out", "/srv/drop", "/srv/in")
+        #expect(answers.target.values["path"] == .text("/srv/drop/out") && answers.watch == "/srv/in")
+        #expect(said.contains { $0.contains("/srv/drop") }, "\(said)")
+        await #expect(throws: Refusal.self) {
+            try await Self.ask(InitGiven(watch: "/srv/drop", type: "folder", onSuccess: .keep), "/srv/drop/out")
+        }
+    }
+
     @Test func `only what was not given is asked for`() async throws {
         var given = InitGiven(watch: "/srv/drop", type: "roboscope", storage: "s3", onSuccess: .keep)
         given.values = ["bucket": .text("media"), "url": .text("https://roboscope.example/api/v1")]

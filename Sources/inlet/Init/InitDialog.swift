@@ -36,8 +36,8 @@ struct InitDialog {
     var trial: InitTrial?
 
     func answers(_ given: InitGiven) async throws(Refusal) -> InitInput {
-        // Without a person the options are missed in their order.
-        if person == nil { _ = try line("", "--watch DIR", given.watch) }
+        // An option is judged by itself first, and without a person the options are missed in their order.
+        if given.watch != nil || person == nil { _ = try folder(given.watch, Self.anywhere(DestinationKinds.all[0])) }
         let kind = try place(given.type)
         var left = given.values
         var answers = try await destinations(kind, given, &left)
@@ -57,7 +57,8 @@ struct InitDialog {
     private func destinations(
         _ kind: any DestinationKind, _ given: InitGiven, _ left: inout [String: InitInput.Value]
     ) async throws(Refusal) -> InitInput {
-        var known = InitRules.example(kind)
+        var known = Self.anywhere(kind)
+        if let watch = given.watch { known.watch = absolute(watch) }
         if kind.type.namesStorage {
             let stored = try storage(given.storage)
             known.storage = try await target(stored, isStorage: true, &left) { [known] target in
@@ -74,6 +75,13 @@ struct InitDialog {
             return answers
         }
         return known
+    }
+
+    /// An example whose watched folder conflicts with no answer.
+    private static func anywhere(_ kind: any DestinationKind) -> InitInput {
+        var answers = InitRules.example(kind)
+        answers.watch = "/nonexistent/drop"
+        return answers
     }
 
     // MARK: - The questions
@@ -147,13 +155,7 @@ struct InitDialog {
     private func watch(_ given: InitGiven, _ answers: inout InitInput) async throws(Refusal) {
         var (option, earlier) = (given.watch, String?.none)
         while true {
-            let known = answers
-            let path = try text("Which folder are files dropped in?", flag: "--watch DIR", option, earlier: earlier) {
-                var tried = known
-                tried.watch = absolute($0)
-                return tried
-            }
-            answers.watch = absolute(path ?? "")
+            answers.watch = try folder(option, answers, earlier: earlier)
             guard let trial, person != nil else { return }
             let named = answers
             var files = FileCount()
@@ -165,6 +167,16 @@ struct InitDialog {
             if isKept { return answers.existing = try existing(given.existing, files) }
             (option, earlier) = (nil, answers.watch)
         }
+    }
+
+    /// - Parameter answers: the others, so far.
+    private func folder(_ option: String?, _ answers: InitInput, earlier: String? = nil) throws(Refusal) -> String {
+        let path = try text("Which folder are files dropped in?", flag: "--watch DIR", option, earlier: earlier) {
+            var tried = answers
+            tried.watch = absolute($0)
+            return tried
+        }
+        return absolute(path ?? "")
     }
 
     /// The way of files that are there already; nil leaves the default.
