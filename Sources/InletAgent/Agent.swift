@@ -56,7 +56,7 @@ package final class Agent: Sendable {
         let all: [(any Service)?] = [
             JournalMonitor(shared: shared),
             sendRoots == nil ? parts.notifications : nil,
-            parts.scheduler,
+            parts.scheduler, ArrivalMonitor(shared, tally),
             UploadCleaner(shared: shared), Probes(shared: shared, renew: { [reload] in reload?.renewed($0) }),
             parts.bandwidth,
             ManifestWriter(shared: shared, pool: finishing, version: label.version),

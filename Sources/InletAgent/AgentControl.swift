@@ -60,7 +60,13 @@ package struct AgentControl: Sendable {
         package var version: String { label.version }
         package var confinement: ConfinementReport? { label.confinement }
         package var destinations: [DestinationState] { shared.destinations.statuses() }
-        package var roots: [RootStatus] { shared.roots.statuses }
+        package var roots: [RootStatus] {
+            shared.arrivals.describe(shared.roots.statuses, shared.settings.watch)
+        }
+        /// The file that was admitted last; nil before any.
+        package var newest: Arrival? { shared.arrivals.newest }
+        /// How the files of the last 30 days ended.
+        package var recent: (ok: Int, failed: Int) { tally.recent(at: shared.clock.now()) }
         package var inFlight: [Transfers.RunningTransfer] { shared.transfers.running }
         /// The progress of a delivery that its destination processes, as far as it is known.
         package func step(_ delivery: Int64) -> StepProgress? { shared.transfers.step(delivery) }

@@ -11,6 +11,7 @@ final class Shared: Sendable {
     let journal: Journal
     let destinations: DestinationRegistry
     let roots = RootRegistry()
+    let arrivals = ArrivalRegistry()
     let cards = CardRegistry()
     let cardLabels = CardLabelsRegistry()
     let signals = Signals()

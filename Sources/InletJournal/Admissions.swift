@@ -68,6 +68,14 @@ package enum AdmissionOutcome: Sendable, Equatable {
         case .admitted, .rejected, .duplicate, .known: false
         }
     }
+
+    /// The number of a new row; nil where none was made.
+    package var newRow: Int64? {
+        switch self {
+        case .admitted(let id), .rejected(let id), .duplicate(let id, _): id
+        case .known, .busy, .full: nil
+        }
+    }
 }
 
 /// A file that was there before its folder was watched. It counts as delivered without being sent (`existing: adopt`).

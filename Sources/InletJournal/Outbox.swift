@@ -50,6 +50,8 @@ extension Journal {
     package static let down = "down"
     /// A watched folder as the subject of messages.
     package static func thing(folder: FilePath) -> String { "folder:\(folder.display)" }
+    /// What comes into a watched folder as the subject of messages.
+    package static func thing(silence folder: FilePath) -> String { "silence:\(folder.display)" }
 }
 
 extension Journal {

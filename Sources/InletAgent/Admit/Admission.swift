@@ -273,6 +273,9 @@ struct Admission: Sendable {
         for (file, admitted) in zip(files, outcomes) {
             let path = file.arrival.root.pushing(file.arrival.path)
             let (route, steps) = (file.route, file.steps)
+            if let job = admitted.main.newRow {
+                shared.arrivals.note(Arrival(job: job, path: path, at: .now), in: file.arrival.root)
+            }
             switch admitted.main {
             case .admitted(let id):
                 events.append(

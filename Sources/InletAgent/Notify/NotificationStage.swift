@@ -139,6 +139,14 @@ final class NotificationSender: Service {
         case .watchPaused(let root, let reason):
             let payload = NotificationText.pausedRoot(root, reason: reason)
             add(.notify(.rootPaused, payload: payload, time: .now, word: (Journal.thing(folder: root), reason)))
+        case .rootQuiet(let root, let since, let expect):
+            let payload = NotificationText.quietRoot(root, since: since, expect: expect)
+            let word = (Journal.thing(silence: root), "quiet since \(since.rfc3339)")
+            add(.notify(.rootQuiet, payload: payload, time: .now, word: word))
+        case .rootRecovered(let root, let since):
+            let payload = NotificationText.quietRoot(root, since: since, expect: nil)
+            let word = (Journal.thing(silence: root), "recovered")
+            add(.notify(.rootRecovered, payload: payload, time: .now, word: word, isReply: true))
         case .watchAdded(let root, _, _): add(.forget(thing: Journal.thing(folder: root)))
         default: break
         }
@@ -273,7 +281,7 @@ final class NotificationSender: Service {
         case .delivered, .failed, .rejected:
             let job = if let file = notice.subject { try await journal.job(file) } else { nil as Job? }
             return (notice, job.map { NotificationEnvironment($0) } ?? NotificationEnvironment())
-        case .destinationDown, .destinationUp, .volumeDone, .volumeProblem, .rootPaused:
+        case .destinationDown, .destinationUp, .volumeDone, .volumeProblem, .rootPaused, .rootQuiet, .rootRecovered:
             return (notice, NotificationEnvironment(notice.event, notice.payload))
         case .batchDone:
             guard let id = notice.subject,

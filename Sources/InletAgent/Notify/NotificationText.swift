@@ -23,7 +23,7 @@ struct NotificationText: Sendable {
             case .batchDone: "batch"
             case .destinationDown, .destinationUp: "destination"
             case .volumeDone, .volumeProblem: "volume"
-            case .rootPaused: "folder"
+            case .rootPaused, .rootQuiet, .rootRecovered: "folder"
             }
         self.init(
             id: "inlet-\(identity)-\(notice.id)", event: notice.event.rawValue, at: notice.createdAt, host: host, key,
@@ -88,6 +88,16 @@ struct NotificationText: Sendable {
         object.add("path", root.display)
         object.add("state", "paused")
         object.add("reason", DisplayText.escape(reason))
+        return object.finished
+    }
+
+    /// - Parameter expect: nil where files come again.
+    static func quietRoot(_ root: FilePath, since: WallTime, expect: Duration?) -> [UInt8] {
+        var object = JSONLine()
+        object.add("path", root.display)
+        object.add("state", expect == nil ? "active" : "quiet")
+        object.add("since", since.rfc3339)
+        if let expect { object.add("expect", DurationText.format(expect)) }
         return object.finished
     }
 

@@ -193,6 +193,7 @@ package final class Reload: Service {
     private func wakeAll() {
         shared.signals.raiseDeliverable()
         shared.signals.raise(.finishable, .leftover, .destination, .limit)
+        shared.arrivals.signal.raise()
         for card in shared.cards.all { card.touch() }
     }
 

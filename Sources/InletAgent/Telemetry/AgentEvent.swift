@@ -26,6 +26,10 @@ package enum AgentEvent: Sendable {
     case watchAdopted(root: FilePath, files: Int, bytes: Int64)
     /// A watched folder is not the same as before. No file of it is admitted or given up until it is.
     case watchPaused(root: FilePath, reason: String)
+    /// No file came from a watched folder since then, which is longer than it says.
+    case rootQuiet(root: FilePath, since: WallTime, expect: Duration)
+    /// Files come again from a folder that was quiet.
+    case rootRecovered(root: FilePath, since: WallTime)
     /// All files of a removable volume that match a route have ended, though not all may be delivered.
     case volumeDone(VolumeReport)
     /// No program derived a file from the original at `path`, which is delivered without it.
@@ -101,6 +105,8 @@ package enum AgentEvent: Sendable {
         case .watchOverflow(let root): rows.watchOverflow.line(root)
         case .watchAdopted(let root, let files, let bytes): rows.watchAdopted.line(root, files, bytes)
         case .watchPaused(let root, let reason): rows.watchPaused.line(root, reason)
+        case .rootQuiet(let root, let since, let expect): rows.rootQuiet.line(root, since, expect)
+        case .rootRecovered(let root, let since): rows.rootRecovered.line(root, since)
         case .volumeDone(let end):
             (end.isSafe ? rows.volumeDone : rows.volumeUnverified).line(
                 end.root, end.volume, end.files, end.bytes, end.unproved, end.missing, end.unmarked, end.unread,

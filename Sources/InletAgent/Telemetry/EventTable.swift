@@ -61,6 +61,13 @@ package struct EventTable: Sendable {
         "watch.standby warning path holder",
         "another agent watches {path}: {holder}; this agent takes over when that one ends",
         note: "this agent takes over when the other one ends")
+    let rootQuiet = EventSpec(
+        "root.quiet warning path since expect_ms#",
+        "no file came from {path} since {since}; one is expected every {expect_ms}",
+        note: "logged once until `root.recovered`, also over restarts (`expect`)")
+    let rootRecovered = EventSpec(
+        "root.recovered info path since", "files come from {path} again; it was quiet since {since}", isGood: true,
+        note: "the end of `root.quiet`")
     let volumeAdded = EventSpec(
         "volume.added info path volume waiting#", "volume {volume} mounted at {path}[; {waiting} waiting files resume]",
         note: "`waiting` counts its files that resume")

@@ -1,5 +1,6 @@
 package import InletCore
 internal import InletJournal
+internal import InletLinux
 internal import Synchronization
 
 /// Counts events for `/metrics`. An event costs a look-up or two and builds no text: there may be thousands a second.
@@ -13,6 +14,8 @@ package final class MetricsCollector: Sendable {
     static let mostNames = 1000
 
     private let state = Mutex(MetricsCounts())
+    /// Beside the counters since the start: the last 30 days.
+    private let ends = Mutex(RecentEnds())
 
     /// - Parameters:
     ///   - destinations: the names of the configuration, as `routes` are.
@@ -35,6 +38,14 @@ package final class MetricsCollector: Sendable {
     /// As they are now.
     package var figures: MetricsCounts { state.withLock { $0 } }
 
+    /// How the files of the last 30 days ended.
+    package func recent(at now: WallTime) -> (ok: Int, failed: Int) { ends.withLock { $0.sums(at: now) } }
+
+    /// Adds files that finished before the agent's start.
+    func add(_ earlier: [EndedFiles.End]) {
+        ends.withLock { ends in for end in earlier { ends.add(end.job, end.state, at: end.at) } }
+    }
+
     /// To be called with every event, on any thread.
     package func count(_ event: AgentEvent) {
         switch event {
@@ -44,7 +55,9 @@ package final class MetricsCollector: Sendable {
                 destination.deliveredBytes += proof.size
                 destination.durations.add(duration)
             }
-        case .jobFinished(_, _, let end, _, let route): fileEnded(route, end)
+        case .jobFinished(let job, _, let end, _, let route):
+            fileEnded(route, end)
+            ends.withLock { $0.add(job, end, at: .now) }
         case .jobStarted(let ref, _, _, _, _, let isResumed):
             if isResumed { at(ref.destination) { $0.resumed += 1 } }
         case .jobRetry(let ref, let error, _, _):

@@ -33,6 +33,13 @@ package struct RootStatus: Sendable {
     /// The files that have waited longest to be complete, and some of the open units.
     package var unsettled: [Unsettled] = []
 
+    /// When the last file of it was admitted; nil before any, and for a folder of a pattern.
+    package var lastFile: WallTime?
+    /// How often a file is to come; nil where nothing is expected.
+    package var expect: Duration?
+    /// Since when no file came, once that is longer than `expect`.
+    package var quietSince: WallTime?
+
     package struct Unsettled: Sendable {
         package var path: FilePath
         /// Whether a writer holds it.

@@ -14,6 +14,7 @@ extension SettingsReader {
         watch.adoptCheck = section.adoptCheck
         watch.poll = section.poll
         watch.readers = section.readers
+        watch.expect = expectation(section)
         readPattern(section, into: &watch)
         watch.sources = sourceRule(section)
         if watch.adoptCheck, watch.existing != .adopt {
@@ -21,6 +22,19 @@ extension SettingsReader {
         }
         if watch.poll < .seconds(1) { report(section.position(\.poll), "'poll' must be 1s or longer") }
         return watch
+    }
+
+    /// Cards come when a person brings them, so nothing is expected of a pattern.
+    private mutating func expectation(_ section: Section<WatchKeys>) -> Duration? {
+        guard let expect = section.expect else { return nil }
+        let place = section.position(\.expect)
+        if let path = section.path, RootPattern.isPattern(path) {
+            report(
+                place,
+                "remove 'expect': it is only for a path without a pattern, because cards and disks come and go")
+        }
+        if expect < .seconds(1) { report(place, "'expect' must be 1s or longer, or off") }
+        return expect
     }
 
     // MARK: - Whose files are taken

@@ -211,6 +211,10 @@ package struct WatchKeys: KeyTable {
         "hold", .duration, default: "24h",
         "How long to wait before archiving or deleting a file when Inlet cannot tell whether a program still has it open."
     )
+    package let expect = Key(
+        "expect", .durationOrOff, default: "off",
+        "How often a new file is to come into this folder, at least 1s. If none comes for so long, the folder is quiet: "
+            + "Inlet shows that and sends a notification.")
     package let readers = Key(
         "readers", .choice(ReaderRule.self), default: .auto,
         "How many files are read at once from the disk of this folder; auto reads one from a disk that turns, and any "

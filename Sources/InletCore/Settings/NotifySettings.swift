@@ -15,10 +15,14 @@ package enum NotificationEvent: String, Sendable, CaseIterable {
     case volumeProblem = "volume_problem"
     /// A watched folder is paused: it is not mounted, or another one is in its place.
     case rootPaused = "root_paused"
+    /// No file came from a watched folder for longer than it says.
+    case rootQuiet = "root_quiet"
+    case rootRecovered = "root_recovered"
 
     /// The events of a receiver without `on:`: all but single deliveries.
     package static let usual: [NotificationEvent] = [
         .failed, .rejected, .batchDone, .destinationDown, .destinationUp, .volumeDone, .volumeProblem, .rootPaused,
+        .rootQuiet, .rootRecovered,
     ]
 
     /// Whether it is about a removable volume.

@@ -62,6 +62,8 @@ package struct WatchSettings: Sendable, Equatable {
     package var poll = WatchKeys.all.poll.standard
     /// How long a file may take to be complete before the log names the reason; not a key of the configuration.
     package var unsettledAfter = Duration.seconds(900)
+    /// The folder is quiet if no file comes for so long; nil for off.
+    package var expect = WatchKeys.all.expect.standard
     /// Set if `path` is a pattern for folders that come and go with their volumes.
     package var pattern: RootPattern?
     /// How many of its files are read at once.

@@ -42,6 +42,17 @@ package struct NotificationMessage: Sendable, Equatable {
             self.init(
                 title: "Folder paused: \(content.text("path"))", text: content.text("reason"), isUrgent: true,
                 tags: [Tag.alarm])
+        case .rootQuiet:
+            let since = content.optional("since").flatMap { WallTime(rfc3339: $0) }.map {
+                "Since \($0.day()) \($0.clock())"
+            }
+            self.init(
+                title: "Folder quiet: \(content.text("path"))",
+                text: "\(since ?? "Lately") no new file came; one is expected every \(content.text("expect")).",
+                isUrgent: true, tags: [Tag.alarm])
+        case .rootRecovered:
+            self.init(
+                title: "Folder active: \(content.text("path"))", text: "New files come again.", tags: [Tag.done])
         }
         sign(host)
     }

@@ -30,6 +30,8 @@ package struct Health: Codable, Sendable, Equatable, NamedSchema {
     ]
 
     private static let most = 8
+    /// The sentence where nothing waits, settles, moves or failed.
+    static let allIsWell = "All is well."
 
     package init(_ report: StatusReport) { self.init(report, now: .now) }
 
@@ -44,7 +46,7 @@ package struct Health: Codable, Sendable, Equatable, NamedSchema {
         if needs.count > Self.most { self.needs.append("and \(needs.count - Self.most) more") }
         sentence =
             needs.first.map { Self.worst($0, needs.count - 1, report, now) } ?? Self.busy(report)
-            ?? "All is well."
+            ?? Self.allIsWell
     }
 
     /// `store is down since 10:32; next try in 40s (and 2 more).`
@@ -183,11 +185,16 @@ extension Health {
         if let (_, grade, what, remedy) = rules.first(where: { state.hasPrefix($0.state) }) {
             return .init(grade, .root, name: path, "\(path) \(what)", remedy)
         }
-        return root.stuck.map { stuck in
-            .init(
+        if let stuck = root.stuck {
+            return .init(
                 .attention, .root, name: path,
                 "\(stuck.files.counted("file or folder", "files or folders")) in \(path) cannot be taken now",
                 "fix the cause; Inlet retries automatically\(because(stuck.reason))")
+        }
+        return root.quiet_since.flatMap { WallTime(rfc3339: $0) }.map { since in
+            .init(
+                .attention, .root, name: path, "\(path) is quiet since \(since.shortClock)",
+                "look at what writes there: a file is expected every \(root.expect ?? "so often")")
         }
     }
 

@@ -39,14 +39,32 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         package var ignored: Int
         package var unsettled: [SettlingFile]
         package var stuck: BlockedFiles?
+        package var last_file_at: String?
+        /// How often a file is to come, as in the configuration.
+        package var expect: String?
+        package var quiet_since: String?
 
         static let notes: [String: SchemaDescription] = [
+            "last_file_at": .time("When the last file of it was admitted; left out before any, and for cards."),
+            "expect": "How often a file is to come; left out where nothing is expected.",
+            "quiet_since": .time("Since when no file came, once that is longer than expect."),
             "state": "starting, watching, missing, or failing or paused with the reason behind a colon",
             "mode": "inotify, fanotify, poll, or mixed; absent before any folder of it was entered",
             "watches": "Of inotify.",
             "last_event": .time("The kernel's last event there; where it is polled, the last file found complete."),
             "stuck": "Files that cannot be admitted now, and folders that cannot be listed.",
         ]
+    }
+
+    /// The file that was admitted last.
+    package struct LastFile: Codable, Sendable, NamedSchema {
+        package var job: Int64
+        package var path: String
+        package var at: String
+
+        static let notes: [String: SchemaDescription] = ["at": .time]
+
+        init(_ file: Arrival) { (job, path, at) = (file.job, file.path.display, file.at.rfc3339) }
     }
 
     package struct SettlingFile: Codable, Sendable, NamedSchema {
@@ -142,6 +160,8 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
     package var oldest_pending: String?
     package var destinations: [Destination]
     package var roots: [Root]
+    /// nil before any file, and while no agent runs.
+    package var last_file: LastFile?
     package var in_flight: [Transfer]
     /// Notices that their receivers (notify) have not accepted yet, and abandoned ones.
     package var notices_waiting: Int?
@@ -168,6 +188,7 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         "started_at": .time, "seen": "Files seen: the sum of files and ignored.", "files": "Files by state.",
         "bytes": "Their bytes by state.", "oldest_pending": .time,
         "incidents": "Parts of the agent that ended unexpectedly, and start again.",
+        "last_file": "The file that was admitted last.",
         "away": "Removable volumes that files wait for.", "log": "Why log lines are lost.",
         "stuck": "Files that could not be archived, deleted or quarantined at their end.",
         "forbidden": "Files that wait for permission to be read.",
@@ -203,6 +224,7 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         incidents = ended.isEmpty ? nil : ended.map { ServiceFailure(service: $0.service, reason: $0.reason) }
         log = live?.logStanding
         roots = live?.roots.map(Self.root) ?? []
+        last_file = live?.newest.map { LastFile($0) }
         in_flight = live?.inFlight.map(Self.transfer) ?? []
         in_flight += try await agent.journal.waiting(limit: Self.mostWaiting).map { delivery in
             Self.transfer(delivery, live?.step(delivery.id))
@@ -296,7 +318,9 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
                 SettlingFile(
                     path: $0.path.display, writer: $0.busy, waits_for: $0.why, held_by: $0.holder?.text,
                     waiting_ms: $0.waiting?.milliseconds)
-            }, stuck: status.stuck.map { BlockedFiles(files: $0.count, reason: $0.why) })
+            }, stuck: status.stuck.map { BlockedFiles(files: $0.count, reason: $0.why) },
+            last_file_at: status.lastFile?.rfc3339, expect: status.expect.map { DurationText.format($0) },
+            quiet_since: status.quietSince?.rfc3339)
     }
 
     static func transfer(_ entry: Transfers.RunningTransfer) -> Transfer {

@@ -23,6 +23,8 @@ indirect enum Schema: Sendable {
     case object([Field], more: Schema? = nil)
     /// Described under its own name.
     case named(any NamedSchema.Type)
+    /// The value, or null.
+    case orNull(Schema)
     case anything
 
     struct Field: Sendable {
@@ -70,6 +72,7 @@ indirect enum Schema: Sendable {
                     "additionalProperties": more?.json,
                 ])
         case .named(let type): .object(["$ref": .string("#/components/schemas/\(type.schemaName)")])
+        case .orNull(let value): .members((value.json.object ?? [:]).merging(["nullable": .boolean(true)]) { $1 })
         case .anything: .object([:])
         }
     }
@@ -111,7 +114,7 @@ indirect enum Schema: Sendable {
     func collect(_ found: inout [String: any NamedSchema.Type]) {
         switch self {
         case .text, .word, .time, .integer, .from, .pattern, .number, .flag, .wordOfFlag, .anything: break
-        case .list(let inner), .map(let inner): inner.collect(&found)
+        case .list(let inner), .map(let inner), .orNull(let inner): inner.collect(&found)
         case .object(let fields, let more):
             for field in fields { field.schema.collect(&found) }
             more?.collect(&found)

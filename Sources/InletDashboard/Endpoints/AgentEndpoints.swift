@@ -2,12 +2,20 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import InletAgent
 internal import InletCore
+internal import InletLinux
 internal import SystemPackage
 
 /// The agent itself: its state, its limits, its configuration, its log.
 extension Endpoints {
     package static let status = TypedEndpoint.get("status", "Transfers, the queue and problems.") {
         call in try await call.control.status()
+    }
+
+    static let home = TypedEndpoint.get("home", "The answer for a widget on a home page; every key is always there.") {
+        call in
+        // The status of the event streams, where it is new enough.
+        let status = try await call.context.status(since: .now.advanced(by: .seconds(-1)))
+        return HomeReport(status, call.control.agent, at: .now)
     }
 
     static let route = TypedEndpoint.post(

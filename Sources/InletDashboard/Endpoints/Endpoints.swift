@@ -10,7 +10,7 @@ package enum Endpoints {
     /// The table, in the document's order.
     static let all: [Endpoint] =
         [
-            status.row, jobs.row, job.row, story.row, receipts.row, route.row, batches.row, offload.row,
+            status.row, home.row, jobs.row, job.row, story.row, receipts.row, route.row, batches.row, offload.row,
             cardReport.row, cardDocument, rates.row,
             log.row, events,
         ] + JobAction.allCases.map { act(on: $0).row } + JobAction.allCases.map { select(for: $0).row } + [

@@ -26,6 +26,8 @@ enum Metric: String, CaseIterable, Sendable {
     case destinationPaused = "inlet_destination_paused"
     case limit = "inlet_limit_bytes_per_second"
     case rootUp = "inlet_root_up"
+    case rootLastFile = "inlet_root_last_file_timestamp_seconds"
+    case rootQuiet = "inlet_root_quiet"
     case settling = "inlet_settling_files"
     case watches = "inlet_watches"
     case polled = "inlet_polled_folders"
@@ -100,6 +102,8 @@ enum Metric: String, CaseIterable, Sendable {
                 ["root"],
                 "1 while a watched folder is listed or watched, 0 while it is missing, paused, or unreadable."
             )
+        case .rootLastFile: (["root"], "Time of the last file's admission, in seconds since 1970.")
+        case .rootQuiet: (["root"], "1 while no file came for longer than expect. No series without expect.")
         case .settling: (["root"], "Files that are not known to be complete yet.")
         case .watches: (["root"], "Watches of inotify in use; with fanotify a few cover all folders.")
         case .polled: (["root"], "Folders that are polled because the kernel reports no changes there.")

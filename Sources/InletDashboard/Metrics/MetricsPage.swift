@@ -150,6 +150,8 @@ package struct MetricsPage: Sendable {
             let label = [(name: "root", value: path)]
             // A folder that is being listed counts as there; before that it is unknown.
             page.add(.rootUp, status.state == .watching || (status.state == .starting && status.mode != nil), label)
+            if let last = status.lastFile { page.add(.rootLastFile, .real(Double(last.milliseconds) / 1000), label) }
+            if status.expect != nil { page.add(.rootQuiet, status.quietSince != nil, label) }
             page.add(.settling, status.settling, label)
             page.add(.watches, status.watches, label)
             page.add(.polled, status.polled, label)
