@@ -98,7 +98,10 @@ extension Journal {
     ) throws -> (newest: Arrival?, times: [FilePath: WallTime]) {
         var (newest, times) = (nil as Arrival?, [FilePath: WallTime]())
         _ = try database.rows(
-            "SELECT id, root, path, admitted_at, \(isAdopted) FROM \(tables.files) ORDER BY id DESC LIMIT \(newestRows)"
+            """
+            SELECT id, root, path, admitted_at, \(isAdopted(tables)) FROM \(tables.files)
+            ORDER BY id DESC LIMIT \(newestRows)
+            """
         ) { row in
             guard !row.bool(4) else { return }
             let root = row.path(1)
@@ -116,7 +119,9 @@ extension Journal {
                 "SELECT max(id) FROM history_file WHERE place = (SELECT id FROM history_place WHERE name = ?)", root)
         guard let id else { return nil }
         for tables in JournalTables.allCases {
-            let found = try database.row("SELECT admitted_at, \(isAdopted) FROM \(tables.files) WHERE id = ?", id) {
+            let found = try database.row(
+                "SELECT admitted_at, \(isAdopted(tables)) FROM \(tables.files) WHERE id = ?", id
+            ) {
                 (at: $0.time(0), isAdopted: $0.bool(1))
             }
             if let found { return found.isAdopted ? nil : found.at }
@@ -124,11 +129,16 @@ extension Journal {
         return nil
     }
 
-    /// An adopted file is finished in the moment of its admission; no delivery is that quick.
-    private static let isAdopted = "state = 'delivered' AND finished_at IS NOT NULL AND finished_at = admitted_at"
+    /// An adopted file is finished in the moment of its admission, without an attempt.
+    private static func isAdopted(_ tables: JournalTables) -> String {
+        """
+        state = 'delivered' AND finished_at IS NOT NULL AND finished_at = admitted_at
+            AND NOT EXISTS (SELECT 1 FROM \(tables.deliveries) WHERE file_id = file.id AND attempts > 0)
+        """
+    }
 
-    /// The files that finished from `since` to `until`, the newest first. Ends at the first piece in which all files
-    /// were admitted earlier, so a file that was retried after so long is left out.
+    /// The files that finished from `since` to `until`, the newest first. Ends behind a piece whose oldest file
+    /// was admitted earlier, so a file that was retried after so long may be left out.
     package func ends(
         since: WallTime, until: WallTime, from place: EndedFiles.Place
     ) async throws(JournalError) -> EndedFiles {
@@ -136,7 +146,7 @@ extension Journal {
             var (ends, oldest, rows, below) = ([EndedFiles.End](), WallTime(milliseconds: .max), 0, place.below)
             _ = try database.rows(
                 """
-                SELECT id, state, admitted_at, finished_at, \(Self.isAdopted) FROM \(place.tables.files)
+                SELECT id, state, admitted_at, finished_at, \(Self.isAdopted(place.tables)) FROM \(place.tables.files)
                 WHERE id < ? ORDER BY id DESC LIMIT \(Self.piece)
                 """, place.below
             ) { row in

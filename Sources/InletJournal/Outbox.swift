@@ -51,7 +51,7 @@ extension Journal {
     /// A watched folder as the subject of messages.
     package static func thing(folder: FilePath) -> String { "folder:\(folder.display)" }
     /// What comes into a watched folder as the subject of messages.
-    package static func thing(silence folder: FilePath) -> String { "silence:\(folder.display)" }
+    package static func thing(arrivalsIn folder: FilePath) -> String { "arrivals:\(folder.display)" }
 }
 
 extension Journal {

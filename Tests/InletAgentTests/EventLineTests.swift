@@ -47,6 +47,8 @@ import Testing
         (.fileNotDerived(path: path, name: hostile, reason: hostile), "file.not_derived"),
         (.watchPaused(root: path, reason: hostile), "watch.paused"),
         (.watchResumed(root: path, by: "user 0"), "watch.resumed"),
+        (.rootQuiet(root: path, since: WallTime(milliseconds: 0), expect: .seconds(86_400)), "root.quiet"),
+        (.rootRecovered(root: path, since: WallTime(milliseconds: 0)), "root.recovered"),
         (.watchStandby(root: path, holder: hostile), "watch.standby"),
         (.volumeAdded(root: path, volume: hostile, waiting: 2), "volume.added"),
         (.volumeRemoved(root: path, volume: hostile), "volume.removed"),

@@ -4,6 +4,11 @@ import Testing
 /// What people read of each event.
 @Suite struct NotificationMessageTests {
     private static let signature = "\nInlet on nas"
+    /// 2026-11-26T10:00:00Z, by this machine's clock.
+    private static let quietSince: String = {
+        let time = WallTime(milliseconds: 1_795_687_200_000)
+        return "\(time.day()) \(time.clock())"
+    }()
 
     private static let rows: [(NotificationEvent, String, NotificationMessage)] = [
         (
@@ -73,6 +78,18 @@ import Testing
             NotificationMessage(
                 title: "Folder paused: /mnt/in", text: "not mounted\(signature)", isUrgent: true,
                 tags: ["rotating_light"])
+        ),
+        (
+            .rootQuiet, #"{"path":"/in","state":"quiet","since":"2026-11-26T10:00:00.000Z","expect":"24h"}"#,
+            NotificationMessage(
+                title: "Folder quiet: /in",
+                text: "Since \(quietSince) no new file came; one is expected every 24h.\(signature)", isUrgent: true,
+                tags: ["rotating_light"])
+        ),
+        (
+            .rootRecovered, #"{"path":"/in","state":"active","since":"2026-11-26T10:00:00.000Z"}"#,
+            NotificationMessage(
+                title: "Folder active: /in", text: "New files come again.\(signature)", tags: ["white_check_mark"])
         ),
         (
             .volumeDone,

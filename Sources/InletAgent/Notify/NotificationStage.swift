@@ -141,11 +141,11 @@ final class NotificationSender: Service {
             add(.notify(.rootPaused, payload: payload, time: .now, word: (Journal.thing(folder: root), reason)))
         case .rootQuiet(let root, let since, let expect):
             let payload = NotificationText.quietRoot(root, since: since, expect: expect)
-            let word = (Journal.thing(silence: root), "quiet since \(since.rfc3339)")
+            let word = (Journal.thing(arrivalsIn: root), "quiet since \(since.rfc3339)")
             add(.notify(.rootQuiet, payload: payload, time: .now, word: word))
         case .rootRecovered(let root, let since):
             let payload = NotificationText.quietRoot(root, since: since, expect: nil)
-            let word = (Journal.thing(silence: root), "recovered")
+            let word = (Journal.thing(arrivalsIn: root), "recovered")
             add(.notify(.rootRecovered, payload: payload, time: .now, word: word, isReply: true))
         case .watchAdded(let root, _, _): add(.forget(thing: Journal.thing(folder: root)))
         default: break

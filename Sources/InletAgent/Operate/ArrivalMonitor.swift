@@ -72,25 +72,23 @@ struct ArrivalMonitor: Service {
         for root in left { try await shared.journal.setQuiet(root, since: nil) }
         if unread.isEmpty, arrivals.newest != nil { return }
         let known = try await shared.journal.arrivals(in: unread)
-        let expect = Dictionary(watched.map { ($0.path, $0.expect) }) { first, _ in first }
-        arrivals.fill(
-            known.newest, known.folders, notBefore: { now + FolderSilence.grace(expect[$0] ?? nil) }, at: now)
+        arrivals.fill(known.newest, known.folders, at: now)
     }
 
     /// - Returns: when the folder must be decided about again.
     private func decide(_ folder: WatchSettings, _ state: RootStatus.State?, at now: WallTime) async -> WallTime? {
-        let decision = arrivals.decide(folder.path) { silence -> (news: FolderSilence.News?, next: WallTime?) in
+        let decision = arrivals.decide(folder.path) { clock -> (news: QuietClock.News?, next: WallTime?) in
             // Its files go to the other agent.
-            if case .standby? = state { silence.startAgain(at: now) }
-            if state == .starting { silence.wait(until: now + FolderSilence.grace(folder.expect)) }
-            return silence.decide(expect: folder.expect, at: now)
+            if case .standby? = state { clock.startAgain(at: now) }
+            if state == .starting { clock.isListed(at: now) }
+            return clock.decide(expect: folder.expect, at: now)
         }
         guard let (news, next) = decision else { return nil }
         if let news { await report(news, folder) }
         return next
     }
 
-    private func report(_ news: FolderSilence.News, _ folder: WatchSettings) async {
+    private func report(_ news: QuietClock.News, _ folder: WatchSettings) async {
         var kept: WallTime?
         switch news {
         case .quiet(let since):

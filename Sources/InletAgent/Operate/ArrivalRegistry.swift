@@ -8,7 +8,7 @@ internal import SystemPackage
 final class ArrivalRegistry: Sendable {
     private struct State {
         var newest: Arrival?
-        var folders: [FilePath: FolderSilence] = [:]
+        var folders: [FilePath: QuietClock] = [:]
         /// Folders whose earlier files are not read from the journal yet.
         var unread: Set<FilePath> = []
     }
@@ -39,7 +39,7 @@ final class ArrivalRegistry: Sendable {
             let left = state.folders.filter { !wanted.contains($0.key) && $0.value.quietSince != nil }.map(\.key)
             state.folders = state.folders.filter { wanted.contains($0.key) }
             for root in wanted where state.folders[root] == nil {
-                state.folders[root] = FolderSilence(start: now)
+                state.folders[root] = QuietClock(start: now)
                 state.unread.insert(root)
             }
             state.unread.formIntersection(wanted)
@@ -48,16 +48,14 @@ final class ArrivalRegistry: Sendable {
     }
 
     /// Takes the journal's answer; what came meanwhile stays.
-    func fill(
-        _ newest: Arrival?, _ folders: [FilePath: FolderArrivals], notBefore: (FilePath) -> WallTime, at now: WallTime
-    ) {
+    func fill(_ newest: Arrival?, _ folders: [FilePath: FolderArrivals], at now: WallTime) {
         state.withLock { state in
             if let newest, state.newest?.job ?? 0 < newest.job { state.newest = newest }
             for (root, known) in folders where state.unread.remove(root) != nil {
                 let since = state.folders[root]?.lastFile
-                var folder = FolderSilence(
+                var folder = QuietClock(
                     lastFile: known.lastFile, quietSince: known.quietSince, start: known.firstSeen ?? now,
-                    notBefore: notBefore(root))
+                    followedSince: now)
                 if let since { _ = folder.fileCame(at: since) }
                 state.folders[root] = folder
             }
@@ -65,7 +63,7 @@ final class ArrivalRegistry: Sendable {
     }
 
     /// Changes a folder's state under the lock; nil for a folder that is not followed.
-    func decide<Value: Sendable>(_ root: FilePath, _ body: (inout FolderSilence) -> Value) -> Value? {
+    func decide<Value: Sendable>(_ root: FilePath, _ body: (inout QuietClock) -> Value) -> Value? {
         state.withLock { state in
             guard var folder = state.folders[root] else { return nil }
             defer { state.folders[root] = folder }

@@ -17,6 +17,9 @@ package struct RecentEnds: Sendable {
 
     package init() {}
 
+    /// How many failed files it remembers one by one.
+    var remembered: Int { failures.count }
+
     /// A file is finished. - Parameter job: its number; a file that failed before counts by its newest end.
     mutating func add(_ job: Int64, _ state: FileState, at time: WallTime) {
         let day = Self.day(time)

@@ -16,6 +16,8 @@ package struct Health: Codable, Sendable, Equatable, NamedSchema {
     package var state: State
     /// The sentence for a first glance. "All is well" means that nothing waits, settles, moves or failed.
     package var sentence: String
+    /// Whether every file is where it belongs; nil from an agent of an older version.
+    package var safety: String?
     /// Problems and their remedies, the worst first: at most `most`, then the number of the others.
     package var needs: [String]
     /// The same problems one by one, then the notes that need nobody; nil from an agent of an older version, as `needing`.
@@ -24,6 +26,7 @@ package struct Health: Codable, Sendable, Equatable, NamedSchema {
 
     static let notes: [String: SchemaDescription] = [
         "sentence": "The sentence that a person should read first.",
+        "safety": "Whether every file is where it belongs, in a sentence.",
         "needs": "Problems that need a person, the worst first, each with its remedy.",
         "findings": "The same problems one by one, then the notes that need nobody.",
         "needing": "The number of problems that need a person.",
@@ -41,12 +44,30 @@ package struct Health: Codable, Sendable, Equatable, NamedSchema {
         let needs = all.filter { $0.state == .trouble } + all.filter { $0.state == .attention }
         state = needs.first?.state ?? .ok
         needing = needs.count
+        safety = Self.safety(report, isWorking: state != .trouble)
         findings = Array(needs.prefix(Self.most)) + Array(all.filter { $0.state == .ok }.prefix(Self.most))
         self.needs = needs.prefix(Self.most).map(\.line)
         if needs.count > Self.most { self.needs.append("and \(needs.count - Self.most) more") }
         sentence =
             needs.first.map { Self.worst($0, needs.count - 1, report, now) } ?? Self.busy(report)
             ?? Self.allIsWell
+    }
+
+    /// - Parameter isWorking: whether nothing has stopped, so that the counts can be trusted.
+    private static func safety(_ report: StatusReport, isWorking: Bool) -> String {
+        if !report.running { return "Unknown: no agent runs." }
+        let ends = [FileState.failed, .expired, .rejected].map { report.files[$0.rawValue] ?? 0 }.reduce(0, +)
+        if ends > 0 { return "No: \(ends.counted("file is", "files are")) not where they belong." }
+        let stuck = report.roots.reduce(report.forbidden?.files ?? 0) { $0 + ($1.stuck?.files ?? 0) }
+        if stuck > 0 { return "No: \(stuck.counted("file", "files")) cannot be taken." }
+        if !isWorking { return "Not known: a part of Inlet cannot work." }
+        let open = report.pending + report.roots.reduce(0) { $0 + $1.settling }
+        if open > 0 { return "Not yet: \(open.counted("file is", "files are")) on the way." }
+        let listed = report.roots.filter { $0.state.hasPrefix("starting") }
+        if let first = listed.first { return "Not yet: \(first.path) is being listed." }
+        let unseen = report.roots.filter { $0.state != "watching" && !$0.state.hasPrefix("standby") }
+        if let first = unseen.first { return "Not known: \(first.path) is not watched." }
+        return "Yes: every file that came is where it belongs."
     }
 
     /// `store is down since 10:32; next try in 40s (and 2 more).`

@@ -87,6 +87,9 @@ const ofPlace = (place) => (place === null ? "" : "?destination=" + encodeURICom
 /** place: a destination's name, or null for all of them. */
 export const resume = (place) => attempt(() => post("resume" + ofPlace(place)));
 
+/** Ends a limit that was set by hand. */
+export const lift = (place) => attempt(() => post("limits", { limit: "auto", destination: place }));
+
 export function pause(place) {
     return attemptAfter({
         title: `Pause ${place ?? "all destinations"}?`, yes: "Pause",

@@ -14,7 +14,7 @@ export function findings({ health }) {
     return (health?.findings ?? []).map(({ state, text, remedy, about, name }) => {
         const files = [`#/files?state=${encodeURIComponent(name)}`, "Show files"];
         const [href, link] = about === "files" ? files : PLACES[about] ?? [];
-        return { tone: state === "ok" ? "neutral" : TONES[state] ?? "bad", text, remedy, href, link };
+        return { tone: state === "ok" ? "neutral" : TONES[state] ?? "bad", text, remedy, about, name, href, link };
     });
 }
 

@@ -1,29 +1,99 @@
-// The overview: health, figures, transfers, rates and the latest files.
+// The overview: four answers for a first glance, then figures, transfers, rates and the latest files.
+import { lift, onSelection, resume, resumeRoot } from "./actions.js";
+import { get } from "./api.js";
 import { fragment, h } from "./dom.js";
 import { andMore, bytes, count, number, rate, span, took } from "./format.js";
 import { graph, words } from "./graph.js";
 import { balance, findings, needing, sentence } from "./health.js";
 import { live, speed } from "./live.js";
-import { badge, filesLink, isolated, jobLink, muted, name, progress, section, small, table, when } from "./parts.js";
+import {
+    actions, badge, button, filesLink, isolated, jobLink, muted, name, progress, section, small, table, when,
+} from "./parts.js";
 
 export const view = {
-    render: () => {
+    // Events of an earlier agent are gone; its files are not.
+    load: async (page) => { page.data.past = await get("jobs", { state: ENDED, limit: MOST }); },
+    render: (page) => {
         const status = live.status;
-        return fragment(health(status), figures(status), moving(status), latest(), sent(), sum(status));
+        return fragment(first(status), figures(status), moving(status), latest(page.data.past ?? []), sent(),
+            sum(status));
     },
 };
 
-function health(status) {
+/** The sentence, and the answers to the questions with which a person comes. */
+function first(status) {
     const { tone, text } = sentence(status);
-    const found = findings(status);
-    const more = andMore(needing(status) - found.filter((finding) => finding.tone !== "neutral").length);
     return h("section", { class: `health ${tone}`, "aria-label": "Health", key: "health" },
         h("p", { class: "sentence" }, h("span", { class: "dot", "aria-hidden": "true" }), isolated(text)),
-        h("ul", {}, found.map((finding) => h("li", { class: finding.tone, key: finding.text },
-            badge({ bad: "problem", waiting: "needs attention" }[finding.tone] ?? "note", finding.tone), " ",
-            name(finding.text), finding.href ? [" ", h("a", { href: finding.href }, finding.link)] : null,
-            small(isolated(finding.remedy)))),
-        more ? h("li", { key: "more" }, more) : null));
+        h("div", { class: "answers" },
+            answer("safe", "Is everything safe?", h("p", {}, isolated(status.health?.safety ?? text))),
+            answer("needs", "What needs you", needs(status)),
+            answer("last", "What came last", last(status)),
+            answer("waits", "What waits", waits(status))));
+}
+
+const answer = (kind, title, ...kids) => h("div", { class: kind, key: kind }, h("h2", {}, title), kids);
+
+function needs(status) {
+    const found = findings(status);
+    const more = andMore(needing(status) - found.filter((finding) => finding.tone !== "neutral").length);
+    const list = found.map((finding) => h("li", { class: finding.tone, key: finding.text },
+        badge({ bad: "problem", waiting: "needs attention" }[finding.tone] ?? "note", finding.tone), " ",
+        name(finding.text), finding.href ? [" ", h("a", { href: finding.href }, finding.link)] : null,
+        small(isolated(finding.remedy)), actions(remedy(finding, status))));
+    return [
+        needing(status) ? null : h("p", {}, "Nothing."),
+        list.length ? h("ul", {}, list, more ? h("li", { key: "more" }, more) : null) : null,
+    ];
+}
+
+/** The button that may end a problem; null where only a person at another place can. */
+function remedy({ tone, about, name: subject }, status) {
+    if (tone === "neutral") return null;
+    if (about === "files" && ["failed", "expired"].includes(subject)) {
+        return button("Retry…", () => onSelection("retry", { states: [subject] }));
+    }
+    if (about === "destination" && subject) {
+        const place = status.destinations.find((place) => place.name === subject);
+        return button(place?.state === "paused" ? "Resume" : "Try now", () => resume(subject));
+    }
+    if (about === "limit") return button("Lift the limit", () => lift(subject ?? null));
+    const root = about === "root" ? status.roots.find((root) => root.path === subject) : null;
+    return root?.state.startsWith("paused") ? button("Resume…", () => resumeRoot(root)) : null;
+}
+
+function last({ last_file: file }) {
+    if (!file) return h("p", {}, "No file yet.");
+    const parts = file.path.split("/");
+    const base = parts.pop();
+    return h("p", {}, jobLink(file.job, base), " in ", name(parts.join("/") || "/"), ", ", when(file.at, true));
+}
+
+const MOST_FOLDERS = 6;
+
+/** What waits for what, until when; and since when a folder has been quiet. */
+function waits({ destinations, windows, queue, roots }) {
+    const shut = queue.waiting ? (windows ?? []).filter((window) => !window.open) : [];
+    const lines = [
+        ...destinations.filter((place) => place.standing).map((place) =>
+            ["to " + place.name, [h("a", { href: "#/destinations" }, place.name), ": ", isolated(place.standing)]]),
+        ...shut.map((window) => ["route " + window.route,
+            [`Route ${window.route}: its window opens `, when(window.next_change, true)]]),
+        queue.held ? ["held", `${count(queue.held, "delivery waits", "deliveries wait")} for other files`] : null,
+        ...roots.filter((root) => root.settling).map((root) => ["settling " + root.path,
+            [name(root.path), `: ${count(root.settling, "file is", "files are")} not complete yet`]]),
+    ].filter(Boolean);
+    const folders = [...roots].sort((one, other) => !!other.quiet_since - !!one.quiet_since);
+    return h("ul", {},
+        lines.length ? lines.map(([key, line]) => h("li", { key }, line)) : h("li", { key: "none" }, "Nothing waits."),
+        folders.slice(0, MOST_FOLDERS).map((root) => h("li", { key: "in " + root.path }, folder(root))),
+        folders.length > MOST_FOLDERS ? h("li", { key: "more" }, andMore(folders.length - MOST_FOLDERS)) : null);
+}
+
+function folder({ path, quiet_since: quiet, last_file_at: came }) {
+    const link = h("a", { href: "#/roots" }, name(path));
+    if (quiet) return [link, " ", badge("quiet", "waiting"), " since ", when(quiet), ", ", when(quiet, true)];
+    return [link, came ? [": last file ", when(came, true)] : ": no file yet"];
 }
 
 /** The present rate of all transfers, or of the last ten seconds where a transfer cannot be measured. */
@@ -95,9 +165,10 @@ const PROOFS = {
 };
 
 const MOST = 8;
+const ENDED = "delivered,duplicate,failed,expired,rejected";
 
-/** One line a file, whatever happened on its way. */
-function latest() {
+/** One line a file, whatever happened on its way; files of an earlier agent fill the list. */
+function latest(past) {
     const lines = new Map();
     for (const event of [...live.events].reverse()) {
         const end = ENDS[event.event];
@@ -109,12 +180,26 @@ function latest() {
         for (const place of event.destinations ?? [event.destination].filter(Boolean)) line.places.add(place);
         lines.set(event.job, line);
     }
+    for (const job of past) {
+        if (lines.size >= MOST) break;
+        if (!lines.has(job.job)) lines.set(job.job, ended(job));
+    }
     if (!lines.size) return null;
     return section("Latest",
         h("ul", { class: "latest" }, [...lines].map(([key, { event, places, facts }]) =>
             h("li", { key, class: event.level }, when(event.ts), " ", jobLink(event.job, event.path.split("/").at(-1)),
                 places.size ? ` → ${[...places].reverse().join(", ")}` : "", facts.map((fact) => [" · ", fact])))),
         small(h("a", { href: "#/log" }, "Show the log")));
+}
+
+/** The line of a file whose events are no longer in memory. */
+function ended({ job, path, size, state, reason, ended_at: ts, deliveries }) {
+    const isGood = ["delivered", "duplicate"].includes(state);
+    return {
+        event: { job, path, ts, level: isGood ? "info" : "warning" },
+        places: new Set(deliveries.map((delivery) => delivery.destination)),
+        facts: isGood ? [bytes(size), badge(state)] : [badge(state), reason ? isolated(reason) : null].filter(Boolean),
+    };
 }
 
 function sum(status) {

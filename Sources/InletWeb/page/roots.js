@@ -25,11 +25,14 @@ function card(root) {
         h("h2", {}, name(root.path)),
         h("p", {}, badge(state, state === "paused" ? "bad" : null), " ", reason
             ? h("span", { class: "why" }, isolated(reason)) : h("span", { class: "small" }, MEANS[state] ?? "")),
+        root.quiet_since ? h("p", {}, badge("quiet", "waiting"), " since ", when(root.quiet_since)) : null,
         facts([
             ["Mode", MODES[root.mode] ?? root.mode], ["Watches", root.watches == null ? null : number(root.watches)],
             ["Folders", number(root.directories)],
             ["Polled", root.polled ? `${count(root.polled, "folder")}, whose changes raise no events` : "none"],
             ["Last event", lastEvent(root)],
+            ["Last file", root.last_file_at ? when(root.last_file_at, true) : null],
+            ["Expected", root.expect ? `a file every ${root.expect}` : null],
             ["Not complete yet", number(root.settling)], ["Ignored", number(root.ignored)],
         ]),
         state === "paused" ? actions(button("Resume…", () => resumeRoot(root))) : null,

@@ -1,5 +1,5 @@
 /// Decides whether a watched folder is quiet: no file came for longer than its `expect` allows.
-package struct FolderSilence: Sendable, Equatable {
+package struct QuietClock: Sendable, Equatable {
     package enum News: Sendable, Equatable {
         case quiet(since: WallTime)
         /// A file came after a quiet time.
@@ -14,22 +14,23 @@ package struct FolderSilence: Sendable, Equatable {
     package private(set) var quietSince: WallTime?
     /// The start of the count where no file is newer.
     private var start: WallTime
-    /// The report waits until then: files that came while nobody watched are admitted first.
-    private var notBefore: WallTime
+    /// Since when this process lists or watches the folder. A report waits a little after that: files that came while
+    /// nobody watched are admitted first.
+    private var followedSince: WallTime
 
     /// How long it waits at most for the files that came while nobody watched.
     package static let longestGrace = Duration.seconds(60)
 
-    /// - Parameter start: when the folder was first watched.
+    /// - Parameters:
+    ///   - start: when the folder was first watched.
+    ///   - followedSince: when this process began with it.
     package init(
         lastFile: WallTime? = nil, quietSince: WallTime? = nil, start: WallTime,
-        notBefore: WallTime = WallTime(milliseconds: 0)
+        followedSince: WallTime = WallTime(milliseconds: 0)
     ) {
-        (self.lastFile, self.quietSince, self.start, self.notBefore) = (lastFile, quietSince, start, notBefore)
+        (self.lastFile, self.quietSince, self.start) = (lastFile, quietSince, start)
+        self.followedSince = followedSince
     }
-
-    /// The wait after the agent's start.
-    package static func grace(_ expect: Duration?) -> Duration { min(expect ?? longestGrace, longestGrace) }
 
     /// A file was admitted. - Returns: whether that ends a quiet time.
     package mutating func fileCame(at time: WallTime) -> Bool {
@@ -40,8 +41,8 @@ package struct FolderSilence: Sendable, Equatable {
     /// Nothing could come until now: another agent has watched the folder. The count starts again.
     package mutating func startAgain(at now: WallTime) { start = max(start, now) }
 
-    /// The report waits until then.
-    package mutating func wait(until time: WallTime) { notBefore = max(notBefore, time) }
+    /// Its listing has not ended: more files may be found.
+    package mutating func isListed(at now: WallTime) { followedSince = max(followedSince, now) }
 
     private var base: WallTime { max(lastFile ?? start, start) }
 
@@ -54,7 +55,8 @@ package struct FolderSilence: Sendable, Equatable {
             return (quietSince == nil ? nil : .withdrawn, nil)
         }
         // A clock that was set may make the time look far away.
-        let due = min(max(base + expect, notBefore), now + max(expect, Self.longestGrace))
+        let grace = min(expect, Self.longestGrace)
+        let due = min(max(base + expect, followedSince + grace), now + max(expect, Self.longestGrace))
         if let since = quietSince {
             if let lastFile, lastFile > since {
                 quietSince = nil
