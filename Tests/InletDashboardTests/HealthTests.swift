@@ -70,6 +70,10 @@ import Testing
         ("/srv/drop is not what it was", .trouble, { $0.roots[0].state = "paused: another disk" }),
         ("/srv/drop cannot be watched", .trouble, { $0.roots[0].state = "failing: no permission" }),
         ("/srv/drop is not there", .attention, { $0.roots[0].state = "missing" }),
+        (
+            "/srv/drop is quiet since \(WallTime(rfc3339: SampleStatus.start)?.shortClock ?? "")", .attention,
+            { ($0.roots[0].quiet_since, $0.roots[0].expect) = (SampleStatus.start, "24h") }
+        ),
         ("1 file failed", .attention, { $0.files["failed"] = 1 }),
         ("3 files expired", .attention, { $0.files["expired"] = 3 }),
         ("2 files rejected", .attention, { $0.files["rejected"] = 2 }),
@@ -110,6 +114,23 @@ import Testing
         let finding = try #require(health.findings?.first)
         #expect(finding.state == state && finding.text == what && finding.line == health.needs[0])
         #expect(health.findings?.count == 1 && health.needing == 1, "\(health)")
+    }
+
+    @Test func `whether all is safe is said for the files, not for the agent's other problems`() throws {
+        let cases: [(String, (inout StatusReport) -> Void)] = [
+            ("Yes: every file that came is where it belongs.", { _ in }),
+            ("Yes: every file that came is where it belongs.", { $0.destinations[0].state = "paused" }),
+            ("Yes: every file that came is where it belongs.", { $0.roots[0].quiet_since = SampleStatus.start }),
+            ("Not yet: 3 files are on the way.", { ($0.pending, $0.roots[0].settling) = (2, 1) }),
+            ("Not yet: /srv/drop is being listed.", { $0.roots[0].state = "starting" }),
+            ("No: 1 file is not where it belongs.", { $0.files["failed"] = 1 }),
+            ("No: 2 files cannot be taken.", { $0.roots[0].stuck = .init(files: 2, reason: "no") }),
+            ("Not known: a part of Inlet cannot work.", { $0.journal_failing = true }),
+            ("Yes: every file that came is where it belongs.", { $0.destinations[0].state = "credentials refused" }),
+            ("Not known: /srv/drop is not watched.", { $0.roots[0].state = "missing" }),
+            ("Unknown: no agent runs.", { $0.running = false }),
+        ]
+        for (safety, change) in cases { #expect(Health(try Self.idle(change)).safety == safety) }
     }
 
     @Test func `what is worth knowing is told, and needs nobody`() throws {

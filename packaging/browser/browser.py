@@ -13,6 +13,7 @@ from pathlib import Path
 
 import checks_action
 import checks_cards
+import checks_first
 import checks_look
 import checks_manual
 import checks_story
@@ -70,6 +71,9 @@ def read_only(page, station):
         page.shows("Read-only access")
         words = [node.text for node in page.find("main button")]
         assert not set(words) & {"Retry…", "Cancel…", "Pause…", "Set limit…", "Reload…", "Clear the queue…"}, words
+    page.go("")
+    page.shows("What needs you")
+    assert not page.find(".needs button"), "a reader gets buttons"
     status = page.run("""return fetch('/api/v1/pause', { method: 'POST', body: '{}',
         headers: { 'Content-Type': 'application/json', 'X-Inlet': '1' } }).then((answer) => answer.status)""")
     assert status == 403, f"a reader paused everything: {status}"
@@ -123,6 +127,10 @@ def main():
                 prepare(station)
                 with closing(Page(pictures)) as page:
                     failed += run(checks, page, station)
+        with closing(checks_first.FirstStation(base / "first")) as station:
+            station.start()
+            with closing(Page(pictures)) as page:
+                failed += run(checks_first.CHECKS, page, station)
         if CardStation.is_possible():
             with closing(CardStation(base / "cards", sandbox)) as station:
                 station.start()
@@ -140,7 +148,7 @@ def main():
         sys.exit(1)
     shutil.rmtree(base, ignore_errors=True)
     cards = checks_cards.CHECKS if CardStation.is_possible() else []
-    print(f"all {len(CHECKS) + len(OPEN_CHECKS) + len(cards) + len(checks_manual.ARCHIVE_CHECKS)} checks hold")
+    print(f"all {len(CHECKS) + len(OPEN_CHECKS) + len(checks_first.CHECKS) + len(cards) + len(checks_manual.ARCHIVE_CHECKS)} checks hold")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from station import HOSTILE, until
 
 def says_health(page, health):
     """Whether the overview shows exactly the agent's own report of its health."""
-    shown = page.run("""return [...document.querySelectorAll('.health li')].map((node) => node.innerText)""")
+    shown = page.run("""return [...document.querySelectorAll('.needs li')].map((node) => node.innerText)""")
     wanted = health["findings"]
     return (page.text(".sentence") == health["sentence"] and len(shown) == len(wanted)
             and all(found["text"] in line and found["remedy"] in line for found, line in zip(wanted, shown))
@@ -18,7 +18,7 @@ def overview(page, station):
     """The overview shows problems, transfers and their rates, and its sum adds up."""
     page.go("")
     page.shows("away is down", seconds=40)
-    page.shows("needs attention", within=".health")
+    page.shows("needs attention", within=".needs")
     until(lambda: says_health(page, station.get("status")["health"]), what="what the agent says of its health")
     page.shows("slow/interview.mov")
     bar = page.one("progress")

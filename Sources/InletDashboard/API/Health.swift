@@ -44,7 +44,7 @@ package struct Health: Codable, Sendable, Equatable, NamedSchema {
         let needs = all.filter { $0.state == .trouble } + all.filter { $0.state == .attention }
         state = needs.first?.state ?? .ok
         needing = needs.count
-        safety = Self.safety(report, isWorking: state != .trouble)
+        safety = Self.safety(report)
         findings = Array(needs.prefix(Self.most)) + Array(all.filter { $0.state == .ok }.prefix(Self.most))
         self.needs = needs.prefix(Self.most).map(\.line)
         if needs.count > Self.most { self.needs.append("and \(needs.count - Self.most) more") }
@@ -53,14 +53,14 @@ package struct Health: Codable, Sendable, Equatable, NamedSchema {
             ?? Self.allIsWell
     }
 
-    /// - Parameter isWorking: whether nothing has stopped, so that the counts can be trusted.
-    private static func safety(_ report: StatusReport, isWorking: Bool) -> String {
+    /// For the files alone: a destination that is down, for example, makes no delivered file unsafe.
+    private static func safety(_ report: StatusReport) -> String {
         if !report.running { return "Unknown: no agent runs." }
         let ends = [FileState.failed, .expired, .rejected].map { report.files[$0.rawValue] ?? 0 }.reduce(0, +)
-        if ends > 0 { return "No: \(ends.counted("file is", "files are")) not where they belong." }
+        if ends > 0 { return "No: \(ends.counted("file is not where it belongs", "files are not where they belong"))." }
         let stuck = report.roots.reduce(report.forbidden?.files ?? 0) { $0 + ($1.stuck?.files ?? 0) }
         if stuck > 0 { return "No: \(stuck.counted("file", "files")) cannot be taken." }
-        if !isWorking { return "Not known: a part of Inlet cannot work." }
+        if report.journal_failing || report.incidents != nil { return "Not known: a part of Inlet cannot work." }
         let open = report.pending + report.roots.reduce(0) { $0 + $1.settling }
         if open > 0 { return "Not yet: \(open.counted("file is", "files are")) on the way." }
         let listed = report.roots.filter { $0.state.hasPrefix("starting") }
