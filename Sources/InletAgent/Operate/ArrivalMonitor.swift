@@ -56,6 +56,7 @@ struct ArrivalMonitor: Service {
         do throws(JournalError) {
             try await follow(watched, at: now)
         } catch {
+            // Other services report a journal that does not answer.
             return .now.advanced(by: Self.journalPause)
         }
         let states = Dictionary(shared.roots.statuses.map { ($0.root, $0.state) }) { first, _ in first }
