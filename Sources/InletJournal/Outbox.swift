@@ -50,7 +50,7 @@ extension Journal {
     package static let down = "down"
     /// A watched folder as the subject of messages.
     package static func thing(folder: FilePath) -> String { "folder:\(folder.display)" }
-    /// What comes into a watched folder as the subject of messages.
+    /// The arrivals in a watched folder as the subject of messages.
     package static func thing(arrivalsIn folder: FilePath) -> String { "arrivals:\(folder.display)" }
 }
 

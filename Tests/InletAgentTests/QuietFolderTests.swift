@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func `a receiver is told that a folder is quiet, and that files come again`() async throws {
+    @Test func `a receiver hears that a folder is quiet, and that files come again`() async throws {
         let directory = try TemporaryDirectory()
         let book = directory.path.appending("book")
         let program = #"["/bin/sh", "-c", "cat >> \#(book.string)"]"#
@@ -109,17 +109,17 @@ import Testing
             return lines.first { $0.contains("\"event\":\"\(event)\"") }.map(String.init)
         }
         try await ReloadSite(text).run { _, stage in
-            try await eventually("it is told") { told("root_quiet") != nil }
+            try await eventually("it hears that") { told("root_quiet") != nil }
             let quiet = try #require(told("root_quiet"))
             #expect(quiet.contains(#""state":"quiet""#) && quiet.contains(#""expect":"1s""#), "\(quiet)")
             #expect(told("root_recovered") == nil)
             try await stage.process("a")
-            try await eventually("the end is told") { told("root_recovered") != nil }
+            try await eventually("it hears of the end") { told("root_recovered") != nil }
             #expect(try #require(told("root_recovered")).contains(#""state":"active""#))
         }
     }
 
-    @Test func `a quiet time is told once, also by another process, and a new one again`() async throws {
+    @Test func `a quiet time is posted once, also by another process, and a new one again`() async throws {
         let directory = try TemporaryDirectory()
         let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
         defer { journal.close() }
@@ -136,7 +136,7 @@ import Testing
         let (first, second) = (WallTime(milliseconds: 1000), WallTime(milliseconds: 2000))
         func quiet(_ since: WallTime) -> AgentEvent { .rootQuiet(root: "/in", since: since, expect: .seconds(60)) }
         let recovered = AgentEvent.rootRecovered(root: "/in", since: first)
-        #expect(try await waiting(after: recovered) == 0, "nobody was told that it is quiet")
+        #expect(try await waiting(after: recovered) == 0, "no message said that it is quiet")
         #expect(try await waiting(after: quiet(first)) == 1)
         #expect(try await waiting(after: quiet(first)) == 1)
         #expect(try await waiting(after: recovered, recovered) == 2)

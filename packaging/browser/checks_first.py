@@ -4,7 +4,7 @@ from selenium.webdriver.common.keys import Keys
 
 from station import Agent, until
 
-QUESTIONS = ["Is everything safe?", "What needs you", "What came last", "What waits"]
+QUESTIONS = ["Is everything safe?", "What needs you?", "What came last?", "What waits?"]
 
 
 class FirstStation(Agent):
@@ -119,7 +119,7 @@ def first_by_keyboard(page, station):
         page.keys(Keys.TAB)
         if page.run(inside):
             break
-    assert page.run(inside) == "What needs you", "Tab does not lead from the skip link to the answers"
+    assert page.run(inside) == "What needs you?", "Tab does not lead from the skip link to the answers"
     for _ in range(12):
         if page.run("return document.activeElement.innerText") == "Resume":
             break

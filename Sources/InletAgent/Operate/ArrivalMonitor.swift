@@ -30,8 +30,8 @@ struct ArrivalMonitor: Service {
         }
     }
 
-    /// Counts the files of the last 30 days, a piece at a time, with breaks for other work. Those that finish from now
-    /// on are counted by their events.
+    /// Counts the files of the last 30 days, a piece at a time, with breaks for other work. Files that
+    /// finish from now on are counted by their events.
     func countRecent() async {
         var place: EndedFiles.Place? = EndedFiles.Place()
         while let from = place, !Task.isCancelled {

@@ -47,7 +47,7 @@ final class ArrivalRegistry: Sendable {
         }
     }
 
-    /// Takes the journal's answer; what came meanwhile stays.
+    /// Takes the journal's answer; files that came meanwhile stay.
     func fill(_ newest: Arrival?, _ folders: [FilePath: FolderArrivals], at now: WallTime) {
         state.withLock { state in
             if let newest, state.newest?.job ?? 0 < newest.job { state.newest = newest }

@@ -34,7 +34,7 @@ struct HomeReport: Encodable, Sendable, NamedSchema {
     var needs_you: Int
     /// The file that was admitted last.
     var last: Last?
-    /// What waits, and until when: the earliest of all waits.
+    /// The earliest end of a wait.
     var next: Next?
     /// Of the folder that has been quiet for the longest time.
     var quiet_since: String?
@@ -114,7 +114,7 @@ struct HomeReport: Encodable, Sendable, NamedSchema {
                 "The file that was admitted last."),
             .must(
                 "next", .orNull(.object([.must("what", .text), .must("until", .time)])),
-                "What waits until when: the earliest of all waits."),
+                "The wait that ends first, and when."),
             .must("quiet_since", .orNull(.time), "Of the folder that has been quiet for the longest time."),
             .must("failed_30d", .integer, "Files of the last 30 days that failed, expired, were rejected or gone."),
             .must("ok_30d", .integer, "Files of the last 30 days that are where they belong."),

@@ -27,9 +27,9 @@ function first(status) {
         h("p", { class: "sentence" }, h("span", { class: "dot", "aria-hidden": "true" }), isolated(text)),
         h("div", { class: "answers" },
             answer("safe", "Is everything safe?", h("p", {}, isolated(status.health?.safety ?? text))),
-            answer("needs", "What needs you", needs(status)),
-            answer("last", "What came last", last(status)),
-            answer("waits", "What waits", waits(status))));
+            answer("needs", "What needs you?", needs(status)),
+            answer("last", "What came last?", last(status)),
+            answer("waits", "What waits?", waits(status))));
 }
 
 const answer = (kind, title, ...kids) => h("div", { class: kind, key: kind }, h("h2", {}, title), kids);
@@ -71,7 +71,7 @@ function last({ last_file: file }) {
 
 const MOST_FOLDERS = 6;
 
-/** What waits for what, until when; and since when a folder has been quiet. */
+/** Each wait with its reason and its end, and since when folders have been quiet. */
 function waits({ destinations, windows, queue, roots }) {
     const shut = queue.waiting ? (windows ?? []).filter((window) => !window.open) : [];
     const lines = [
