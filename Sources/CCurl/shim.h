@@ -192,6 +192,25 @@ static inline const char *_Nullable inlet_curl_certificate(CURL *_Nonnull easy) 
     return NULL;
 }
 
+/* One of its facts, such as "Issuer:", as libcurl's TLS library words it; owned by the handle. */
+static inline const char *_Nullable inlet_curl_certificate_fact(CURL *_Nonnull easy, const char *_Nonnull name) {
+    struct curl_certinfo *chain = NULL;
+    if (curl_easy_getinfo(easy, CURLINFO_CERTINFO, &chain) || !chain || chain->num_of_certs < 1) return NULL;
+    for (struct curl_slist *line = chain->certinfo[0]; line; line = line->next) {
+        if (!strncmp(line->data, name, strlen(name))) return line->data + strlen(name);
+    }
+    return NULL;
+}
+
+/* What libcurl says of a connection as it makes it: the only place where it names the TLS version. */
+static inline CURLcode inlet_curl_set_remarks(
+    CURL *_Nonnull easy, void *_Nonnull context, curl_debug_callback _Nonnull remark) {
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, remark);
+    if (!code) code = curl_easy_setopt(easy, CURLOPT_DEBUGDATA, context);
+    if (!code) code = curl_easy_setopt(easy, CURLOPT_VERBOSE, 1L);
+    return code;
+}
+
 static inline CURLMcode inlet_curl_multi_set_long(CURLM *_Nonnull multi, CURLMoption option, long value) {
     return curl_multi_setopt(multi, option, value);
 }

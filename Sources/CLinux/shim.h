@@ -18,6 +18,7 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/timex.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -79,6 +80,14 @@ static inline int inlet_terminal_columns(int fd) {
 static inline int inlet_terminal_rows(int fd) {
     struct winsize size = {0};
     return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
+}
+
+/* adjtimex(2) is declared for _GNU_SOURCE only, and `struct timex` is large: 1 where a time service keeps the clock right, -1 on
+   an error. Changes nothing. */
+static inline int inlet_clock_is_synchronised(void) {
+    struct timex state = {.modes = 0};
+    int status = (int)syscall(SYS_adjtimex, &state);
+    return status == -1 ? -1 : status != TIME_ERROR && !(state.status & STA_UNSYNC);
 }
 
 /* copy_file_range(2) is declared for _GNU_SOURCE only; glibc may emulate it, the kernel's answer is wanted. */

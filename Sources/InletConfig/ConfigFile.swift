@@ -50,6 +50,8 @@ package struct LoadedConfig: Sendable {
     package var filled: ConfigSection
     /// Further files that contain credentials.
     package var credentialFiles: [FilePath]
+    /// Everything that must not leave this machine: values of secret keys, and whatever `${…}` stands for.
+    package var secrets: [Secret] = []
     fileprivate var report: ErrorReport
 
     /// An error in a value that is found later, such as a URL that its destination cannot use.
@@ -183,7 +185,13 @@ extension ConfigFile {
         return LoadedConfig(
             settings: settings, warnings: report.errors(found + notes(reader.file)).list, file: path,
             effective: effective(root, source), filled: withStateDirectory(reader.file.values),
-            credentialFiles: reader.values.files.map(\.path), report: report)
+            credentialFiles: reader.values.files.map(\.path),
+            secrets: Array(reader.values.filledIn) + reader.values.secrets.compactMap(Self.literal), report: report)
+    }
+
+    /// The text of a secret value as it is in the file; nil for what is no single value.
+    private static func literal(_ node: YAMLNode) -> Secret? {
+        if case .scalar(let text, _) = node.content { Secret(text) } else { nil }
     }
 
     /// Warnings about allowed but risky settings.

@@ -340,6 +340,21 @@ package struct ReadOnlyJournal {
     /// Whether it has files from before `names:`, which became clean in keys without anybody asking for it. Blocks.
     package mutating func hasCleanNames() throws(JournalError) -> Bool { try read { try Journal.hasCleanNames($0) } }
 
+    /// Reads the whole structure, where that takes a second at most.
+    ///
+    /// - Returns: false for a larger journal, which is left unread. Blocks.
+    /// - Throws: where the journal is damaged, or its disk does not read.
+    package mutating func requireSound() throws(JournalError) -> Bool {
+        let size: Int64
+        do { size = try Journal.size(path.string) } catch { throw .from(error, at: path) }
+        guard size <= Self.checkedAtOnce else { return false }
+        try read { try Journal.requireSound($0) }
+        return true
+    }
+
+    /// About 10 ms a MiB.
+    private static let checkedAtOnce: Int64 = 64 << 20
+
     /// Whether a journal with content exists. Throws when we may not look: if it were taken for missing, every file
     /// would seem new.
     private static func isThere(_ path: FilePath) throws(JournalError) -> Bool {

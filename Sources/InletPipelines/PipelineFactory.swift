@@ -1,6 +1,6 @@
 package import InletCore
 package import InletLinux
-internal import InletTransfer
+package import InletTransfer
 internal import Synchronization
 package import SystemPackage
 
@@ -144,6 +144,20 @@ package struct ProxyUse: Sendable {
     }
 
     package var proxy: String? { choice.server?.description }
+
+    /// The host of the destination's address, and whether it is reached by TLS.
+    package var host: String { url.host }
+    package var isEncrypted: Bool { url.scheme == "https" }
+
+    /// The server's certificate, whatever it is worth; nil without TLS. Nothing is sent to the server.
+    package func certificate() async throws(DeliveryError) -> PeerCertificate? {
+        try await DeliveryError.onTransfer(await client.certificate(of: url))
+    }
+
+    /// The server's clock minus ours; nil when the server does not say. Sends no credentials.
+    package func clockDifference() async throws(DeliveryError) -> Duration? {
+        try await DeliveryError.onTransfer(await client.clockDifference(at: url))
+    }
 
     /// Connects to the destination through the proxy and sends it nothing; without TLS it connects to the proxy only.
     ///

@@ -18,6 +18,12 @@ package struct CheckReport: Codable, Sendable, NamedSchema {
         case watch
         case destinations
         case system
+        // Those of `inlet doctor` alone.
+        case program
+        case limits
+        case clock
+        case network
+        case errors
     }
 
     package struct Finding: Codable, Sendable, NamedSchema {
@@ -26,14 +32,19 @@ package struct CheckReport: Codable, Sendable, NamedSchema {
         package var grade: Grade
         package var text: String
         package var remedy: String?
+        package var topic: ProblemTopic?
 
         static var schemaName: String { "CheckFinding" }
         static let notes: [String: SchemaDescription] = [
             "check": "The subject, such as 'destination store'.", "remedy": "Left out where the text says enough.",
+            "topic": "What the problem is about; left out where that follows from the group.",
         ]
 
-        package init(group: Group, check: String, grade: Grade, text: String, remedy: String?) {
+        package init(
+            group: Group, check: String, grade: Grade, text: String, remedy: String?, topic: ProblemTopic? = nil
+        ) {
             (self.group, self.check, self.grade, self.text, self.remedy) = (group, check, grade, text, remedy)
+            self.topic = topic
         }
     }
 

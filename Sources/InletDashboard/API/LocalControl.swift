@@ -11,6 +11,9 @@ package protocol ControlAPI: Sendable {
     func ask<Body, Answer: Decodable>(
         _ endpoint: TypedEndpoint<Body, Answer>, _ parameters: KeyValuePairs<Parameter, String?>, body: Body
     ) async throws -> Answer
+
+    /// The figures in Prometheus' text format.
+    func metrics() async throws -> String
 }
 
 extension ControlAPI {
@@ -78,6 +81,8 @@ package struct LocalControl: ControlAPI {
             parameters: endpoint.row.given(parameters))
         return try await endpoint.answer(call, body)
     }
+
+    package func metrics() async throws -> String { try await MetricsPage(agent).text() }
 
     package func status() async throws -> StatusReport {
         var report = try await StatusReport(agent)

@@ -37,6 +37,14 @@ package struct ControlClient: ControlAPI {
         try Self.decode(await exchange(Endpoints.status.row, [:], deadline: deadline))
     }
 
+    package func metrics() async throws -> String {
+        let response = try await exchange(Endpoints.metrics, [:])
+        guard response.status == 200 else {
+            throw Failure(description: "the running agent gives no metrics; check that both have the same version")
+        }
+        return String(decoding: response.body, as: UTF8.self)
+    }
+
     /// Ends the client's connection and thread.
     package func shutdown() { client.shutdown() }
 

@@ -27,6 +27,7 @@ package struct CommandOutput: Sendable {
         CommandOutput("check", .named(CheckReport.self)),
         CommandOutput("config diff", .named(ReloadReport.Change.self), isLines: true),
         CommandOutput("config show", server),
+        CommandOutput("doctor", .named(DoctorReport.self)),
         CommandOutput("limit", .named(LimitReport.self), isLines: true),
         CommandOutput("logs level", .named(LogLevelReport.self)),
         CommandOutput("queue list", .named(JobReport.self), isLines: true),

@@ -95,6 +95,13 @@ package enum FreeSpace {
         return Int64(clamping: UInt64(statistics.f_blocks).multipliedReportingOverflow(by: UInt64(statistics.f_bsize)))
     }
 
+    /// Files that may still be made on the file system of `path`, and the most; nil where it has no such limit.
+    package static func inodes(at path: FilePath) throws(SystemError) -> (free: Int64, total: Int64)? {
+        let statistics = try statistics(path)
+        guard statistics.f_files > 0 else { return nil }
+        return (Int64(clamping: statistics.f_ffree), Int64(clamping: statistics.f_files))
+    }
+
     /// A number that changes when files of the file system come, go or grow.
     package static func fingerprint(_ path: FilePath) throws(SystemError) -> UInt64 {
         let statistics = try statistics(path)

@@ -36,6 +36,36 @@ package struct WatchNeed: Sendable, Hashable {
         "sysctl fs.inotify.max_user_instances=\(room(from: 1 << 10, for: needed, above: limit))"
     }
 
+    /// The watches and instances that are in use, as far as this user may see other processes (`/proc/PID/fdinfo`,
+    /// proc(5)). Takes some milliseconds for each hundred processes.
+    package static func used() -> (watches: Int, instances: Int) {
+        var (watches, instances) = (0, 0)
+        for process in numbers(in: "/proc") {
+            for descriptor in numbers(in: FilePath("/proc/\(process)/fd")) {
+                let link = DurableFile.target(ofLink: FilePath("/proc/\(process)/fd/\(descriptor)"))
+                guard link?.string == "anon_inode:inotify" else { continue }
+                instances += 1
+                let file = FilePath("/proc/\(process)/fdinfo/\(descriptor)")
+                let lines =
+                    DurableFile.readIfPossible(file, limit: 64 << 20)?.split(separator: UInt8(ascii: "\n")) ?? []
+                watches += lines.count { $0.starts(with: "inotify ".utf8) }
+            }
+        }
+        return (watches, instances)
+    }
+
+    /// The names in a folder that are numbers; none where it cannot be read.
+    private static func numbers(in folder: FilePath) -> [Int] {
+        var found: [Int] = []
+        do throws(SystemError) {
+            var names = try DirectoryStream(folder)
+            while let entry = try names.next() { if let number = Int(entry.name.string) { found.append(number) } }
+        } catch {
+            // Another user's process, or one that has just ended: what is not seen is not counted.
+        }
+        return found
+    }
+
     private static func number(_ name: String) -> Int? {
         DurableFile.readIfPossible(FilePath("/proc/sys/fs/inotify").appending(name), limit: 64).flatMap {
             Int(String(decoding: $0, as: UTF8.self).filter(\.isNumber))

@@ -22,6 +22,13 @@ package enum ProcessSetup {
         return UInt64(limit.rlim_cur)
     }
 
+    /// Open descriptors that this process may have: now, and after `raiseDescriptorLimit`.
+    package static var descriptorLimit: (now: UInt64, most: UInt64) {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        return (UInt64(limit.rlim_cur), UInt64(limit.rlim_max))
+    }
+
     /// Keeps the secrets in this process's memory out of core dumps and crash reports, and away from other programs of
     /// the same user. Call this before reading the first secret. Programs that this one starts inherit only the limit.
     ///

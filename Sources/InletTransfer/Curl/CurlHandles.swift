@@ -43,6 +43,8 @@ final class CurlHandle {
     /// Its sessions must outlive the handle.
     private var multi: CurlMulti?
     private let message: UnsafeMutablePointer<CChar>
+    /// libcurl may still speak while the handle is cleaned up.
+    private let remarks = ConnectionRemarks()
 
     /// nil when memory is out.
     init?() {
@@ -131,6 +133,20 @@ final class CurlHandle {
     /// The server's own certificate in PEM, if requested and TLS was used.
     var certificate: String? { inlet_curl_certificate(handle).map { String(cString: $0) } }
 
+    /// The facts of that certificate, and the version of TLS, if both were requested.
+    var peer: PeerCertificate? {
+        PeerCertificate(version: remarks.version) { name in
+            inlet_curl_certificate_fact(handle, name).map { String(cString: $0) }
+        }
+    }
+
+    /// Listens for the version of TLS. Only for a handle that is not used again.
+    func noteVersion() {
+        note(
+            inlet_curl_set_remarks(
+                handle, Unmanaged.passUnretained(remarks).toOpaque(), ConnectionRemarks.take))
+    }
+
     /// The peer's address, if a connection was made for this request.
     var newAddress: String? {
         guard let text = inlet_curl_new_address(handle) else { return nil }
@@ -142,6 +158,23 @@ final class CurlHandle {
 
     /// Bytes in the kernel that the peer has not acknowledged; 0 where that is unknown.
     var unacknowledged: Int { max(0, Int(inlet_curl_unacknowledged(handle))) }
+}
+
+/// What libcurl says of a connection while it is made. Used by the handle's thread.
+private final class ConnectionRemarks {
+    /// `TLSv1.3`; nil until it is known.
+    private(set) var version: String?
+
+    private static let opening = "SSL connection using "
+
+    static let take: curl_debug_callback = { _, kind, text, count, context in
+        guard kind == CURLINFO_TEXT, let context, let text else { return 0 }
+        let line = String(decoding: UnsafeRawBufferPointer(start: text, count: count), as: UTF8.self)
+        guard line.hasPrefix(opening) else { return 0 }
+        let remarks = Unmanaged<ConnectionRemarks>.fromOpaque(context).takeUnretainedValue()
+        remarks.version = String(line.dropFirst(opening.count).prefix { !$0.isWhitespace })
+        return 0
+    }
 }
 
 /// Owns a `CURLM` with its connections, and the TLS sessions that the handles of a thread share.

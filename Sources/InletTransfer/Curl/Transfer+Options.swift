@@ -99,6 +99,7 @@ extension Transfer {
     private func setCertificateReading() {
         easy.set(CURLOPT_CONNECT_ONLY, true)
         easy.set(CURLOPT_CERTINFO, true)
+        easy.noteVersion()
         easy.leaveCertificateUnchecked()
     }
 

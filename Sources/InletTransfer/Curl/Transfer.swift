@@ -153,7 +153,7 @@ final class Transfer {
         case CURLE_OK where status >= 300 || isWhole:
             if let refusal = proxyRefusal(status) { return .failure(refusal) }
             var response = answer.response(status: status)
-            if request.readsCertificate { response.certificate = easy.certificate }
+            if request.readsCertificate { (response.certificate, response.peer) = (easy.certificate, easy.peer) }
             return .success(response)
         case CURLE_OK:
             let what = "status \(status) came after \(counted) of \(request.body.length) bytes of the body"

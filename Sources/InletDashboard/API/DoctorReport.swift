@@ -1,0 +1,174 @@
+package import InletCore
+
+/// `inlet doctor --json`.
+package struct DoctorReport: Codable, Sendable, NamedSchema {
+    /// When it was made.
+    package var at: String
+    package var version: String
+    package var checks: [CheckReport.Finding]
+    /// The likeliest first, at most three; empty when nothing is wrong.
+    package var causes: [DoctorFindings.Cause]
+    package var exit_code: Int
+
+    static let notes: [String: SchemaDescription] = [
+        "at": .time("When it was made."), "causes": "The likeliest first, at most three; empty when nothing is wrong.",
+        "exit_code": "The exit code of the command.",
+    ]
+
+    package init(
+        at: String, version: String, checks: [CheckReport.Finding], causes: [DoctorFindings.Cause], exit_code: Int
+    ) {
+        (self.at, self.version, self.checks, self.causes, self.exit_code) = (at, version, checks, causes, exit_code)
+    }
+}
+
+/// What a problem is about. The order is that of the causes: what comes first explains most of what comes later, and is
+/// worth repairing first.
+package enum ProblemTopic: String, Codable, Sendable, CaseIterable, SchemaSample {
+    case configuration
+    /// The state directory and the journal in it.
+    case state
+    /// Bytes or inodes of a disk.
+    case space
+    case clock
+    /// No agent runs.
+    case agent
+    /// A watched folder that is not there.
+    case folder
+    /// Rights on files and folders.
+    case access
+    /// DNS.
+    case names
+    case proxy
+    case network
+    case certificate
+    case credentials
+    /// A server that answers with errors.
+    case service
+    /// inotify, descriptors, memory.
+    case limits
+    /// Files that failed, and notifications.
+    case files
+    /// Something that works, and could be better.
+    case advice
+
+    /// Problems that this one usually causes: they are no causes of their own beside it.
+    fileprivate var explains: Set<ProblemTopic> {
+        switch self {
+        case .configuration: [.agent]
+        case .state: [.agent, .files]
+        // A signature and a certificate are right for a while only.
+        case .clock: [.certificate, .credentials]
+        case .space, .folder, .access, .names, .proxy, .network, .certificate, .credentials, .service: [.files]
+        case .agent, .limits, .files, .advice: []
+        }
+    }
+
+    /// The topic of an error that a destination gave.
+    package init(_ error: DeliveryError) {
+        switch error.code {
+        case .clockSkewed: self = .clock
+        case .nameNotFound: self = .names
+        case .proxyRefused: self = .proxy
+        case .connectFailed, .timedOut, .stalled, .connectionLost: self = .network
+        case .tlsFailed: self = .certificate
+        case .destinationFull: self = .space
+        case .destinationUnwritable: self = .access
+        default: if case .credentials = error.verdict { self = .credentials } else { self = .service }
+        }
+    }
+}
+
+/// Finds the likeliest causes among the findings of `inlet doctor`. Pure.
+package struct DoctorFindings: Sendable {
+    package struct Cause: Codable, Sendable, Equatable, NamedSchema {
+        package var topic: ProblemTopic
+        /// A sentence without its full stop.
+        package var text: String
+        package var remedy: String?
+
+        static var schemaName: String { "DoctorCause" }
+        static let notes: [String: SchemaDescription] = ["remedy": "Left out where the text says enough."]
+
+        package init(_ topic: ProblemTopic, _ text: String, remedy: String?) {
+            (self.topic, self.text, self.remedy) = (topic, text, remedy)
+        }
+    }
+
+    package static let most = 3
+
+    private let problems: [(topic: ProblemTopic, finding: CheckReport.Finding)]
+    private let servers: Int
+
+    /// - Parameters:
+    ///   - findings: in the order in which they were made; those that are fine do not count.
+    ///   - servers: the number of destinations that are reached over a network.
+    package init(_ findings: [CheckReport.Finding], servers: Int) {
+        problems = findings.filter { $0.grade != .fine }.map { (Self.topic(of: $0), $0) }
+        self.servers = servers
+    }
+
+    /// Whether anything needs a person.
+    package var isWell: Bool { problems.isEmpty }
+
+    /// The likeliest first: by topic, then by grade, then as they were found.
+    package var causes: [Cause] {
+        let topics = Set(problems.map(\.topic))
+        let explained = topics.reduce(into: Set<ProblemTopic>()) { $0.formUnion($1.explains) }
+        var found: [Cause] = []
+        for topic in ProblemTopic.allCases where topics.contains(topic) && !explained.contains(topic) {
+            found += causes(of: topic)
+        }
+        return Array(found.prefix(Self.most))
+    }
+
+    private func causes(of topic: ProblemTopic) -> [Cause] {
+        let own = problems.filter { $0.topic == topic }.map(\.finding)
+        var places: [String] = []
+        for finding in own where !places.contains(finding.check) { places.append(finding.check) }
+        if let reason = Self.common[topic], servers > 1, places.count >= servers {
+            return [Cause(topic, "\(reason.text) (\(places.joined(separator: ", ")))", remedy: reason.remedy)]
+        }
+        // The worst of each place: the others follow from it, or are above.
+        return places.compactMap { place in
+            own.filter { $0.check == place }.max { $0.grade.rank < $1.grade.rank }
+        }.enumerated().sorted { left, right in
+            (-left.element.grade.rank, left.offset) < (-right.element.grade.rank, right.offset)
+        }.map { Cause(topic, "\($0.element.check): \($0.element.text)", remedy: $0.element.remedy) }
+    }
+
+    /// What all destinations have in common when they fail in the same way: this machine.
+    private static let common: [ProblemTopic: (text: String, remedy: String)] = [
+        .names: (
+            "this machine's name server does not answer: no destination's name is found",
+            "check /etc/resolv.conf and the network; 'getent hosts NAME' must print an address"
+        ),
+        .network: (
+            "this machine's network is down or closed: no destination can be reached",
+            "check the cable, the gateway and the firewall; set 'proxy:' where the network needs one"
+        ),
+        .certificate: (
+            "no destination's certificate is trusted: something between reads TLS, or the clock is wrong",
+            "check the clock; set 'ca_file' to the authority of a proxy that opens TLS"
+        ),
+        .proxy: (
+            "the proxy lets no destination through", "check 'proxy:' and its login, or write 'proxy: off' without one"
+        ),
+    ]
+
+    /// The topic of a finding that names none: by its place in the list.
+    private static func topic(of finding: CheckReport.Finding) -> ProblemTopic {
+        if let topic = finding.topic { return topic }
+        guard finding.grade.rank > CheckReport.Grade.warning.rank else { return .advice }
+        return switch finding.group {
+        case .configuration: .configuration
+        case .folders: finding.check == "state_dir" ? .state : .access
+        case .watch: .access
+        case .destinations, .network: .service
+        case .limits: .limits
+        case .clock: .clock
+        case .errors: .files
+        case .program, .system: .advice
+        }
+    }
+}
