@@ -33,7 +33,8 @@ struct Inlet: AsyncParsableCommand {
             """,
         version: release,
         subcommands: [
-            Init.self, Run.self, Check.self, RouteCommand.self, Send.self, Status.self, Tail.self, Queue.self,
+            Init.self, Run.self, Check.self, Doctor.self, RouteCommand.self, Send.self, Status.self, Tail.self,
+            Queue.self,
             BatchCommand.self, Receipts.self, ReloadCommand.self, Verify.self, Report.self, Pause.self, Resume.self,
             Limit.self, Logs.self, Notify.self, Storage.self, Cards.self, Open.self,
             Fetch.self,

@@ -33,6 +33,8 @@ package enum ProblemTopic: String, Codable, Sendable, CaseIterable, SchemaSample
     case clock
     /// No agent runs.
     case agent
+    /// Somebody has stopped it: a pause, or a limit of 0.
+    case held
     /// A watched folder that is not there.
     case folder
     /// Rights on files and folders.
@@ -59,7 +61,7 @@ package enum ProblemTopic: String, Codable, Sendable, CaseIterable, SchemaSample
         case .state: [.agent, .files]
         // A signature and a certificate are right for a while only.
         case .clock: [.certificate, .credentials]
-        case .space, .folder, .access, .names, .proxy, .network, .certificate, .credentials, .service: [.files]
+        case .space, .held, .folder, .access, .names, .proxy, .network, .certificate, .credentials, .service: [.files]
         case .agent, .limits, .files, .advice: []
         }
     }

@@ -119,6 +119,31 @@ enum ControlAccess {
         } catch {
             throw ExitStatus.configuration.saying("\(error)")
         }
+        let value = try await use(journal, config, body)
+        // The lock is held until here.
+        _ = state.path
+        return value
+    }
+
+    /// Calls `body` with the API of the journal, where no agent runs and a journal is there; prints nothing.
+    ///
+    /// - Returns: nil where there is no journal yet.
+    /// - Throws: `StateDirectory.Fault` and `JournalError`, beside what `body` throws.
+    static func tryJournal<Value>(
+        _ config: LoadedConfig, _ body: (any ControlAPI) async throws -> Value
+    ) async throws -> Value? {
+        let path = config.settings.stateDirectory
+        guard try FileLook.look(at: StateDirectory.journal(in: path)) != .missing else { return nil }
+        let state = try StateDirectory(path)
+        let value = try await use(try state.openJournal(now: .now), config, body)
+        // The lock is held until here.
+        _ = state.path
+        return value
+    }
+
+    private static func use<Value>(
+        _ journal: Journal, _ config: LoadedConfig, _ body: (any ControlAPI) async throws -> Value
+    ) async throws -> Value {
         defer { journal.close() }
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
@@ -127,11 +152,7 @@ enum ControlAccess {
             // configured.
             config.destination(name, factory)
         }
-        let control = LocalControl(agent)
-        let value = try await body(control)
-        // The lock is held until here.
-        _ = state.path
-        return value
+        return try await body(LocalControl(agent))
     }
 }
 

@@ -69,48 +69,84 @@ struct Findings {
     typealias Group = CheckReport.Group
 
     private let isJSON: Bool
+    private let isSilent: Bool
     private var group = Group.configuration
     private var shownGroup: Group?
     private(set) var all: [CheckReport.Finding] = []
 
     /// - Parameter isJSON: prints one object at the end instead of a line per finding.
-    init(isJSON: Bool = false) { self.isJSON = isJSON }
+    init(isJSON: Bool = false) { (self.isJSON, isSilent) = (isJSON, isJSON) }
+
+    /// A list that prints nothing: one part's, or one that is written to a file.
+    init(silently group: Group) { (isJSON, isSilent, self.group) = (false, true, group) }
 
     /// Later findings belong to `group`.
     mutating func begin(_ group: Group) { self.group = group }
 
     /// - Parameter remedy: what to do about it, as an order.
-    mutating func add(_ grade: Severity, _ what: String, _ text: String, remedy: String? = nil) {
-        let finding = CheckReport.Finding(group: group, check: what, grade: grade, text: text, remedy: remedy)
-        all.append(finding)
-        if !isJSON { show(finding) }
+    mutating func add(
+        _ grade: Severity, _ what: String, _ text: String, remedy: String? = nil, topic: ProblemTopic? = nil
+    ) {
+        append([
+            CheckReport.Finding(group: group, check: what, grade: grade, text: text, remedy: remedy, topic: topic)
+        ])
+    }
+
+    /// Adds findings that were made elsewhere.
+    mutating func append(_ findings: [CheckReport.Finding]) {
+        all += findings
+        if !isSilent { for finding in findings { show(finding) } }
     }
 
     /// A call that the kernel refused, with its remedy.
     mutating func add(_ grade: Severity, _ what: String, _ error: SystemError, because why: String? = nil) {
         var text = "\(error)"
         if let remedy = error.remedy, text.hasSuffix("; \(remedy)") { text.removeLast(remedy.count + 2) }
-        add(grade, what, text, remedy: [error.remedy, why].compactMap(\.self).joined(separator: ". ").nilIfEmpty)
+        let remedy = [error.remedy, why].compactMap(\.self).joined(separator: ". ").nilIfEmpty
+        add(grade, what, text, remedy: remedy, topic: error.isFull ? .space : nil)
     }
 
     private mutating func show(_ finding: CheckReport.Finding) {
-        if shownGroup != group {
-            let title = group.rawValue.prefix(1).uppercased() + group.rawValue.dropFirst()
-            Console.print((shownGroup == nil ? "" : "\n") + Console.tint(title, .strong))
-            shownGroup = group
+        if shownGroup != finding.group {
+            Console.print((shownGroup == nil ? "" : "\n") + Console.tint(Self.title(finding.group), .strong))
+            shownGroup = finding.group
         }
         Console.print(Self.line(finding))
+    }
+
+    /// All findings as they are shown, without colours.
+    var text: String {
+        var lines: [String] = []
+        for (index, finding) in all.enumerated() {
+            if index == 0 || all[index - 1].group != finding.group {
+                lines += (index == 0 ? [] : [""]) + [Self.title(finding.group)]
+            }
+            lines.append(Self.line(finding) { text, _ in text })
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private static func title(_ group: Group) -> String {
+        switch group {
+        case .program: "Inlet"
+        case .errors: "Last errors"
+        default: group.rawValue.prefix(1).uppercased() + group.rawValue.dropFirst()
+        }
     }
 
     /// A finding with its remedy below it.
     ///
     /// - Parameter isNamed: whether it says what it is about.
-    static func line(_ finding: CheckReport.Finding, isNamed: Bool = true) -> String {
+    static func line(
+        _ finding: CheckReport.Finding, isNamed: Bool = true, tint: (String, TextStyle) -> String = Console.tint
+    ) -> String {
         let mark =
             switch finding.grade {
-            case .fine: Console.tint("✓", .good)
-            case .warning: Console.tint("!", .warning)
-            case .unavailable, .wrong: Console.tint("✗", .bad)
+            // A line of the log is neither good nor bad now.
+            case .fine where finding.group == .errors: tint("·", .faint)
+            case .fine: tint("✓", .good)
+            case .warning: tint("!", .warning)
+            case .unavailable, .wrong: tint("✗", .bad)
             }
         let name = isNamed ? "\(DisplayText.escape(finding.check)): " : ""
         let remedy = finding.remedy.map { "\n    → \(DisplayText.escape($0))" } ?? ""

@@ -113,13 +113,15 @@ extension Findings {
             let name = "destination \(name)"
             switch use.choice {
             case .direct(let why): add(.fine, name, "is reached directly (\(why))")
-            case .unusable(let why): add(.wrong, name, why)
+            case .unusable(let why): add(.wrong, name, why, topic: .proxy)
             case .by(let proxy, let why):
                 do throws(DeliveryError) {
                     try await use.connect()
                     add(.fine, name, "is reached through the proxy \(proxy) (\(why)), which answers")
                 } catch {
-                    add(.unavailable, name, "cannot be reached through the proxy \(proxy) (\(why)): \(error)")
+                    add(
+                        .unavailable, name, "cannot be reached through the proxy \(proxy) (\(why)): \(error)",
+                        topic: ProblemTopic(error))
                 }
             }
         }
@@ -146,7 +148,9 @@ extension Findings {
 
     /// A destination that cannot be reached or used, with the remedy.
     mutating func add(_ error: DeliveryError, at destination: String) {
-        add(.unavailable, "destination \(destination)", "\(error)", remedy: Self.remedy(for: error, at: destination))
+        add(
+            .unavailable, "destination \(destination)", "\(error)", remedy: Self.remedy(for: error, at: destination),
+            topic: ProblemTopic(error))
     }
 
     /// The remedy for a destination that cannot be reached or used; nil where the reason is enough.

@@ -85,7 +85,8 @@ extension Findings {
                 return add(
                     .warning, name, RootCheck.reason(watch.path),
                     remedy: RootCheck.isBlocked(watch.path)
-                        ? nil : "create it or mount its disk")
+                        ? nil : "create it or mount its disk",
+                    topic: RootCheck.isBlocked(watch.path) ? .access : .folder)
             }
             if RootCheck.pseudo(watch.path) != nil {
                 return add(
@@ -175,7 +176,7 @@ extension Findings {
         let instances = roots.count { $0.mode != .poll } + entries.count { $0.pattern != nil }
         let need = WatchNeed(directories: roots.reduce(0) { $0 + Self.watches(for: $1) })
         for (isMet, text) in need.findings(instances: instances) {
-            add(isMet ? .fine : .warning, "watches", text)
+            add(isMet ? .fine : .warning, "watches", text, topic: .limits)
         }
     }
 

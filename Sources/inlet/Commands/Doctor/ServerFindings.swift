@@ -1,0 +1,168 @@
+import InletConfig
+import InletCore
+import InletDashboard
+import InletLinux
+import InletPipelines
+import InletTransfer
+
+// What `inlet doctor` says of the way to each destination: name, certificate, clock, and the answer itself.
+
+extension Examination {
+    /// A destination may have to be connected to several times.
+    private static let destinationPatience = Duration.seconds(45)
+
+    /// Asks all destinations at once, and lists what they say in the order of the configuration.
+    mutating func lookAtDestinations(_ config: LoadedConfig) async {
+        let factory = PipelineFactory.standard(config)
+        defer { factory.shutdown() }
+        let destinations: [Destination]
+        do throws(ConfigErrors) {
+            destinations = try config.tryDestinations(factory)
+        } catch {
+            findings.begin(.destinations)
+            for fault in error.list {
+                findings.add(
+                    .wrong, "destinations", "line \(fault.line): \(fault.message)", remedy: "correct the configuration",
+                    topic: .configuration)
+            }
+            return
+        }
+        let uses = destinations.compactMap { made -> (String, ProxyUse)? in
+            guard let settings = config.settings.destinations.first(where: { $0.name == made.name }),
+                // The proxy's own line reports one that cannot be used.
+                let use = (try? factory.proxyUse(of: made, settings)).flatMap(\.self)
+            else { return nil }
+            return ("destination \(made.name)", use)
+        }
+        servers = uses.count
+        let pool = pool
+        let clocks = await all(uses, .clock) { part, name, use in await part.noteClock(name, use) }
+        let networks = await all(uses, .network) { part, name, use in
+            await part.noteName(name, use, on: pool)
+            await part.noteCertificate(name, use)
+        }
+        let answers = await all(destinations.map { ("destination \($0.name)", $0) }, .destinations) { part, _, made in
+            await part.check(made, upload: false)
+            if let folder = made.folder { part.noteSpace("destination \(made.name)", at: folder) }
+        }
+        findings.append(clocks + networks)
+        await ask(.network, "proxy", within: Self.destinationPatience) { part in
+            await part.checkProxies(config, destinations, factory)
+        }
+        findings.begin(.destinations)
+        findings.append(answers)
+        for destination in destinations { findings.checkStorage(of: destination, config.settings.destinations) }
+        findings.checkKinds(config.settings)
+    }
+
+    /// The findings on each of `subjects`, made at the same time and in their order.
+    private func all<Subject: Sendable>(
+        _ subjects: [(name: String, subject: Subject)], _ group: Findings.Group,
+        _ body: @escaping @Sendable (inout Findings, String, Subject) async -> Void
+    ) async -> [CheckReport.Finding] {
+        await withTaskGroup(of: (Int, [CheckReport.Finding]).self) { tasks in
+            for (index, entry) in subjects.enumerated() {
+                let (name, subject) = entry
+                tasks.addTask {
+                    let found = await Self.answer(group, name, within: Self.destinationPatience) { part in
+                        await body(&part, name, subject)
+                    }
+                    return (index, found)
+                }
+            }
+            var found: [Int: [CheckReport.Finding]] = [:]
+            for await (index, findings) in tasks { found[index] = findings }
+            return subjects.indices.flatMap { found[$0] ?? [] }
+        }
+    }
+}
+
+extension Findings {
+    // MARK: - Clock
+
+    /// Signatures bear 15 min; this much shows that nothing keeps a clock right.
+    private static let largestDifference = Duration.seconds(30)
+
+    /// Compares this machine's clock with the server's. Says nothing of a server that does not answer: others do.
+    fileprivate mutating func noteClock(_ what: String, _ use: ProxyUse) async {
+        // The destination's own check reports why.
+        guard let difference = (try? await use.clockDifference()).flatMap(\.self) else { return }
+        let size = max(difference, .zero - difference)
+        let text = DurationText.format(.seconds(size.components.seconds))
+        guard size > Self.largestDifference else {
+            return add(.fine, what, "the server's clock agrees within \(max(1, size.components.seconds)) s")
+        }
+        add(
+            .warning, what,
+            "the server's clock is \(text) \(difference > .zero ? "ahead of" : "behind") this machine's",
+            remedy: "set this machine's clock (timedatectl set-ntp true); if it is right, the server's is wrong",
+            topic: .clock)
+    }
+
+    // MARK: - Name
+
+    private static let namePatience = Duration.seconds(10)
+    private static let slowName = Duration.seconds(2)
+
+    /// Looks the server's name up, where that is up to this machine.
+    fileprivate mutating func noteName(_ what: String, _ use: ProxyUse, on pool: BlockingPool) async {
+        let host = use.host
+        if let proxy = use.proxy { return add(.fine, what, "the proxy \(proxy) looks \(host) up") }
+        if IPAddress(host) != nil { return add(.fine, what, "\(host) is an address: no name server is asked") }
+        let start = ContinuousClock.now
+        typealias Answer = Result<[String], NameLookup.Failure>
+        let answer: Answer? = await pool.run {
+            // Without a thread nothing is known; the destination's own check says what is missing.
+            try? LoopThread.result(name: "name", within: Self.namePatience) { () throws(SystemError) -> Answer in
+                Result { () throws(NameLookup.Failure) in try NameLookup.addresses(of: host) }
+            }
+        }
+        let time = start.duration(to: .now)
+        let remedy = "check the name and /etc/resolv.conf; 'getent hosts \(host)' must print an address"
+        switch answer {
+        case .success(let addresses)?:
+            let isSlow = time > Self.slowName
+            let found = addresses.count.counted("address", "addresses")
+            add(
+                isSlow ? .warning : .fine, what,
+                "\(host) has \(found) (\(addresses.prefix(3).joined(separator: ", "))), found in \(time.milliseconds) ms",
+                remedy: isSlow ? "ask a nearer name server: see /etc/resolv.conf" : nil, topic: isSlow ? .names : nil)
+        case .failure(let failure)?:
+            add(.unavailable, what, "\(host) has no address: \(failure)", remedy: remedy, topic: .names)
+        case nil:
+            let patience = DurationText.format(Self.namePatience)
+            add(
+                .unavailable, what, "no name server has answered for \(host) within \(patience)", remedy: remedy,
+                topic: .names)
+        }
+    }
+
+    // MARK: - Certificate
+
+    private static let renewal = Duration.seconds(14 * 86_400)
+
+    /// The certificate that the server shows, whatever it is worth: whether it is trusted says the check.
+    fileprivate mutating func noteCertificate(_ what: String, _ use: ProxyUse) async {
+        guard use.isEncrypted else { return add(.fine, what, "\(use.host) is reached without TLS") }
+        let peer: PeerCertificate
+        do throws(DeliveryError) {
+            guard let found = try await use.certificate() else {
+                return add(.fine, what, "this libcurl does not show certificates")
+            }
+            peer = found
+        } catch {
+            return add(.unavailable, what, "its certificate cannot be read: \(error)", topic: ProblemTopic(error))
+        }
+        let words = "\(peer.version ?? "TLS"), certificate of \(peer.subject), issued by \(peer.issuer)"
+        guard let end = peer.expires else { return add(.fine, what, words) }
+        let left = end - .now
+        let isDue = left < Self.renewal
+        let days = left.components.seconds / 86_400
+        let when =
+            left > .zero ? "ends \(end.rfc3339Seconds) (in \(Int(days).counted("day")))" : "ended \(end.rfc3339Seconds)"
+        add(
+            isDue ? .warning : .fine, what, "\(words), \(when)",
+            remedy: isDue ? "renew it at the server; if it is new, set this machine's clock" : nil,
+            topic: isDue ? .certificate : nil)
+    }
+}
