@@ -50,7 +50,7 @@ package struct LoadedConfig: Sendable {
     package var filled: ConfigSection
     /// Further files that contain credentials.
     package var credentialFiles: [FilePath]
-    /// Everything that must not leave this machine: values of secret keys, and whatever `${…}` stands for.
+    /// Everything that must not leave this machine: secret values as written, and whatever `${…}` stands for.
     package var secrets: [Secret] = []
     fileprivate var report: ErrorReport
 
@@ -189,9 +189,10 @@ extension ConfigFile {
             secrets: Array(reader.values.filledIn) + reader.values.secrets.compactMap(Self.literal), report: report)
     }
 
-    /// The text of a secret value as it is in the file; nil for what is no single value.
+    /// A secret value that is written in the file; nil for one that comes from elsewhere.
     private static func literal(_ node: YAMLNode) -> Secret? {
-        if case .scalar(let text, _) = node.content { Secret(text) } else { nil }
+        guard case .scalar(let text, _) = node.content, isLiteral(node) else { return nil }
+        return Secret(text)
     }
 
     /// Warnings about allowed but risky settings.

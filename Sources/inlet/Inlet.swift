@@ -33,7 +33,8 @@ struct Inlet: AsyncParsableCommand {
             """,
         version: release,
         subcommands: [
-            Init.self, Run.self, Check.self, Doctor.self, RouteCommand.self, Send.self, Status.self, Tail.self,
+            Init.self, Run.self, Check.self, Doctor.self, SupportCommand.self, RouteCommand.self, Send.self,
+            Status.self, Tail.self,
             Queue.self,
             BatchCommand.self, Receipts.self, ReloadCommand.self, Verify.self, Report.self, Pause.self, Resume.self,
             Limit.self, Logs.self, Notify.self, Storage.self, Cards.self, Open.self,
@@ -48,6 +49,13 @@ struct Inlet: AsyncParsableCommand {
     static let outputs =
         CommandOutput.all
         + configuration.subcommands.compactMap { $0 as? any ServerCommand.Type }.flatMap { $0.outputs }
+
+    /// `inlet` alone: what to do next.
+    func run() async throws {
+        var options = ConfigOption()
+        options.config = nil
+        Console.print(await NextStep.text(options))
+    }
 
     /// Stays on the first thread, with no other one, until `Run` has given up its access.
     @MainActor static func main() async {

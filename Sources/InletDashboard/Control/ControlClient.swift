@@ -114,13 +114,24 @@ package struct ControlClient: ControlAPI {
     ///
     /// - Throws: `Failure`.
     package func log(limit: Int, level: LogSettings.Level, job: Int64?) async throws -> [LogFields] {
+        guard let lines = LogFields.all(try await logBody(limit, level, job)) else { throw Self.silentLog }
+        return lines
+    }
+
+    /// The same lines of all levels as JSON objects.
+    ///
+    /// - Throws: `Failure`.
+    package func logLines(limit: Int) async throws -> [String] {
+        guard let lines = JSON.value(try await logBody(limit, .debug, nil))?.array else { throw Self.silentLog }
+        return lines.map(\.text)
+    }
+
+    private func logBody(_ limit: Int, _ level: LogSettings.Level, _ job: Int64?) async throws -> [UInt8] {
         let response = try await exchange(
             Endpoints.log.row,
             [.limit: String(limit), .level: level.rawValue, .job: job.map { String($0) }])
-        guard response.status == 200, let lines = LogFields.all(response.body) else {
-            throw Self.silentLog
-        }
-        return lines
+        guard response.status == 200 else { throw Self.silentLog }
+        return response.body
     }
 
     /// Calls `body` with each line from now on, on the connection's thread, until it returns false, the agent ends or
