@@ -89,7 +89,7 @@ private final class HeldFile {
 }
 
 /// A user namespace of its own, in which the kernel's limits are lower for one process.
-private enum LowLimit {
+enum LowLimit {
     static func launcher(_ limit: String, _ value: Int) -> [String] {
         ["/usr/bin/unshare", "-Ur", "/bin/sh", "-c", "echo \(value) > /proc/sys/user/\(limit) && exec \"$@\"", "--"]
     }

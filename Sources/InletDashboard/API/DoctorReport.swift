@@ -118,14 +118,17 @@ package struct DoctorFindings: Sendable {
         let topics = Set(problems.map(\.topic))
         let explained = topics.reduce(into: Set<ProblemTopic>()) { $0.formUnion($1.explains) }
         var found: [Cause] = []
+        var named: Set<String> = []
         for topic in ProblemTopic.allCases where topics.contains(topic) && !explained.contains(topic) {
-            found += causes(of: topic)
+            // What is wrong with a place in a second way follows from the first.
+            let own = problems.filter { $0.topic == topic && !named.contains($0.finding.check) }.map(\.finding)
+            found += causes(of: topic, own)
+            named.formUnion(own.map(\.check))
         }
         return Array(found.prefix(Self.most))
     }
 
-    private func causes(of topic: ProblemTopic) -> [Cause] {
-        let own = problems.filter { $0.topic == topic }.map(\.finding)
+    private func causes(of topic: ProblemTopic, _ own: [CheckReport.Finding]) -> [Cause] {
         var places: [String] = []
         for finding in own where !places.contains(finding.check) { places.append(finding.check) }
         if let reason = Self.common[topic], servers > 1, places.count >= servers {

@@ -27,13 +27,7 @@ extension Examination {
             }
             return
         }
-        let uses = destinations.compactMap { made -> (String, ProxyUse)? in
-            guard let settings = config.settings.destinations.first(where: { $0.name == made.name }),
-                // The proxy's own line reports one that cannot be used.
-                let use = (try? factory.proxyUse(of: made, settings)).flatMap(\.self)
-            else { return nil }
-            return ("destination \(made.name)", use)
-        }
+        let uses = Self.uses(of: destinations, config, factory)
         servers = uses.count
         let pool = pool
         let clocks = await all(uses, .clock) { part, name, use in await part.noteClock(name, use) }
@@ -53,6 +47,19 @@ extension Examination {
         findings.append(answers)
         for destination in destinations { findings.checkStorage(of: destination, config.settings.destinations) }
         findings.checkKinds(config.settings)
+    }
+
+    /// The way to each destination that is reached over a network.
+    private static func uses(
+        of destinations: [Destination], _ config: LoadedConfig, _ factory: PipelineFactory
+    ) -> [(name: String, subject: ProxyUse)] {
+        destinations.compactMap { made in
+            guard let settings = config.settings.destinations.first(where: { $0.name == made.name }),
+                // The proxy's own line reports one that cannot be used.
+                let use = (try? factory.proxyUse(of: made, settings)).flatMap(\.self)
+            else { return nil }
+            return ("destination \(made.name)", use)
+        }
     }
 
     /// The findings on each of `subjects`, made at the same time and in their order.
