@@ -82,6 +82,7 @@ broken="$(grep -c '^FAIL ' <<<"$rules" || true)"
 if ((sources_ended != 0 && broken == 0)); then broken=1; fi
 failed=$((failed + broken))
 
+check "Unraid's template is the container of compose.yaml" python3 -B packaging/checks/nas_template.py
 if command -v systemd-analyze >/dev/null; then
     check "systemd-analyze security is 3 at most" unit_exposure
 else

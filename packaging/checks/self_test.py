@@ -1,4 +1,4 @@
-"""The rules of names.py, checklist.py, run_tests.py and texts.py, on what is right and on that with one thing wrong."""
+"""The rules of names.py, checklist.py, run_tests.py, nas_template.py and texts.py, on what is right and on that with one thing wrong."""
 
 import contextlib
 import io
@@ -9,6 +9,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+import nas_template
 import run_tests
 import texts
 from checklist import IDS, Row, events, faults, not_run
@@ -160,6 +161,25 @@ def runs_of_tests():
             if earlier not in kept or len(kept) != 1 + (what in ("failed", "died", "never ended")):
                 raise SystemExit(f"run_tests, {what}: kept {sorted(kept)}")
 
+
+# What stands in the template in the place of what, and what is then said.
+TEMPLATE_FAULTS = (
+    ('Target="UMASK"', 'Target="UMAKS"', "variable UMASK is only in"), ('Target="/state"', 'Target="/store"', "path /store is only in"),
+    ("--cap-add=LEASE ", "", "capability LEASE is only in"), (">99<", ">1000<", "PUID is '1000'"), ("</Container>", "", "not well formed"),
+)
+
+
+def templates():
+    template, compose = nas_template.PACKAGING / "nas/unraid-inlet.xml", nas_template.PACKAGING / "docker/compose.yaml"
+    assert not list(nas_template.differences(template, compose))
+    with tempfile.TemporaryDirectory() as folder:
+        for old, new, said in TEMPLATE_FAULTS:
+            wrong = Path(folder, "wrong.xml")
+            wrong.write_text(template.read_text().replace(old, new, 1))
+            found = " ".join(nas_template.differences(wrong, compose))
+            assert said in found, f"{new}: {found or 'nothing'}, wanted {said}"
+
+
 if __name__ == "__main__":
-    for test in (names_of_pages, sentences, checklists, runs_of_tests):
+    for test in (names_of_pages, sentences, checklists, runs_of_tests, templates):
         test()

@@ -45,6 +45,8 @@ for file in "-rwxr-xr-x root/root ./usr/bin/inlet" "-rw-r--r-- root/root ./usr/l
     "-rw-r--r-- root/root ./usr/share/doc/inlet/examples/cards/50-inlet-cards.rules" \
     "-rw-r--r-- root/root ./usr/lib/sysctl.d/30-inlet.conf" "-rw-r--r-- root/root ./usr/share/man/man1/inlet.1.gz" \
     "-rw-r--r-- root/root ./usr/share/bash-completion/completions/inlet" \
+    "-rw-r--r-- root/root ./usr/share/zsh/vendor-completions/_inlet" \
+    "-rw-r--r-- root/root ./usr/share/fish/vendor_completions.d/inlet.fish" \
     "-rw-r--r-- root/root ./usr/share/doc/inlet/changelog.gz" "-rw-r--r-- root/root ./usr/share/doc/inlet/copyright" \
     "-rw-r--r-- root/root ./usr/share/doc/inlet/examples/nas-to-r2.yaml" \
     "-rw-r--r-- root/root ./usr/share/inlet/manual/index.html" "-rw-r--r-- root/root ./usr/share/inlet/manual/style.css" \
@@ -66,6 +68,14 @@ cards_are_off() { ! inside find /etc/udev/rules.d /usr/lib/udev/rules.d /etc/pol
 # In tenths: 30 is "3.0".
 exposure() { inside systemd-analyze security --offline=true --no-pager --threshold=30 /usr/lib/systemd/system/inlet.service; }
 unit_says() { grep -qx "$1" "$TREE/usr/lib/systemd/system/inlet.service"; }
+# completions_know COMMAND: it is offered in each shell; zsh finds its file by the first line.
+completions_know() {
+    local file
+    for file in bash-completion/completions/inlet zsh/vendor-completions/_inlet fish/vendor_completions.d/inlet.fish; do
+        grep -qw -- "$1" "$TREE/usr/share/$file" || { echo "$1 is not in $file" && return 1; }
+    done
+    [[ $(head -n 1 "$TREE/usr/share/zsh/vendor-completions/_inlet") == "#compdef inlet" ]]
+}
 mandb_reads() { inside sh -c 'gzip -dc /usr/share/man/man1/inlet.1.gz' | grep -q '^\.\(TH\|Dt\) '; }
 
 inside_apt update >/dev/null
@@ -89,6 +99,7 @@ check "the service is enabled" test -L "$TREE/etc/systemd/system/multi-user.targ
 check "the manual page can be read" mandb_reads
 check "the manual opens from /usr/share/doc" inside grep -q '<title>' /usr/share/doc/inlet/html/index.html
 check "bash takes the completions" inside bash -n /usr/share/bash-completion/completions/inlet
+check "the completions of all shells are of this program" completions_know doctor
 
 # --- running, as the unit would start it
 

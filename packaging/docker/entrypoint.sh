@@ -1,11 +1,12 @@
 #!/bin/sh
-# Runs inlet in a container as the user PUID:PGID (1000:1000 without them).
+# Runs inlet in a container as the user PUID:PGID (1000:1000 without them). UMASK (022 without it) takes rights from the folders
+# and logs that it makes; a copy keeps the rights of its source.
 #     inlet-container run            what the image does without a command
 #     inlet-container COMMAND…       any other command of inlet, for example: check --upload
 #     inlet-container health         for HEALTHCHECK: the agent answers and its journal can be written
 set -eu
 
-: "${PUID:=1000}" "${PGID:=1000}"
+: "${PUID:=1000}" "${PGID:=1000}" "${UMASK:=022}"
 
 fail() {
     echo "inlet: $*" >&2
@@ -22,6 +23,14 @@ has_lease() {
 check_user() {
     case "$PUID$PGID" in *[!0-9]*) fail "PUID and PGID must be numbers, not '$PUID' and '$PGID'" ;; esac
     if [ "$PUID" -eq 0 ]; then fail "PUID is 0: give it the id of the user who owns the files (id -u NAME)"; fi
+}
+
+# What others than the user may never have is fixed: a mask that takes the user's own rights would lock it out.
+set_mask() {
+    case "$UMASK" in
+    [0-7][0-7] | 0[0-7][0-7] | 00[0-7][0-7]) umask "$UMASK" ;;
+    *) fail "UMASK must be octal and leave the user its rights, such as 022 or 002, not '$UMASK'" ;;
+    esac
 }
 
 # This script again as the user, for good; the groups that were given to the container (group_add) stay, root's goes.
@@ -44,6 +53,7 @@ health() {
 }
 
 [ $# -gt 0 ] || set -- run
+set_mask
 
 if [ "$(id -u)" -eq 0 ]; then
     check_user

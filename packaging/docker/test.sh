@@ -53,6 +53,8 @@ check "the manual is there" grep -q '<title>' "$TREE/usr/share/inlet/manual/inde
 check "without a configuration it says what to do" without_configuration
 check "PUID=0 is refused" refuses PUID=0
 check "PUID=nobody is refused" refuses PUID=nobody
+check "UMASK=rwx is refused" refuses UMASK=rwx
+check "UMASK=777, which would lock the user out, is refused" refuses UMASK=777
 check "SIGTERM stops it" test "${stopsignal[*]}" = SIGTERM
 
 # --- running, as on a NAS: the files are of user 1031, the configuration is readable by nobody else
@@ -66,7 +68,7 @@ mount -o remount,ro,bind "$TREE"
 
 log="$TREES/container.log"
 begin() {
-    WITH=(PUID=1031 PGID=1032)
+    WITH=(PUID=1031 PGID=1032 UMASK=002)
     container "${entrypoint[@]}" "${cmd[@]}" >"$log" 2>&1 &
     within 60 healthy || { cat -- "$log" && return 1; }
 }
@@ -84,9 +86,11 @@ read_only() { ! touch "$TREE/etc/new" 2>/dev/null; }
 # A file of yet another user, as one that came over SMB may be.
 delivers() {
     head -c 3000000 /dev/urandom >"$TREES/sample"
-    install -o 1077 -m 644 -- "$TREES/sample" "$TREE/data/drop/$1"
+    install -D -o 1077 -m 644 -- "$TREES/sample" "$TREE/data/drop/$1"
     within 60 cmp -s -- "$TREES/sample" "$TREE/data/library/$1" || { tail -n 20 "$log" && return 1; }
 }
+# The folder is Inlet's, the file keeps what its source has.
+masked() { [[ $(status_of Umask) == 0002 && $(stat -c %a "$TREE/data/library/$1") == 775 ]]; }
 owned() { [[ $(stat -c %u:%g "$TREE/data/library/$1") == 1031:1032 ]]; }
 check "before it runs it is unhealthy" unhealthy
 check "it starts and becomes healthy" begin
@@ -96,6 +100,8 @@ check "it has CAP_LEASE and nothing else" has 0000000010000000
 check "it is process 1" is_first
 check "a file is delivered" delivers first.bin
 check "what it writes is the user's" owned first.bin
+check "a file in a folder is delivered" delivers gigs/third.bin
+check "the folder that it makes is writable by the group, as UMASK=002 asks for" masked gigs
 check "SIGTERM ends process 1" ends
 check "then it is unhealthy" unhealthy
 check "the state is in /state" test -s "$TREE/state/inlet/journal.sqlite"

@@ -277,8 +277,8 @@ package struct VOPIResults: Sendable {
     /// otherwise redirect the agent's files with its privileges.
     private static func make(_ path: FilePath, in folder: FilePath) throws(DeliveryError) -> Folder {
         do throws(SystemError) {
-            let results = try Folder.making(folder.removingLastComponent(), mode: 0o755)
-            return try results.folder(below(folder, path), making: 0o755)
+            let results = try Folder.making(folder.removingLastComponent(), mode: 0o777)
+            return try results.folder(below(folder, path), making: 0o777)
         } catch {
             guard error.isLinked else { throw DeliveryError(writing: error) }
             throw DeliveryError(
