@@ -10,7 +10,7 @@ package struct HTTPResponse: Sendable {
     package var body: [UInt8]
     /// The server's certificate in PEM, for requests that ask only for it.
     var certificate: String?
-    /// What else that certificate and its connection tell; nil without TLS.
+    /// The facts of that certificate and its connection; nil without TLS.
     var peer: PeerCertificate?
     /// Credentials of the request, which an answer may repeat and nobody may see.
     package var sentCredentials = SentCredentials()

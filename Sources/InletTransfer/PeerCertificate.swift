@@ -1,7 +1,7 @@
 package import InletCore
 internal import InletLinux
 
-/// What a server shows of itself when a TLS connection is made, trusted or not: for people who look for a fault.
+/// The certificate that a server shows, trusted or not, in words for people who look for a fault.
 package struct PeerCertificate: Sendable, Equatable {
     /// As libcurl's TLS library words them: `CN = storage.example.com`.
     package var subject: String

@@ -117,6 +117,27 @@ struct SocketModeTests {
     }
 }
 
+/// The rights of what a delivery to a folder makes.
+struct FolderModeTests {
+    private static func mode(_ path: FilePath) throws -> Int? {
+        let facts = try FileManager.default.attributesOfItem(atPath: path.string)
+        return (facts[.posixPermissions] as? NSNumber)?.intValue
+    }
+
+    @Test(arguments: [("022", 0o755), ("002", 0o775), ("027", 0o750), ("000", 0o777)])
+    func `a new folder has what the umask leaves, and a copy what its source has`(mask: String, mode: Int) async throws
+    {
+        let launcher = ["/bin/sh", "-c", "umask \(mask); exec \"$@\"", "sh"]
+        let (place, agent) = try await Place.running(launcher: launcher)
+        try place.put("gigs/a.bin", bytes(10))
+        let source = try #require(try Self.mode(place.drop.pushing("gigs/a.bin")))
+        try await agent.line("job.finished") { $0["state"] == "delivered" }
+        #expect(try Self.mode(place.library.appending("gigs")) == mode)
+        #expect(try Self.mode(place.library.pushing("gigs/a.bin")) == source)
+        #expect(try await agent.stop() == .code(0))
+    }
+}
+
 /// Commands of root in a folder that somebody else may write to.
 struct JournalLinkTests {
     @Test(arguments: ["", "-wal", "-shm"])

@@ -37,7 +37,7 @@ package struct CheckReport: Codable, Sendable, NamedSchema {
         static var schemaName: String { "CheckFinding" }
         static let notes: [String: SchemaDescription] = [
             "check": "The subject, such as 'destination store'.", "remedy": "Left out where the text says enough.",
-            "topic": "What the problem is about; left out where that follows from the group.",
+            "topic": "The problem's subject, for its cause; left out where that follows from the group.",
         ]
 
         package init(

@@ -22,7 +22,7 @@ package struct DoctorReport: Codable, Sendable, NamedSchema {
     }
 }
 
-/// What a problem is about. The order is that of the causes: what comes first explains most of what comes later, and is
+/// The subject of a problem. The order is that of the causes: what comes first explains most of what comes later, and is
 /// worth repairing first.
 package enum ProblemTopic: String, Codable, Sendable, CaseIterable, SchemaSample {
     case configuration
@@ -120,7 +120,7 @@ package struct DoctorFindings: Sendable {
         var found: [Cause] = []
         var named: Set<String> = []
         for topic in ProblemTopic.allCases where topics.contains(topic) && !explained.contains(topic) {
-            // What is wrong with a place in a second way follows from the first.
+            // A second fault of the same place follows from the first.
             let own = problems.filter { $0.topic == topic && !named.contains($0.finding.check) }.map(\.finding)
             found += causes(of: topic, own)
             named.formUnion(own.map(\.check))
@@ -142,7 +142,7 @@ package struct DoctorFindings: Sendable {
         }.map { Cause(topic, "\($0.element.check): \($0.element.text)", remedy: $0.element.remedy) }
     }
 
-    /// What all destinations have in common when they fail in the same way: this machine.
+    /// The cause that all destinations share when they fail in the same way: this machine.
     private static let common: [ProblemTopic: (text: String, remedy: String)] = [
         .names: (
             "this machine's name server does not answer: no destination's name is found",

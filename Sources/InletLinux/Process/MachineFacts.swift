@@ -89,7 +89,7 @@ extension MachineFacts {
         }
         guard let available = kibibytes("MemAvailable"), let total = kibibytes("MemTotal") else { return nil }
         let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/system.slice/\(unit)"].map { FilePath($0) }
-        // "max" is no number: there is no limit.
+        // "max" means that there is no limit, and is not read as a number.
         let group = groups.first { number($0.appending("memory.max")) != nil }
         return Memory(
             available: available, total: total, limit: group.flatMap { number($0.appending("memory.max")) },

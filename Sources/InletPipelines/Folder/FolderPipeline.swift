@@ -100,7 +100,7 @@ package struct FolderPipeline: Pipeline {
             if let proof = try await existing(target, in: folder, source, order, key) { return proof }
         }
         try requireSpace(for: order.source.size)
-        // From here on this folder is used, even if it is replaced. Who else may write to it decides the umask.
+        // From here on this folder is used, even if it is replaced. The umask decides which others may write to it.
         let folder = try DeliveryError.onWriting(Folder.making(directory, mode: 0o777))
         let wanted = settings.verify == .readBack ? try await SourceDigests.sha256(of: source, on: hashing) : nil
         if attempt.isStopping() { throw .stopping }

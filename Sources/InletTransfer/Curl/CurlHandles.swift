@@ -160,7 +160,7 @@ final class CurlHandle {
     var unacknowledged: Int { max(0, Int(inlet_curl_unacknowledged(handle))) }
 }
 
-/// What libcurl says of a connection while it is made. Used by the handle's thread.
+/// Remarks of libcurl on a connection while it is made. Used by the handle's thread.
 private final class ConnectionRemarks {
     /// `TLSv1.3`; nil until it is known.
     private(set) var version: String?

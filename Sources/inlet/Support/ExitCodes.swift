@@ -28,7 +28,8 @@ enum ExitStatus: Int32, CaseIterable {
         switch self {
         case .success: "The command did what you asked for."
         case .failed:
-            "Some files failed, `check` has warnings, `config diff` finds a difference, or `verify` misses a file."
+            "Some files failed, `check` has warnings, `doctor` finds a fault, `config diff` a difference, or `verify` misses "
+                + "a file."
         case .usage: "The command line is wrong: an unknown command or option, or a value that does not fit."
         case .unavailable: "A destination is down, refuses the credentials, or does not answer."
         case .tryLater:

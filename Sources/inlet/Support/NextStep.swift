@@ -4,7 +4,7 @@ import InletDashboard
 import InletLinux
 import SystemPackage
 
-/// What a person who types `inlet` alone may do next: at most eight lines.
+/// The answer to `inlet` alone: the state of things, and the next commands, in at most eight lines.
 struct NextStep {
     /// - Parameter options: those of a command line without any.
     static func text(_ options: ConfigOption) async -> String {

@@ -5,7 +5,7 @@ import InletDashboard
 import InletLinux
 import SystemPackage
 
-// What `inlet doctor` says of files that failed, and of the last lines of the log.
+// Parts of `inlet doctor`: files that failed, and the last lines of the log.
 
 extension Findings {
     /// Lines of the log that are shown.

@@ -5,7 +5,7 @@ import InletJournal
 import InletLinux
 import SystemPackage
 
-// What `inlet doctor` says of the program, the machine and the state directory.
+// Parts of `inlet doctor`: the program, the machine and the state directory.
 
 extension Findings {
     private static let unit = "inlet.service"

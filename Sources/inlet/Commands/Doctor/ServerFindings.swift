@@ -5,7 +5,7 @@ import InletLinux
 import InletPipelines
 import InletTransfer
 
-// What `inlet doctor` says of the way to each destination: name, certificate, clock, and the answer itself.
+// Parts of `inlet doctor`: the name, certificate, clock and answer of each destination.
 
 extension Examination {
     /// A destination may have to be connected to several times.

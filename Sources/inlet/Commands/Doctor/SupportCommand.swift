@@ -135,7 +135,7 @@ private struct SupportText {
     }
 }
 
-/// What must not be in a support file, in every form that another text may give it.
+/// The secrets that must not be in a support file, in every form that another text may give them.
 private enum SupportSecrets {
     static func all(of config: LoadedConfig?) -> [Secret] {
         let own = (config?.secrets ?? []).flatMap { [$0] + parts(of: $0.reveal(), pathsToo: true) }
