@@ -93,9 +93,9 @@ import Testing
             ["route", place.drop.appending("spiral").appending("x.mp4").string], ["status"], ["status", "--json"],
             ["queue", "list"], ["queue", "list", "--json"], ["queue", "show", "1"], ["queue", "show", "2", "--json"],
             ["receipts"], ["reload"], ["run", "--dry-run"], ["verify", "--all"], ["notify", "test", "ops"],
-            ["queue", "backup"], ["gighive", "delete", "1"], ["limit"], ["batch", "list"], ["doctor"], ["doctor", "--json"],
-            // Its file is searched with all others.
-            ["support"],
+            ["queue", "backup"], ["gighive", "delete", "1"], ["limit"], ["batch", "list"],
+            // The file of the last one is searched with all others.
+            ["doctor"], ["doctor", "--json"], ["support"],
         ] + CanaryPlace.services.map({ ["notify", "test", $0] }) {
             texts["inlet " + command.joined(separator: " ")] = try await place.said(command, environment)
         }

@@ -19,13 +19,7 @@ extension Examination {
         do throws(ConfigErrors) {
             destinations = try config.tryDestinations(factory)
         } catch {
-            findings.begin(.destinations)
-            for fault in error.list {
-                findings.add(
-                    .wrong, "destinations", "line \(fault.line): \(fault.message)", remedy: "correct the configuration",
-                    topic: .configuration)
-            }
-            return
+            return add(error, "destinations")
         }
         let uses = Self.uses(of: destinations, config, factory)
         servers = uses.count
@@ -43,10 +37,23 @@ extension Examination {
         await ask(.network, "proxy", within: Self.destinationPatience) { part in
             await part.checkProxies(config, destinations, factory)
         }
-        findings.begin(.destinations)
         findings.append(answers)
-        for destination in destinations { findings.checkStorage(of: destination, config.settings.destinations) }
-        findings.checkKinds(config.settings)
+        await look(.destinations, "destinations") { $0.checkUse(of: destinations, config) }
+        findings.begin(.destinations)
+        do throws(ConfigErrors) {
+            findings.checkReceivers(config.settings.notify, try config.tryNotificationClients(factory))
+        } catch {
+            add(error, "notify")
+        }
+    }
+
+    private mutating func add(_ errors: ConfigErrors, _ what: String) {
+        findings.begin(.destinations)
+        for fault in errors.list {
+            findings.add(
+                .wrong, what, "line \(fault.line): \(fault.message)", remedy: "correct the configuration",
+                topic: .configuration)
+        }
     }
 
     /// The way to each destination that is reached over a network.
@@ -85,6 +92,19 @@ extension Examination {
 }
 
 extension Findings {
+    /// The checks of `inlet check` on how the configuration uses its destinations.
+    fileprivate mutating func checkUse(of destinations: [Destination], _ config: LoadedConfig) {
+        let settings = config.settings
+        checkAdoption(settings, destinations)
+        checkNames(settings)
+        for destination in destinations {
+            if let results = destination.results { checkResults(results, of: destination.name, settings.watch) }
+            checkStorage(of: destination, settings.destinations)
+        }
+        checkCopies(settings, destinations)
+        checkKinds(settings)
+    }
+
     // MARK: - Clock
 
     /// Signatures bear 15 min; this much shows that nothing keeps a clock right.
