@@ -43,10 +43,10 @@ import Testing
         let place = try Place(route: ["validate: { extensions: [txt] }"])
         let agent = try await place.run()
         try place.put("a.exe", bytes(10))
-        try await agent.line("job.finished")
+        try await agent.line("file.rejected")
         #expect(try await agent.stop() == .code(0))
         let said = try await place.inlet(
-            "doctor", code: 1, says: "! agent: no agent runs", "and sound", "! files: 1 file rejected: 1 × rejected",
+            "doctor", code: 1, says: "! agent: no agent runs", "and sound", "! files: 1 file rejected",
             "Most likely:\n1. agent: no agent runs")
         #expect(!said.output.contains("✗"), "\(said.output)")
         let next = try await place.run()

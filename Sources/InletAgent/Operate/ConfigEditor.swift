@@ -254,7 +254,7 @@ package final class ConfigEditor: Sendable {
             }
             try DurableFile.requireWritable(real.removingLastComponent())
         } catch {
-            return "\(error)"
+            return "the agent cannot write beside the configuration, which needs 'chmod g+w' of its folder: \(error)"
         }
         if confinement?.mayWrite(in: real.removingLastComponent()) == false {
             return "the agent gave up writing in \(real.removingLastComponent().display) at its start; restart it"

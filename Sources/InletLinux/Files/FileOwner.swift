@@ -73,6 +73,13 @@ package enum FileOwner {
         return (status.st_uid, status.st_gid)
     }
 
+    /// Gives the file at `path`, which is no symlink, to a user; its group stays. Blocks.
+    package static func set(_ path: FilePath, user: UInt32) throws(SystemError) {
+        let descriptor = try Descriptor(opening: path, O_RDONLY | O_NOFOLLOW)
+        let number = descriptor.number
+        _ = try SystemCall.result("chown", path) { fchown(number, user, gid_t.max) }
+    }
+
     /// Sets the permission bits of the file at `path` (chmod(2)). Blocks.
     package static func setMode(_ path: FilePath, _ mode: UInt32) throws(SystemError) {
         _ = try SystemCall.result("chmod", path) { path.withPlatformString { chmod($0, mode_t(mode)) } }

@@ -62,6 +62,7 @@ struct Init: AsyncParsableCommand {
             // First, so that a folder that cannot be made leaves no configuration in the way of the next try.
             for folder in try rules.folders(answers) { try makeFolder(folder, files, dialog) }
             try files.write(answers.text, secrets: answers.typed)
+            if Self.isForService(files) { try files.giveToService() }
         } catch let error as SystemError {
             Self.refuse("\(error)")
             throw ExitStatus.failed.code
@@ -280,6 +281,12 @@ struct InitFiles {
             if !replaces { for file in made { DurableFile.discard(file) } }
             throw error
         }
+    }
+
+    /// The page may then change the configuration (`dashboard.edit`): who replaces a file must be able to keep its owner.
+    func giveToService() throws(SystemError) {
+        guard case .found(let user) = FileOwner.user(named: "inlet") else { return }
+        try FileOwner.set(configuration, user: user)
     }
 
     /// In a folder that hands on its group, as /etc/inlet of a package does, the agent's group can read the files.

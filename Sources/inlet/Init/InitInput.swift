@@ -172,8 +172,9 @@ struct InitInput: Sendable {
     }
 
     private static let more = [
-        "# The page, on this machine only. 'inlet open' prints a link that logs a browser in.",
-        "dashboard: { listen: \"127.0.0.1:8844\", login: link }",
+        "# The page, on this machine only. 'inlet open' prints a link that logs a browser in. edit: this file may be",
+        "# changed there.",
+        "dashboard: { listen: \"127.0.0.1:8844\", login: link, edit: true }",
         "",
         "# notify:                          # receivers",
         "#   - { name: me, webhook: \"https://hooks.example.com/inlet\", on: [failed, rejected, destination_down] }",

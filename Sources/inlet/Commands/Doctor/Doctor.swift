@@ -47,6 +47,8 @@ struct Examination {
     private let socket: FilePath
     /// Destinations that are reached over a network.
     var servers = 0
+    /// Whether a disk or a server of files has left a part without an answer: others that need it are left out.
+    private(set) var hasHung = false
     let pool = BlockingPool(name: "doctor", threads: 8)
 
     /// - Parameter findings: receives what is found, as it is found.
@@ -76,9 +78,10 @@ struct Examination {
         if let config {
             await lookAtFolders(config.settings)
             await lookAtDestinations(config)
+            let hasHung = hasHung
             await ask(.system, "system") { part in
                 await part.checkDashboard(config)
-                await part.checkConfinement(config)
+                if !hasHung { await part.checkConfinement(config) }
                 part.checkMediaTypes(config.settings.routes)
                 part.checkDerivations(config.settings.routes)
             }
@@ -133,22 +136,31 @@ extension Examination {
         _ group: Findings.Group, _ what: String, within patience: Duration = Self.patience,
         _ body: @escaping @Sendable (inout Findings) -> Void
     ) async {
-        findings.append(
-            await pool.run {
-                do throws(SystemError) {
-                    let made = try LoopThread.result(name: "part", within: patience) {
-                        () throws(SystemError) -> [CheckReport.Finding] in
-                        var own = Findings(silently: group)
-                        body(&own)
-                        return own.all
-                    }
-                    return made ?? Self.late(group, what, patience)
-                } catch {
+        let (found, isLate) = await looked(group, what, within: patience, body)
+        hasHung = hasHung || isLate
+        findings.append(found)
+    }
+
+    /// The same for a part whose findings are shown later.
+    func looked(
+        _ group: Findings.Group, _ what: String, within patience: Duration = Self.patience,
+        _ body: @escaping @Sendable (inout Findings) -> Void
+    ) async -> (found: [CheckReport.Finding], isLate: Bool) {
+        await pool.run {
+            do throws(SystemError) {
+                let made = try LoopThread.result(name: "part", within: patience) {
+                    () throws(SystemError) -> [CheckReport.Finding] in
                     var own = Findings(silently: group)
-                    own.add(.warning, what, error)
+                    body(&own)
                     return own.all
                 }
-            })
+                return (made ?? Self.late(group, what, patience), made == nil)
+            } catch {
+                var own = Findings(silently: group)
+                own.add(.warning, what, error)
+                return (own.all, false)
+            }
+        }
     }
 
     /// Runs a part that waits for others, and ends it where it takes too long.

@@ -29,22 +29,34 @@ extension Examination {
             await part.noteName(name, use, on: pool)
             await part.noteCertificate(name, use)
         }
-        let answers = await all(destinations.map { ("destination \($0.name)", $0) }, .destinations) { part, _, made in
-            await part.check(made, upload: false)
-            if let folder = made.folder { part.noteSpace("destination \(made.name)", at: folder) }
-        }
+        let answers = await answers(of: destinations)
         findings.append(clocks + networks)
         await ask(.network, "proxy", within: Self.destinationPatience) { part in
             await part.checkProxies(config, destinations, factory)
         }
         findings.append(answers)
-        await look(.destinations, "destinations") { $0.checkUse(of: destinations, config) }
+        if !hasHung { await look(.destinations, "destinations") { $0.checkUse(of: destinations, config) } }
         findings.begin(.destinations)
         do throws(ConfigErrors) {
             findings.checkReceivers(config.settings.notify, try config.tryNotificationClients(factory))
         } catch {
             add(error, "notify")
         }
+    }
+
+    /// Whether each destination answers, and the room of those that are folders. One whose disk hangs is not asked.
+    private func answers(of destinations: [Destination]) async -> [CheckReport.Finding] {
+        var rooms: [CheckReport.Finding] = []
+        var asked: [(name: String, subject: Destination)] = []
+        for made in destinations {
+            let name = "destination \(made.name)"
+            let (found, isLate) = await looked(.destinations, name) { part in
+                if let folder = made.folder { part.noteSpace(name, at: folder) }
+            }
+            rooms += found
+            if !isLate { asked.append((name, made)) }
+        }
+        return await all(asked, .destinations) { part, _, made in await part.check(made, upload: false) } + rooms
     }
 
     private mutating func add(_ errors: ConfigErrors, _ what: String) {
