@@ -152,7 +152,7 @@ import Testing
     @Test func `a reply keeps its token out of sight`() throws {
         let token = String(repeating: "ab", count: 32)
         let body =
-            #"{"id":7,"asset_id":7,"checksum_sha256":"\#(String(repeating: "0F", count: 32))","delete_token":"\#(token)"}"#
+            #"{"id":7,"asset_id":7,"checksum_sha256":"\#(String(repeating: "0F", count: 32))","delete_token":"\#(token)","file_name":"0f0f.mp4"}"#
         let reply = try #require(GigHiveReply(Self.answer(201, body), request: "POST https://h/api/uploads"))
         #expect(reply.assetID == 7 && reply.deleteToken == token && !reply.isDuplicate)
         #expect(reply.checksum == String(repeating: "0f", count: 32))
@@ -163,7 +163,9 @@ import Testing
             id: 1, destination: "d", key: "k", mediaType: "video/mp4", fields: [:],
             source: FileIdentity(size: 5, modified: 0, changed: 0, inode: 1, device: 1))
         let proof = reply.proof(order, digest: Digest(.sha256, hex: String(repeating: "0f", count: 32)), asset: nil)
-        #expect(proof.method == .sha256 && proof.details?["asset_id"] == "7" && proof.details?["status"] == "201")
+        #expect(
+            proof.method == .sha256 && proof.details?["asset_id"] == "7" && proof.details?["name"] == "0f0f.mp4"
+                && proof.details?["status"] == "201")
         #expect(proof.secrets?.reveal("delete_token") == token)
         #expect(!"\(proof)".contains(token) && !String(reflecting: proof).contains(token))
         let stored = try JSONDecoder().decode(Proof.self, from: JSONEncoder().encode(proof))

@@ -173,6 +173,8 @@ struct GigHiveReply: Sendable, Equatable, Codable {
     /// The start of the answer without its secrets.
     var head: String
     var assetID: Int64?
+    /// The server's own name of the file.
+    var fileName: String?
     var checksum: String?
     var deleteToken: String?
     /// With it guests ask about their upload.
@@ -187,6 +189,7 @@ struct GigHiveReply: Sendable, Equatable, Codable {
             let statusNonce = said.text(at: "status_nonce"), let id = asset ?? own ?? existing
         else { return nil }
         assetID = id
+        fileName = said["file_name"]?.string
         self.checksum = checksum?.lowercased()
         (self.deleteToken, self.statusNonce) = (deleteToken, statusNonce)
         status = response.status
@@ -201,6 +204,7 @@ struct GigHiveReply: Sendable, Equatable, Codable {
     func proof(_ order: DeliveryOrder, digest: Digest?, asset: HTTPURL?) -> Proof {
         var details = ["status": String(status), "request": request, "answer": head]
         details["asset_id"] = assetID.map { String($0) }
+        details["name"] = fileName
         if isDuplicate { details["duplicate"] = "the server had it already, as this asset" }
         var secrets: [String: String] = [:]
         secrets[Self.deleteTokenName] = deleteToken
