@@ -4,13 +4,6 @@ internal import InletLinux
 internal import InletPipelines
 package import SystemPackage
 
-/// Actions on files of the queue.
-package enum JobAction: String, Sendable, CaseIterable {
-    case retry
-    case cancel
-    case forget
-}
-
 /// The result of a command on a selection.
 package struct SelectionOutcome: Sendable {
     package var matched = 0
@@ -26,7 +19,7 @@ package struct SelectionOutcome: Sendable {
     /// How many files are listed one by one.
     fileprivate static let mostShown = 20
 
-    fileprivate mutating func add(_ files: ArraySlice<MatchedFile>) {
+    fileprivate mutating func add(_ files: some Collection<MatchedFile>) {
         matched += files.count
         bytes += files.reduce(0) { $0 + $1.size }
         shown += files.prefix(max(0, Self.mostShown - shown.count))
@@ -72,14 +65,52 @@ extension AgentControl {
         var cursor: Int64?
         while outcome.matched < filter.limit {
             let part = try await journal.matches(filter, from: cursor)
-            let files = part.files.prefix(filter.limit - outcome.matched)
-            outcome.add(files)
-            if !dryRun { outcome.add(try await act(action, on: files.map { $0.id })) }
+            let files = Array(part.files.prefix(filter.limit - outcome.matched))
+            // The number that is said before an answer is of the files that it really concerns.
+            let meant = action.answer == nil ? files : try await answerable(files, action, &outcome)
+            outcome.add(meant)
+            if !dryRun { outcome.add(try await act(action, on: meant.map { $0.id })) }
             guard let next = part.next else { break }
             cursor = next
         }
         if outcome.hurried > 0 { probeNow(filter.destination) }
         return outcome
+    }
+
+    /// The files that an answer concerns; the others are counted by their reason.
+    private func answerable(
+        _ files: [MatchedFile], _ action: JobAction, _ outcome: inout SelectionOutcome
+    ) async throws(JournalError) -> [MatchedFile] {
+        var meant: [MatchedFile] = []
+        for group in files.groups(of: Self.group) {
+            for (file, job) in zip(group, try await journal.jobs(group.map { $0.id }) { _ in true }) {
+                guard let job else { continue }
+                if let refusal = refusal(of: action, on: job) {
+                    outcome.skipped[refusal, default: 0] += 1
+                } else {
+                    meant.append(file)
+                }
+            }
+        }
+        return meant
+    }
+
+    /// The orders that would do something to a file now.
+    package func actions(on job: Job) -> [JobAction] {
+        JobAction.allCases.filter { refusal(of: $0, on: job) == nil }
+    }
+
+    private func refusal(of action: JobAction, on job: Job) -> String? {
+        job.refusal(of: action) ?? obstacle(to: action)
+    }
+
+    /// Why this agent can put away no source at all.
+    private func obstacle(to action: JobAction) -> String? {
+        guard action == .aside || action == .remove else { return nil }
+        guard let live else { return "stays: no agent is running" }
+        if live.confinement?.landlock == nil || live.shared.settings.settings.changesSources { return nil }
+        return "stays: the agent gave up the right to change watched folders, as no route moves or deletes anything; "
+            + "set 'on_failure: quarantine' at one, or 'landlock: off', and restart it"
     }
 
     /// The same for one file.
@@ -90,6 +121,7 @@ extension AgentControl {
     }
 
     private func act(_ action: JobAction, on files: [Int64]) async throws(JournalError) -> [ActionOutcome] {
+        if let obstacle = obstacle(to: action) { return files.map { _ in .skipped(obstacle) } }
         var outcomes: [ActionOutcome] = []
         for group in files.groups(of: Self.group) {
             Failpoint.acting.reached()
@@ -98,53 +130,27 @@ extension AgentControl {
                 case .retry: try await retry(group)
                 case .cancel: try await journal.act(.cancel, on: group, at: .now)
                 case .forget: try await journal.act(.forget, on: group, at: .now)
+                case .first: try await journal.act(.first, on: group, at: .now)
+                case .leave: try await journal.act(.answer(.left), on: group, at: .now)
+                case .aside: try await journal.act(.answer(.aside), on: group, at: .now)
+                case .remove: try await journal.act(.answer(.removed), on: group, at: .now)
                 }
             Failpoint.acted.reached()
             outcomes += these
             switch action {
-            case .retry: live?.shared.signals.raiseDeliverable()
+            case .retry, .first: live?.shared.signals.raiseDeliverable()
             case .cancel: ended(running)
-            case .forget: break
+            case .aside, .remove: live?.shared.signals.raise(.finishable)
+            case .forget, .leave: break
             }
         }
         return outcomes
     }
 
-    /// Returns files from quarantine first. A file that cannot be returned stays there, and the answer says where.
-    private func retry(
-        _ files: [Int64]
-    ) async throws(JournalError) -> (outcomes: [ActionOutcome], running: [Int64]) {
-        let lying = try await journal.quarantined(byRetryOf: files)
-        var returned: [Int64: FileIdentity] = [:]
-        var refusals: [Int64: String] = [:]
-        for file in files { refusals[file] = try await bringBack(lying[file] ?? [], &returned) }
-        let ready = files.filter { refusals[$0] == nil }
+    private func retry(_ files: [Int64]) async throws(JournalError) -> (outcomes: [ActionOutcome], running: [Int64]) {
         let stored = try await journal.uptimes()
-        let action = FileAction.retry(
-            uptimes: live?.shared.destinations.uptimes() ?? stored, returned: returned)
-        var (outcomes, running) = try await journal.act(action, on: ready, at: .now)
-        outcomes.reverse()
-        return (files.map { refusals[$0].map { .skipped($0) } ?? outcomes.removeLast() }, running)
-    }
-
-    /// - Returns: why a file stays in quarantine.
-    private func bringBack(
-        _ files: [FileRow], _ returned: inout [Int64: FileIdentity]
-    ) async throws(JournalError) -> String? {
-        if files.isEmpty { return nil }
-        try await journal.beginReturn(of: files.map(\.id))
-        for file in files where returned[file.id] == nil {
-            switch await returning.run({
-                Result { () throws(Refusal) in try file.returnedFromQuarantine() }
-            }) {
-            case .success(let identity): returned[file.id] = identity
-            case .failure(let refusal):
-                // For moved files too: each is admitted as a new file then.
-                try await journal.endReturn(of: files.map(\.id))
-                return refusal.description
-            }
-        }
-        return nil
+        let uptimes = live?.shared.destinations.uptimes() ?? stored
+        return try await FileRetry(journal: journal, pool: returning, uptimes: uptimes).run(files)
     }
 
     /// Checks at once whether destinations that are down are back; nil is all of them.

@@ -169,6 +169,7 @@ package struct AgentControl: Sendable {
         where job.deliveries[index].state == .claimed && live.shared.lanes.isWaiting(job.deliveries[index].id) {
             job.deliveries[index].state = .ready
             job.deliveries[index].attempts -= 1
+            job.isAtHand = true
         }
         return job
     }

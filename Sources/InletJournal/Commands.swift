@@ -7,16 +7,19 @@ package enum FileAction: Sendable {
     ///
     /// - `uptimes`: the destinations' expiry clocks.
     /// - `returned`: the identities of files moved back from quarantine (`beginReturn`).
-    case retry(uptimes: [String: Int64], returned: [Int64: FileIdentity] = [:])
+    /// - `scope`: which deliveries; with a destination, those that wait are not hurried.
+    case retry(uptimes: [String: Int64], returned: [Int64: FileIdentity] = [:], scope: RetryScope = RetryScope())
     case cancel
     case forget
+    case first
+    case answer(FileAnswer)
 
     /// The files, among or beside `files`, that the order brings back from the history.
     fileprivate func wanted(of files: [Int64], _ database: Database) throws -> [Int64] {
         switch self {
         case .retry: try files.flatMap { try Journal.undelivered($0, database) }
-        case .cancel: []
-        case .forget: files
+        case .cancel, .first: []
+        case .forget, .answer: files
         }
     }
 }
@@ -38,6 +41,8 @@ package typealias ClearingStep = (files: Int, running: [Int64], skipped: [String
 extension Journal {
     /// Why no delivery of a file was cancelled.
     static let hasEnded = "has already ended"
+    /// Why nothing of it is sent again.
+    static let hasNothing = "has nothing to send again"
 
     /// Applies `action` to each file, completely or not at all.
     ///
@@ -73,8 +78,9 @@ extension Journal {
             var running: [Int64] = []
             let outcomes = try files.map { file -> ActionOutcome in
                 switch action {
-                case .retry(let uptimes, let returned):
-                    if try Self.retry(file, uptimes, returned, now, database) { return .done }
+                case .retry(let uptimes, let returned, let scope):
+                    if try Self.retry(file, uptimes, returned, of: scope, now, database) { return .done }
+                    guard scope.destination == nil else { return .skipped(Self.hasNothing) }
                     return try Self.hurry(file, now, database)
                 case .cancel:
                     guard let cancelled = try Self.cancel(file, now, database) else { return .skipped(Self.hasEnded) }
@@ -83,6 +89,8 @@ extension Journal {
                 case .forget:
                     return try Self.forget(file, database)
                         ? .done : .skipped("has not ended, or still has an upload to abort")
+                case .first: return try Self.putFirst(file, database)
+                case .answer(let answer): return try Self.answer(answer, file, database)
                 }
             }
             return (outcomes, running)
@@ -107,7 +115,7 @@ extension Journal {
         }
         if !ready.isEmpty { return .skipped("waits for another file, or for its unit") }
         if states.contains(where: { $0.state == "parked" }) { return .skipped("waits for a destination's settings") }
-        return .skipped("has nothing to send again")
+        return .skipped(hasNothing)
     }
 
     /// Limits how long one transaction makes others wait.
@@ -331,32 +339,31 @@ extension Journal {
         return true
     }
 
-    private static let undone: [DeliveryState] = [.failed, .expired, .cancelled, .gone]
     private static let ended = undone.literals
 
-    /// - Parameter states: the states of the deliveries to send again.
     static func retry(
         _ file: Int64, _ uptimes: [String: Int64], _ returned: [Int64: FileIdentity],
-        of states: [DeliveryState] = undone, _ now: WallTime, _ database: Database
+        of scope: RetryScope = RetryScope(), _ now: WallTime, _ database: Database
     ) throws -> Bool {
-        let ended = states.literals
+        let ended = scope.states.literals
         try reviveUndelivered(file, database)
         guard try isInPlace(file, returned, database) else { return false }
         let sentAgain = try database.change(
             """
-            UPDATE delivery SET state = 'ready', attempts = 0, crashes = 0, next_at = ?, ended_at = NULL,
+            UPDATE delivery SET state = 'ready', attempts = 0, crashes = 0, next_at = ?1, ended_at = NULL,
                 started_at = NULL
-            WHERE file_id = ? AND state IN (\(ended))
+            WHERE file_id = ?2 AND state IN (\(ended)) AND (?3 IS NULL OR destination = ?3)
                 AND NOT EXISTS (SELECT 1 FROM file WHERE id = file_id AND intent IS NOT NULL)
                 AND iif(after_id IS NULL, key IS NOT NULL, EXISTS (
                     SELECT 1 FROM delivery AS leader WHERE leader.id = delivery.after_id
                         AND leader.state IN ('ready', 'claimed', 'parked', 'delivered')))
-            """, now, file)
+            """, now, file, scope.destination)
         guard sentAgain > 0 else { return false }
         try holdBack(file, now, database)
         try renewExpiry(file, uptimes, database)
         try database.change(
-            "DELETE FROM leftover WHERE delivery_id IN (SELECT id FROM delivery WHERE file_id = ?)", file)
+            "DELETE FROM leftover WHERE delivery_id IN (SELECT id FROM delivery WHERE file_id = ? AND state = 'ready')",
+            file)
         try reopen(file, database)
         try holdClosings(of: file, database)
         try concludeFile(file, now, database)
@@ -365,7 +372,7 @@ extension Journal {
             SELECT DISTINCT file_id FROM delivery WHERE state IN (\(ended))
                 AND after_id IN (SELECT id FROM delivery WHERE file_id = ? AND state = 'ready')
             """, file)
-        for companion in companions { _ = try retry(companion, uptimes, returned, of: states, now, database) }
+        for companion in companions { _ = try retry(companion, uptimes, returned, of: scope, now, database) }
         return true
     }
 

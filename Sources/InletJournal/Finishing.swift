@@ -191,6 +191,7 @@ extension Journal {
             WHERE id = ? AND finished_at IS NULL AND state = ?
             """, now, disposition, state, file.id, file.state)
         guard changed > 0 else { return nil }
+        if let answer = file.policy.answer, answer != .left { try note(nil, of: file, database) }
         try insertReceipt(of: file, receipt, now, database)
         return (disposition, try file.batchID.flatMap { try concludeBatch($0, now, database) })
     }

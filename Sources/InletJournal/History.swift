@@ -159,7 +159,7 @@ extension Journal {
 
     /// Adjusts the count of files that were left in place there.
     private static func countKept(_ files: Int, _ file: FileRow, _ database: Database) throws {
-        guard file.disposition == Disposition.kept else { return }
+        guard Disposition.isKept(file.disposition) else { return }
         try database.change(
             "UPDATE history_place SET kept = kept + ? WHERE id = (SELECT place FROM history_file WHERE id = ?)", files,
             file.id)

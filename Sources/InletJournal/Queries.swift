@@ -124,8 +124,11 @@ extension Journal {
         try await read { try Self.shown(id, $0) }
     }
 
-    private static func shown(_ id: Int64, _ database: Database) throws -> Job? {
-        try FileRow.one(id, database, showing: true).map { try job($0, database, showing: true) }
+    static func shown(_ id: Int64, _ database: Database) throws -> Job? {
+        guard let file = try FileRow.one(id, database, showing: true) else { return nil }
+        var job = try job(file, database, showing: true)
+        try showActions(of: &job, database)
+        return job
     }
 
     /// The same for many files in one read, in their order, until `goesOn` returns false: that file is the last. nil

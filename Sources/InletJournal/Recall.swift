@@ -161,7 +161,7 @@ extension Journal {
                     WHERE file_id = ?2 AND state = 'ready' AND code = 'source_forbidden' AND next_at > ?1 AND next_at < \(Self.never)
                     """, now, id) > 0
             if known.state == .expired, known.code == .sourceForbidden {
-                goesOn = try Self.retry(id, uptimes, [:], of: [.expired], now, database) || goesOn
+                goesOn = try Self.retry(id, uptimes, [:], of: RetryScope(states: [.expired]), now, database) || goesOn
             }
             return (isNoted, false, goesOn)
         }

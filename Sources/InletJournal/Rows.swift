@@ -99,6 +99,14 @@ package struct Job: Sendable, Equatable {
     package var deliveries: [DeliveryRow]
     /// The reason that no decision may be based on it: part of it in the journal is unreadable.
     package var damage: String?
+    /// Of deliveries of other files that some of these come after, where they matter for an order.
+    var leaders: [Int64: DeliveryState] = [:]
+    /// Whether a transfer of it still runs, or has left something to clean up.
+    var isUnderWay = false
+    /// Whether a worker has it at hand, although it counts as waiting.
+    package var isAtHand = false
+
+    package init(file: FileRow, deliveries: [DeliveryRow]) { (self.file, self.deliveries) = (file, deliveries) }
 }
 
 extension FileRow {
@@ -324,9 +332,14 @@ package struct FilePolicy: Sendable, Hashable, Codable {
     package var window: DeliveryWindow?
     /// Labels from its sidecar, by name: its unit's labels do not replace them.
     package var ownLabels: Set<String> = []
+    /// What a person said about the source. An order to put it away is forgotten once it was carried out.
+    package var answer: FileAnswer?
 }
 
 extension FilePolicy {
+    /// SQL for a file that a person has left in its place. The stored form is JSON, in which a text cannot hold this.
+    static let isLeft = "instr(policy, CAST('\"answer\":\"left\"' AS BLOB)) > 0"
+
     private static let notes = DecodeCache<FilePolicy, [UInt8]>()
     private static let policies = DecodeCache<[UInt8], FilePolicy>()
 
@@ -345,7 +358,7 @@ extension FilePolicy {
 /// Policies of earlier versions lack later keys; defaults are not written.
 extension FilePolicy {
     private enum CodingKeys: String, CodingKey {
-        case onSuccess, onFailure, retry, receipts, dedupe, manifest, window
+        case onSuccess, onFailure, retry, receipts, dedupe, manifest, window, answer
         case ownLabels = "own_labels"
     }
 
@@ -360,6 +373,8 @@ extension FilePolicy {
         manifest = try values.decodeIfPresent(ManifestRule.self, forKey: .manifest)
         window = try values.decodeIfPresent(DeliveryWindow.self, forKey: .window)
         ownLabels = try values.decodeIfPresent(Set<String>.self, forKey: .ownLabels) ?? []
+        // An answer of a later version, which this one cannot carry out, is none.
+        answer = try values.decodeIfPresent(String.self, forKey: .answer).flatMap(FileAnswer.init)
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -372,6 +387,7 @@ extension FilePolicy {
         try values.encodeIfPresent(manifest, forKey: .manifest)
         try values.encodeIfPresent(window, forKey: .window)
         if !ownLabels.isEmpty { try values.encode(ownLabels.sorted(), forKey: .ownLabels) }
+        try values.encodeIfPresent(answer, forKey: .answer)
     }
 }
 
@@ -418,7 +434,11 @@ extension JSONLine {
 package enum Disposition {
     /// The file stays in place.
     package static let kept = "kept"
+    /// The same, although a person wanted it to go.
+    package static func kept(because why: String) -> String { "\(kept): \(why)" }
     package static let deleted = "deleted"
+    /// A person had it removed, because this was proved.
+    package static func deleted(because why: String) -> String { "\(deleted): \(why)" }
     package static func archived(_ path: String) -> String { "archived: \(path)" }
     package static func quarantined(_ path: String) -> String { "quarantined: \(path)" }
     /// The file was gone or replaced when its turn came; nothing was done.
@@ -433,9 +453,14 @@ package enum Disposition {
         return String(text.dropFirst(quarantined("").count))
     }
 
+    /// Whether the file is in its place, untouched.
+    package static func isKept(_ text: String?) -> Bool { text == kept || text?.hasPrefix(kept(because: "")) == true }
+    /// The same as SQL. No other fate begins like that.
+    static let isKept = "(disposition = '\(kept)' OR disposition LIKE '\(kept(because: ""))%')"
+
     /// Whether this freed the path, so that a file dropped there later is new.
     static func vacates(_ text: String?) -> Bool {
         guard let text else { return false }
-        return text == deleted || text.hasPrefix("archived: ") || text.hasPrefix("quarantined: ")
+        return text == deleted || text.hasPrefix(deleted(because: "")) || text.hasPrefix("archived: ") || text.hasPrefix("quarantined: ")
     }
 }

@@ -18,6 +18,9 @@ enum Schema {
         }
         migrator.registerMigration("10 addresses", foreignKeyChecks: .immediate) { try $0.execute(sql: addresses) }
         migrator.registerMigration("11 cards", foreignKeyChecks: .immediate) { try $0.execute(sql: cards) }
+        migrator.registerMigration("12 failed deliveries", foreignKeyChecks: .immediate) {
+            try $0.execute(sql: failedDeliveries)
+        }
         return migrator
     }
 
@@ -170,6 +173,10 @@ enum Schema {
             files INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0);
         CREATE INDEX insertion_by_card ON insertion(card_id, id);
         """
+
+    /// What to send again when a destination is back is found without a walk through what was delivered.
+    private static let failedDeliveries =
+        "CREATE INDEX delivery_failed ON delivery(destination, file_id) WHERE state = 'failed';"
 
     /// When everything had been admitted that was on a volume when it was first watched.
     private static let listings = "ALTER TABLE root ADD COLUMN listed_at INTEGER;"

@@ -23,6 +23,10 @@ package struct FileFilter: Sendable {
     package var before: WallTime?
     /// Only files that were admitted at this time or later.
     package var since: WallTime?
+    /// Only files that were admitted at this time or before.
+    package var until: WallTime?
+    /// Only files that lie in their place, and that a person has not left there.
+    package var isUnanswered = false
     /// Only files of removable volumes.
     package var isOnVolume = false
     package var batch: Int64?
@@ -106,6 +110,8 @@ private struct FileQuery {
         if let route = filter.route { add("route = ?", route) }
         if let before = filter.before { add("ifnull(ended_at, admitted_at) <= ?", before.milliseconds) }
         if let since = filter.since { add("admitted_at >= ?", since.milliseconds) }
+        if let until = filter.until { add("admitted_at <= ?", until.milliseconds) }
+        if filter.isUnanswered { conditions.append("\(Disposition.isKept) AND NOT \(FilePolicy.isLeft)") }
         if filter.isOnVolume { conditions.append("volume IS NOT NULL") }
         if let text = filter.text {
             add("(CAST(root AS TEXT) || '/' || CAST(path AS TEXT)) LIKE ? ESCAPE '\\'", "%\(Self.literal(text))%")

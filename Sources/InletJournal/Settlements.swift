@@ -91,7 +91,10 @@ extension Journal {
     static func reopen(_ file: Int64, _ database: Database) throws {
         try database.change("UPDATE file SET finished_at = NULL, disposition = NULL, finish_at = 0 WHERE id = ?", file)
         try database.change("DELETE FROM receipt WHERE file_id = ?", file)
-        if let batch = try self.file(file, database).batchID { try reopenBatch(batch, database) }
+        let row = try self.file(file, database)
+        // It was about the end that no longer holds.
+        if row.policy.answer != nil { try note(nil, of: row, database) }
+        if let batch = row.batchID { try reopenBatch(batch, database) }
     }
 
     /// - Returns: whether other deliveries waited for this one.

@@ -253,7 +253,7 @@ extension Journal {
         return """
             \(place) AND path > ?2
                 AND (volume IS NULL OR volume IN (SELECT value FROM json_each(?3)))
-                AND (finished_at IS NULL OR disposition = '\(Disposition.kept)')
+                AND (finished_at IS NULL OR \(Disposition.isKept))
                 AND NOT EXISTS (
                     SELECT 1 FROM main.file AS newer INDEXED BY file_by_path
                     WHERE newer.root = file.root AND newer.path = file.path AND newer.id > file.id
@@ -330,7 +330,7 @@ extension Journal {
                 """
                 SELECT 1 FROM history_place WHERE name = ?1 AND kept > 0
                 UNION ALL SELECT 1 FROM file INDEXED BY file_by_path WHERE root = ?1 AND volume IS NULL
-                    AND (finished_at IS NULL AND intent IS NULL OR disposition = '\(Disposition.kept)')
+                    AND (finished_at IS NULL AND intent IS NULL OR \(Disposition.isKept))
                 LIMIT 1
                 """, root)
         }

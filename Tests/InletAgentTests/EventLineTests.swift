@@ -103,6 +103,7 @@ import Testing
         (.jobExpired(job: 1, path: path, route: "r", destinations: ["d"]), "job.expired"),
         (.destinationDown(destination: "d", reason: hostile, probe: WallTime(milliseconds: 0)), "destination.down"),
         (.destinationUp(destination: "d"), "destination.up"),
+        (.destinationRecovered(destination: "d", files: 3), "destination.recovered"),
         (
             .destinationThrottled(destination: "d", reason: hostile, until: WallTime(milliseconds: 0)),
             "destination.throttled"

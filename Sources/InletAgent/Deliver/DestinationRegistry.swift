@@ -15,6 +15,9 @@ package final class DestinationRegistry: Sendable {
     /// Raised when a delivery may wait for a removed destination.
     let strays = WakeSignal()
     let mayHaveStrays = Atomic<Bool>(false)
+    /// Raised when a destination works again after an outage.
+    let recovery = WakeSignal()
+    private let recovered = Mutex<[String: WallTime]>([:])
 
     /// - Parameters:
     ///   - unproved: destinations to probe before their first delivery: work has waited for them since before this
@@ -136,9 +139,25 @@ package final class DestinationRegistry: Sendable {
             log.emit(.destinationDown(destination: name, reason: reason ?? "not reachable", probe: until))
         case .slow(let until):
             log.emit(.destinationThrottled(destination: name, reason: reason ?? "asks for a pause", until: until))
-        case .resume: log.emit(.destinationUp(destination: name))
+        case .resume:
+            log.emit(.destinationUp(destination: name))
+            noteRecovered(name, at: clock.now())
         }
         return result
+    }
+
+    /// It works again: what failed until then for want of it may be sent.
+    func noteRecovered(_ name: String, at time: WallTime) {
+        recovered.withLock { $0[name] = max($0[name] ?? time, time) }
+        recovery.raise()
+    }
+
+    /// The destinations that work again, and since when; each is returned once.
+    func takeRecovered() -> [(name: String, time: WallTime)] {
+        recovered.withLock { recovered in
+            defer { recovered = [:] }
+            return recovered.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+        }
     }
 
     package func setPaused(_ name: String, _ paused: Bool) -> Bool {

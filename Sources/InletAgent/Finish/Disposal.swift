@@ -8,7 +8,8 @@ internal import SystemPackage
 /// crash the intent shows what may have been done.
 ///
 /// Before the intent it is judged, then probed for writers, and renamed only while it is the judged file. Under its
-/// private name it is probed first and judged then: every earlier writer was seen, and no new one can find it.
+/// private name it is probed first and judged then: every earlier writer was seen, and no new one can find it. What a
+/// person has removed is proved at its destinations while it is hidden, too: it cannot be its own proof.
 struct Disposal: Sendable {
     private enum State {
         case begins, startsOver, clearsCopy
@@ -16,6 +17,7 @@ struct Disposal: Sendable {
         case searches([FilePath])
         case looksForOwn
         case looksAtOwn, comparesOwn, remembersOwn, provesLinks, asksWriter
+        case provesCopies
         case prepares, intends, hides
         case looksWhetherHidden(any Error)
         case looksAtHidden, unlinks, asksWriterOfHidden, looksAgain, comparesHidden
@@ -29,7 +31,7 @@ struct Disposal: Sendable {
         case asksRoot(MissingSource)
         case lends(isSame: Bool)
         case givesBack(any Error)
-        case putsBack(DisposalStep)
+        case putsBack(DisposalStep), returns(DisposalStep)
         /// The remaining steps in any case.
         case takes([DisposalStep])
     }
@@ -52,6 +54,8 @@ struct Disposal: Sendable {
     private var identity: FileIdentity
     /// Whether it continues the work of another process.
     private var isResumed = false
+    /// What its destinations said in this try; nil until they were asked.
+    private var copies: String?
     /// The last name that was recorded first, and whether a move to it may have been made.
     private var wanted: FilePath?
     /// The number of the last name in this try: 1 is the name without a number.
@@ -83,13 +87,13 @@ struct Disposal: Sendable {
         case .begins: return begin(now)
         case .startsOver: return go(.begins, .note(nil))
         case .takes(let steps): return take(steps)
-        case .clearsCopy, .looksAtHidden, .looksForSecondName, .unlinks, .asksWriterOfHidden, .looksAgain,
+        case .clearsCopy, .looksAtHidden, .provesCopies, .looksForSecondName, .unlinks, .asksWriterOfHidden, .looksAgain,
             .comparesHidden:
             return underPrivateName(seen, now)
         case .looksAtOwn, .comparesOwn, .remembersOwn, .provesLinks, .asksWriter: return underOwnName(seen, now)
         case .prepares, .intends, .hides, .looksWhetherHidden: return onTheWay(seen, now)
         case .chooses, .comparesTarget, .notesMove, .moves, .copies, .removes, .synchronizes: return out(seen, now)
-        case .lends, .givesBack, .putsBack: return back(seen, now)
+        case .lends, .givesBack, .putsBack, .returns: return back(seen, now)
         default: return elsewhere(seen, now)
         }
     }
@@ -126,21 +130,23 @@ struct Disposal: Sendable {
             switch SourceMatch(found, of: file) {
             case .same: return proveLinks()
             case .unread: return go(.comparesOwn, .compare(.own, found))
-            case .changed: return Self.superseded
+            case .changed: return .superseded
             // Moving it away hides no file from anybody.
             case .doubtful where action == .quarantine: return proveLinks()
-            case .doubtful: return doubtful
+            case .doubtful: return .doubtful(file)
             }
         case (.looksAtOwn, .missing): return go(.asksRoot(.gone), .askRoot)
         // Read once, not at each try.
         case (.comparesOwn, .content(.same)): return go(.remembersOwn, .remember(identity))
-        case (.comparesOwn, .content(.another)): return Self.superseded
+        case (.comparesOwn, .content(.another)): return .superseded
         case (.comparesOwn, .content(.moving)): return moving(now)
         case (.remembersOwn, .done):
             file.identity = identity
             return proveLinks()
         case (.provesLinks, .answer(true)): return askWriter()
         // Only its length was proved: it stays.
+        case (.provesLinks, .answer(false)) where file.isOnOrder:
+            return .stays(file, "its content is not the one that was sent")
         case (.provesLinks, .answer(false)): return .end(Disposition.kept, state: nil, place: file.fullPath)
         case (.asksWriter, .writer(.busy)): return busy(now)
         case (.asksWriter, .writer(.unknown)) where action != .quarantine: return hold(below: places.root, now)
@@ -235,6 +241,11 @@ struct Disposal: Sendable {
             return go(.looksForSecondName(.target), .look(.target, wanted))
         case (.looksForSecondName, .found), (.looksForSecondName, .missing): return judgeHidden(now)
         case (.unlinks, .done): return lookAtHidden()
+        case (.provesCopies, .copies(.proved(let words))):
+            copies = words
+            // That may have taken long.
+            return look(.looksAtHidden)
+        case (.provesCopies, .copies(.unproved(let why))): return giveBack(.stays(file, why))
         case (.asksWriterOfHidden, .writer(.busy)):
             let isSame = judgementOfHidden(identity) == .same
             return go(.lends(isSame: isSame), .giveBack(identity))
@@ -244,12 +255,12 @@ struct Disposal: Sendable {
             switch judgementOfHidden(found) {
             case .same: return act()
             case .unread: return go(.comparesHidden, .compare(.hidden, found))
-            case .changed: return putBack(Self.superseded)
+            case .changed: return putBack(.superseded)
             case .doubtful where intent?.action == .quarantine: return act()
-            case .doubtful: return putBack(doubtful)
+            case .doubtful: return putBack(.doubtful(file))
             }
         case (.comparesHidden, .content(.same)): return act()
-        case (.comparesHidden, .content(.another)): return putBack(Self.superseded)
+        case (.comparesHidden, .content(.another)): return putBack(.superseded)
         case (.comparesHidden, .content(.moving)): return moving(now)
         default: return nil
         }
@@ -257,7 +268,8 @@ struct Disposal: Sendable {
 
     private mutating func judgeHidden(_ now: WallTime) -> DisposalStep {
         if let until = intent?.heldUntil, until > now { return Self.held(until) }
-        if judgementOfHidden(identity) == .changed { return putBack(Self.superseded) }
+        if judgementOfHidden(identity) == .changed { return putBack(.superseded) }
+        if file.isOnOrder, intent?.action == .delete, copies == nil { return go(.provesCopies, .proveCopies) }
         return go(.asksWriterOfHidden, .askWriter(.hidden))
     }
 
@@ -294,7 +306,9 @@ struct Disposal: Sendable {
         }
     }
 
-    private var deleted: DisposalStep { .end(Disposition.deleted, state: nil, place: nil) }
+    private var deleted: DisposalStep {
+        .end(copies.map { Disposition.deleted(because: $0) } ?? Disposition.deleted, state: nil, place: nil)
+    }
 
     /// Under the last name in the intent.
     private mutating func moved() -> DisposalStep? {
@@ -360,7 +374,7 @@ struct Disposal: Sendable {
     }
 
     /// Edited before it was hidden or after it got its name back, or another file: either way it is checked again.
-    private mutating func changedInstead() -> DisposalStep? { take([.synchronize, Self.superseded]) }
+    private mutating func changedInstead() -> DisposalStep? { take([.synchronize, .superseded]) }
 
     private mutating func conclude(_ absence: MissingSource) -> DisposalStep? {
         switch absence {
@@ -384,8 +398,15 @@ struct Disposal: Sendable {
 
     private mutating func putBack(_ ending: DisposalStep) -> DisposalStep { go(.putsBack(ending), .putBack) }
 
+    /// Stays the known file, with the numbers that it has now.
+    private mutating func giveBack(_ ending: DisposalStep) -> DisposalStep {
+        go(.returns(ending), .giveBack(identity))
+    }
+
     private mutating func back(_ seen: DisposalStepResult, _ now: WallTime) -> DisposalStep? {
         switch (state, seen) {
+        case (.returns(let ending), .found(let found)): return take([.remember(found), .synchronize, .note(nil), ending])
+        case (.returns(let ending), .done): return take([.synchronize, .note(nil), ending])
         // A file that may have been edited keeps the numbers of the delivered one, and is judged by them.
         case (.lends(isSame: true), .found(let found)):
             return take([.remember(found), .synchronize] + withdrawal + [busy(now)])
@@ -417,6 +438,8 @@ struct Disposal: Sendable {
             return lookAtHidden()
         case .hides: return look(.looksWhetherHidden(error))
         case .looksWhetherHidden(let first), .givesBack(let first): return .fail(first)
+        case .provesCopies: return giveBack(.stays(file, "\(error)"))
+        case .returns(let ending) where isTaken: return putBack(ending)
         // Another file has its name by now: it stays where it is.
         case .lends: return isTaken ? busy(now) : .fail(error)
         case .moves where isTaken, .copies where isTaken: return choose(number + 1)
@@ -431,18 +454,6 @@ struct Disposal: Sendable {
     }
 
     // MARK: - Ends
-
-    private static var superseded: DisposalStep {
-        .end(Disposition.untouched("it was changed after it was delivered"), state: .superseded, place: nil)
-    }
-
-    private var doubtful: DisposalStep {
-        .end(
-            Disposition.untouched(
-                "it was touched after the delivery, and no checksum shows whether its content changed; "
-                    + "compare it with the delivered file, and remove it yourself"),
-            state: nil, place: file.fullPath)
-    }
 
     private static func wait(_ now: WallTime, _ pause: Duration, _ note: String) -> DisposalStep {
         .wait(until: now + pause, note: note)

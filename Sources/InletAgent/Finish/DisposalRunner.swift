@@ -13,6 +13,8 @@ enum DisposalStep: Sendable {
     case compare(DisposalName, FileIdentity)
     /// Reads an unsent file, and compares it with the proof of the first file of its content.
     case proveLinks
+    /// Asks the destinations whether they have the content of a hidden file now.
+    case proveCopies
     case askWriter(DisposalName)
     /// Whether the watched folder is there, and is the one of the check.
     case askRoot
@@ -68,6 +70,7 @@ enum DisposalStepResult: Sendable {
     case missing
     case content(Content)
     case answer(Bool)
+    case copies(CopyProof)
     case writer(LeaseProbe)
     case root(Root)
     /// Another job, which has yet to send or finish the file.
@@ -79,6 +82,9 @@ enum DisposalStepResult: Sendable {
     case put(FilePath)
     case failed(any Error)
 }
+
+/// Whether the destinations of a file that was not sent have its content now, with the reason in words.
+enum CopyProof: Sendable, Equatable { case proved(String), unproved(String) }
 
 extension DisposalStep {
     /// Whether nothing is left of the intent afterwards.
@@ -118,14 +124,20 @@ struct DisposalRunner: Sendable {
     let job: Job
     let hashing: BlockingPool
     let roots: RootRegistry
+    /// Asks the destinations of the job. It takes no error for a proof.
+    let prove: @Sendable (Job) async -> CopyProof
     private var disposal: Disposal
     private var root: Folder?
     private var names: [DisposalName: OpenName] = [:]
     /// The last name before it got a number, and the name of an incomplete copy.
     private var wanted: (name: OpenName, copy: OpenName)?
 
-    init(journal: Journal, places: FinishFolders, job: Job, hashing: BlockingPool, roots: RootRegistry) {
+    init(
+        journal: Journal, places: FinishFolders, job: Job, hashing: BlockingPool, roots: RootRegistry,
+        prove: @escaping @Sendable (Job) async -> CopyProof
+    ) {
         (self.journal, self.places, self.job, self.hashing, self.roots) = (journal, places, job, hashing, roots)
+        self.prove = prove
         disposal = Disposal(job, places)
     }
 
@@ -153,6 +165,7 @@ struct DisposalRunner: Sendable {
             case .look(let name, let path): try look(name, path)
             case .compare(let name, let identity): .content(try await compare(try open(name), identity))
             case .proveLinks: .answer(try await areLinksProved())
+            case .proveCopies: .copies(await prove(job))
             case .askWriter(let name): .writer(try open(name).writer())
             case .askRoot: .root(try askRoot())
             case .begin(let intent): try await begin(intent)

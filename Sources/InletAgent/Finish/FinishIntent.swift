@@ -10,9 +10,13 @@ enum FinishAction: String, Sendable, Equatable, Codable {
     case delete
     case quarantine
 
-    /// The route's choice for this end. Expired, cancelled, changed and vanished files stay untouched.
+    /// A person's answer, or the route's choice for this end. Expired, cancelled, changed and vanished files stay
+    /// untouched.
     init(_ file: FileRow) {
         switch file.state {
+        case .duplicate where file.policy.answer == .aside: self = .archive
+        case .duplicate where file.policy.answer == .removed: self = .delete
+        case .rejected where file.policy.answer == .aside: self = .quarantine
         case .delivered, .duplicate:
             self =
                 switch file.policy.onSuccess {
@@ -23,6 +27,30 @@ enum FinishAction: String, Sendable, Equatable, Codable {
         case .failed, .rejected: self = file.policy.onFailure == .quarantine ? .quarantine : .keep
         default: self = .keep
         }
+    }
+}
+
+extension FileRow {
+    /// Whether a person has it removed, rather than its route.
+    var isOnOrder: Bool { state == .duplicate && policy.answer == .removed }
+}
+
+extension DisposalStep {
+    static var superseded: DisposalStep {
+        .end(Disposition.untouched("it was changed after it was delivered"), state: .superseded, place: nil)
+    }
+
+    static func doubtful(_ file: FileRow) -> DisposalStep {
+        .end(
+            Disposition.untouched(
+                "it was touched after the delivery, and no checksum shows whether its content changed; "
+                    + "compare it with the delivered file, and remove it yourself"),
+            state: nil, place: file.fullPath)
+    }
+
+    /// A person wanted the file to go, and it stays.
+    static func stays(_ file: FileRow, _ why: String) -> DisposalStep {
+        .end(Disposition.kept(because: "not removed: \(why)"), state: nil, place: file.fullPath)
     }
 }
 

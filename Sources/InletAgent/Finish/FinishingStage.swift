@@ -64,7 +64,9 @@ final class FinishingStage: Service {
             root: file.root, settings: shared.settings.knownRoots.first { $0.covers(file.root) },
             isVolume: file.volume != nil)
         do {
-            var runner = DisposalRunner(journal: journal, places: places, job: job, hashing: pool, roots: shared.roots)
+            var runner = DisposalRunner(
+                journal: journal, places: places, job: job, hashing: pool, roots: shared.roots,
+                prove: { [shared] in await CopyQuestion(shared: shared).ask(of: $0) })
             switch try await runner.run() {
             case .end(let disposition, let state, let place):
                 try await conclude(job, disposition, state, place, mayWrite: places.mayWrite)

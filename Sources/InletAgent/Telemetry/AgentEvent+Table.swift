@@ -118,6 +118,11 @@ extension AgentEvent {
         say(rows.loginExpiring, destination, reason)
     }
 
+    /// What failed because a destination was away is sent again.
+    static func destinationRecovered(destination: String, files: Int) -> Self {
+        say(rows.destinationRecovered, destination, files)
+    }
+
     static func tokenGiven(destination: String, to: String) -> Self { say(rows.tokenGiven, destination, to) }
 
     static func destinationPaused(destination: String, by: String) -> Self {

@@ -253,6 +253,10 @@ package struct EventTable: Sendable {
         "destination.down warning destination reason next_probe",
         "{destination} is down: {reason}[; next check at {next_probe}]")
     let destinationUp = EventSpec("destination.up info destination", "{destination} is up", isGood: true)
+    let destinationRecovered = EventSpec(
+        "destination.recovered info destination files#",
+        "{destination} works again: {files} files that failed for want of it are sent again", isGood: true,
+        note: "`files` failed because it was away or full, and count as new attempts")
     let destinationThrottled = EventSpec(
         "destination.throttled warning destination reason until",
         "{destination} is throttled[ until {until}]: {reason}", was: "destination.slowed",

@@ -55,6 +55,15 @@ package struct DeliveryError: Error, Sendable, Equatable, CustomStringConvertibl
     }
 }
 
+extension ErrorCode {
+    /// Causes that pass when a destination is back: it was away, full, or could not be written. A delivery that used up
+    /// its attempts for one of these is sent again then.
+    package static let ofOutages: [ErrorCode] = [
+        .connectFailed, .nameNotFound, .timedOut, .stalled, .connectionLost, .proxyRefused, .throttled, .outOfCredits,
+        .serverError, .destinationFull, .destinationUnwritable,
+    ]
+}
+
 /// All stable error codes, shared by log lines, the API and the command line.
 package enum ErrorCode: String, Sendable, Codable, CaseIterable {
     // Transport

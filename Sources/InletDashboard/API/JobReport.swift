@@ -19,8 +19,18 @@ package struct JobReport: Codable, Sendable, NamedSchema {
         package var verified: String?
         /// Further facts from the destination; nothing secret.
         package var details: [String: String]?
+        /// The job that brought the content, where it was not sent.
+        package var same_as: Int64?
+        package var priority: String
+        /// Its first attempt since a person sent it again.
+        package var started_at: String?
+        package var ended_at: String?
 
-        static let notes: [String: SchemaDescription] = ["next_at": .time]
+        static let notes: [String: SchemaDescription] = [
+            "next_at": .time, "started_at": .time, "ended_at": .time,
+            "same_as": "The job that brought its content; this file was not sent.",
+            "priority": .schema(.word(Priority.allCases.map(\.rawValue))),
+        ]
     }
 
     package var job: Int64
@@ -35,6 +45,10 @@ package struct JobReport: Codable, Sendable, NamedSchema {
     package var ended_at: String?
     package var finished_at: String?
     package var disposition: String?
+    /// The orders that would do something now.
+    package var actions: [String]
+    /// A file that was not sent lies in its place, and no person has left it there.
+    package var unanswered: Bool?
     package var deliveries: [Delivery]
     /// The batch it belongs to; only in an answer about a single job.
     package var batch: Batch?
@@ -44,9 +58,11 @@ package struct JobReport: Codable, Sendable, NamedSchema {
     static let notes: [String: SchemaDescription] = [
         "path": "Escaped for display.", "state": .schema(.fileState), "admitted_at": .time, "ended_at": .time,
         "finished_at": .time,
+        "actions": .schema(.list(.word(JobAction.allCases.map(\.rawValue)))),
+        "unanswered": "A file that was not sent lies in its place, and nobody has said that it may.",
     ]
 
-    package init(_ job: Job, batch: InletJournal.Batch? = nil) {
+    package init(_ job: Job, batch: InletJournal.Batch? = nil, actions: [JobAction]) {
         self.batch = batch.map { Batch($0) }
         let file = job.file
         self.job = file.id
@@ -61,6 +77,8 @@ package struct JobReport: Codable, Sendable, NamedSchema {
         ended_at = file.endedAt?.rfc3339
         finished_at = file.finishedAt?.rfc3339
         disposition = file.disposition
+        self.actions = actions.map(\.rawValue)
+        unanswered = job.refusal(of: .leave) == nil ? true : nil
         deliveries = job.deliveries.map { row in
             Delivery(
                 destination: row.destination, key: row.proof?.key ?? row.key, state: row.state.rawValue,
@@ -68,7 +86,8 @@ package struct JobReport: Codable, Sendable, NamedSchema {
                 after: row.afterID.flatMap { id in job.deliveries.first { $0.id == id }?.destination },
                 next_at: row.state == .ready && !row.isHeld ? row.nextAt.rfc3339 : nil,
                 code: row.code?.rawValue, reason: row.reason, url: row.proof?.url, etag: row.proof?.etag,
-                verified: row.proof?.method.rawValue, details: row.proof?.details)
+                verified: row.proof?.method.rawValue, details: row.proof?.details, same_as: row.proof?.sameAs,
+                priority: row.priority.rawValue, started_at: row.startedAt?.rfc3339, ended_at: row.endedAt?.rfc3339)
         }
     }
 }

@@ -105,12 +105,12 @@ package struct LocalControl: ControlAPI {
     // MARK: - Files of the queue
 
     package func jobs(_ filter: FileFilter) async throws -> [JobReport] {
-        try await agent.jobs(filter).map { JobReport($0) }
+        try await agent.jobs(filter).map { JobReport($0, actions: agent.actions(on: $0)) }
     }
 
     func job(_ id: Int64) async throws -> JobReport? {
         guard let job = try await agent.job(id) else { return nil }
-        return JobReport(job, batch: try await agent.journal.batch(of: id))
+        return JobReport(job, batch: try await agent.journal.batch(of: id), actions: agent.actions(on: job))
     }
 
     func act(
@@ -138,6 +138,10 @@ package struct LocalControl: ControlAPI {
                 case .retry: "is queued again"
                 case .cancel: "is cancelled"
                 case .forget: "is forgotten"
+                case .first: "goes before the others"
+                case .leave: "stays where it is"
+                case .aside: "is moved aside"
+                case .remove: "is removed once its destinations have proved that they have it"
                 }
             let obstacles = action == .retry && agent.live != nil ? try await obstacles(job, at: .now) : []
             return .done("job \(job) \(what)" + obstacles.map { "; \($0)" }.joined())

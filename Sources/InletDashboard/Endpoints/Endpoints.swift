@@ -3,6 +3,7 @@ internal import HTTPTypes
 internal import Hummingbird
 internal import InletAgent
 internal import InletCore
+internal import InletJournal
 internal import NIOCore
 
 /// All endpoints. To add one, declare it in a file beside this one, and name it in `all`.

@@ -1,6 +1,6 @@
-package import InletAgent
+internal import InletAgent
 internal import InletCore
-internal import InletJournal
+package import InletJournal
 internal import InletLinux
 
 /// Files of the queue and their batches.
@@ -83,6 +83,10 @@ extension Endpoints {
         case .retry: "Queues again or hurries"
         case .cancel: "Cancels"
         case .forget: "Removes from the journal"
+        case .first: "Sends before the others"
+        case .leave: "Leaves in its place, as a person's answer,"
+        case .aside: "Moves aside the source of"
+        case .remove: "Removes the source, once its destinations have proved again that they have it, of"
         }
     }
 
@@ -99,15 +103,26 @@ extension Endpoints {
         "label", .text, "NAME=VALUE; may be repeated.", isRepeated: true)
     private static let batch = Parameter("batch", .integer, "The file's batch.")
     private static let before = Parameter("before", .integer, "Only jobs of smaller numbers: the next page.")
+    private static let since = Parameter("since", .time, "Only files admitted at this time or later.")
+    private static let until = Parameter("until", .time, "Only files admitted at this time or before.")
+    private static let unanswered = Parameter(
+        "unanswered", .wordOfFlag, "Only files that lie in their place, and that nobody has left there.")
 
     private static let filters: [Parameter] = [
         state, Parameter("destination", .text, "One of the file's destinations."), ofRoute, path, part, label, batch,
-        before,
-        .limit,
+        before, since, until, unanswered, .limit,
     ]
 
     /// No search needs a longer text.
-    private static let longestText = 1000
+    fileprivate static let longestText = 1000
+
+    fileprivate static func time(_ text: String?, _ name: String) throws(APIFault) -> WallTime? {
+        guard let text else { return nil }
+        guard let time = WallTime(rfc3339: text) else {
+            throw .badRequest("'\(name)' must be a time such as 2026-11-27T18:30:00Z")
+        }
+        return time
+    }
 
     private static func filter(_ call: APICall) throws -> FileFilter {
         var filter = FileFilter(destination: call.text(.destination), limit: call.limit())
@@ -134,6 +149,8 @@ extension Endpoints {
         }
         filter.batch = call.number(batch)
         filter.below = call.number(before)
+        (filter.since, filter.until) = (try time(call.text(since), since.name), try time(call.text(until), until.name))
+        filter.isUnanswered = call.flag(unanswered)
         return filter
     }
 }
@@ -153,6 +170,12 @@ package struct JobSelection: Codable, Sendable, NamedSchema {
     /// Only files that ended at least this long ago; files that have not ended count by their admission.
     package var older_ms: Int64?
     package var batch: Int64?
+    /// Part of the full path; ASCII letters match either case.
+    package var text: String?
+    package var since: String?
+    package var until: String?
+    /// Only files that lie in their place, and that nobody has left there.
+    package var unanswered: Bool?
     /// The most files; nil = all.
     package var limit: Int?
 
@@ -160,6 +183,10 @@ package struct JobSelection: Codable, Sendable, NamedSchema {
     static let notes: [String: SchemaDescription] = [
         "states": .schema(.list(.fileState)), "path": "A pattern by gitignore's rules.",
         "older_ms": .schema(.from(0, to: nil)), "limit": .schema(.from(0, to: nil)),
+        "text": "Part of the full path; ASCII letters match either case.",
+        "since": .time("Only files admitted at this time or later."),
+        "until": .time("Only files admitted at this time or before."),
+        "unanswered": "Only files that lie in their place, and that nobody has left there.",
     ]
 
     package init() {}
@@ -173,6 +200,7 @@ package struct JobSelection: Codable, Sendable, NamedSchema {
         if let jobs, jobs.count > Self.mostJobs {
             throw APIFault.badRequest("a selection may name at most \(Self.mostJobs) jobs")
         }
+        if let text, text.utf8.count > Endpoints.longestText { throw APIFault.badRequest("'text' is too long") }
         // It is compared with each file's path, which is no longer.
         if let path, path.utf8.count > 4096 { throw APIFault.badRequest("'path' is longer than any path") }
         let states = states ?? []
@@ -192,6 +220,11 @@ package struct JobSelection: Codable, Sendable, NamedSchema {
         filter.code = code
         filter.before = older_ms.map { now + .milliseconds(-$0) }
         filter.batch = batch
+        filter.text = text.flatMap { $0.isEmpty ? nil : $0 }
+        (filter.since, filter.until) = (
+            try Endpoints.time(since, "since"), try Endpoints.time(until, "until")
+        )
+        filter.isUnanswered = unanswered ?? false
         return filter
     }
 }

@@ -2,12 +2,14 @@ import ArgumentParser
 import InletAgent
 import InletCore
 import InletDashboard
+import InletJournal
 
 struct Queue: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show the queue, and retry, cancel or forget its files.",
+        abstract: "Show the queue, and retry, cancel, answer or forget its files.",
         discussion: """
-            None of these commands deletes a file of yours: 'forget' and 'clear' change only the journal.
+            'forget' and 'clear' change only the journal. 'aside' and 'remove' move and remove files that were not sent;
+            'remove' needs a proof of their destinations.
 
             Examples:
               inlet queue list --state failed
@@ -17,7 +19,7 @@ struct Queue: AsyncParsableCommand {
               inlet queue forget --state delivered --older 30d --dry-run
             """,
         subcommands: [
-            List.self, Show.self, Retry.self, Cancel.self, Forget.self, Clear.self, Backup.self, Restore.self,
+            List.self, Show.self, Retry.self, First.self, Cancel.self, Leave.self, Aside.self, Remove.self, Forget.self, Clear.self, Backup.self, Restore.self,
             Reset.self,
         ],
         defaultSubcommand: List.self)

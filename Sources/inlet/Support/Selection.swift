@@ -2,6 +2,7 @@ import ArgumentParser
 import InletAgent
 import InletCore
 import InletDashboard
+import InletJournal
 
 /// Selects files of the queue for a command.
 struct SelectionOptions: ParsableArguments {
@@ -138,6 +139,10 @@ extension JobAction {
         case .retry: "queued again"
         case .cancel: "cancelled"
         case .forget: "forgotten"
+        case .first: "put before the others"
+        case .leave: "left in place"
+        case .aside: "moved aside"
+        case .remove: "removed once their destinations have proved that they have them"
         }
     }
 }
