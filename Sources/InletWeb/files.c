@@ -63,6 +63,9 @@ static const struct InletWebFile files[] = {
     {FILE("files.js", SCRIPT) {
 #embed "page/files.js" suffix(, 0)
     }},
+    {FILE("ignored.js", SCRIPT) {
+#embed "page/ignored.js" suffix(, 0)
+    }},
     {FILE("format.js", SCRIPT) {
 #embed "page/format.js" suffix(, 0)
     }},

@@ -24,7 +24,12 @@ import Testing
         ("POST", "/api/v1/report", "", #"{"since": "1h"}"#),
         ("GET", "/api/v1/rates", "", nil), ("GET", "/api/v1/log", "?level=debug", nil),
         ("POST", "/api/v1/jobs/{id}/retry", "", "{}"), ("POST", "/api/v1/jobs/{id}/cancel", "", "{}"),
-        ("POST", "/api/v1/jobs/{id}/forget", "", "{}"),
+        ("POST", "/api/v1/jobs/{id}/forget", "", "{}"), ("POST", "/api/v1/jobs/{id}/first", "", "{}"),
+        ("POST", "/api/v1/jobs/{id}/leave", "", "{}"), ("POST", "/api/v1/jobs/{id}/aside", "", "{}"),
+        ("POST", "/api/v1/jobs/{id}/remove", "", "{}"), ("POST", "/api/v1/queue/first", "?dry_run=1", "{}"),
+        ("POST", "/api/v1/queue/leave", "?dry_run=1", #"{"unanswered": true, "text": "a"}"#),
+        ("POST", "/api/v1/queue/aside", "?dry_run=1", #"{"since": "2026-11-27T18:30:00Z"}"#),
+        ("POST", "/api/v1/queue/remove", "?dry_run=1", #"{"states": ["duplicate"]}"#),
         ("POST", "/api/v1/queue/retry", "?dry_run=1", "{}"), ("POST", "/api/v1/queue/cancel", "?dry_run=1", "{}"),
         ("POST", "/api/v1/queue/forget", "?dry_run=1", #"{"states": ["failed"], "older_ms": 5}"#),
         ("POST", "/api/v1/queue/clear", "", "{}"), ("POST", "/api/v1/queue/list", "", #"{"limit": 2}"#),
@@ -114,10 +119,11 @@ import Testing
         }
     }
 
-    /// What has no JSON answer, needs a digest that only a journal knows, or a log that is being written.
+    /// What has no JSON answer, needs a digest that only a journal knows, a log that is being written, or a watched
+    /// folder (`IgnoredFileTests`).
     private static let unasked: Set<String> = [
         "GET /healthz", "GET /metrics", "GET /api/v1/events", "POST /api/v1/contents", "GET /api/v1/log/level",
-        "GET /api/v1/report/{form}",
+        "GET /api/v1/report/{form}", "GET /api/v1/ignored",
     ]
 
     @Test func `the log's level is answered as the document says`() throws {

@@ -50,6 +50,9 @@ struct Listing: ~Copyable {
     private var passedOver: Set<FilePath> = []
     /// Names that are ignored, with everything below such a folder.
     private(set) var ignored = (files: 0, folders: 0)
+    /// The first of them, up to `mostNamed`.
+    private(set) var named: [(path: FilePath, isFolder: Bool)] = []
+    var mostNamed = 0
 
     /// Found files without room in the settler: the listing waits for them.
     var held: [FilePath] = []
@@ -230,11 +233,17 @@ struct Listing: ~Copyable {
         switch entry.kind {
         case .directory:
             guard isRecursive else { return nil }
-            if ignore.ignoresName(path, isDirectory: true) { ignored.folders += 1 } else { found(path) }
+            guard ignore.ignoresName(path, isDirectory: true) else {
+                found(path)
+                return nil
+            }
+            ignored.folders += 1
+            if named.count < mostNamed { named.append((path, true)) }
             return nil
         case .regular:
             guard ignore.ignoresName(path, isDirectory: false) else { return .file(path) }
             ignored.files += 1
+            if named.count < mostNamed { named.append((path, false)) }
             return nil
         case .symlink, .other: return ignore.ignoresName(path, isDirectory: false) ? nil : .irregular(path)
         case .unknown: return nil

@@ -41,6 +41,8 @@ package struct JobReport: Codable, Sendable, NamedSchema {
     package var labels: [String: String]?
     package var code: String?
     package var reason: String?
+    /// When it was written last.
+    package var modified_at: String
     package var admitted_at: String
     package var ended_at: String?
     package var finished_at: String?
@@ -56,7 +58,8 @@ package struct JobReport: Codable, Sendable, NamedSchema {
     package typealias Batch = BatchReport
 
     static let notes: [String: SchemaDescription] = [
-        "path": "Escaped for display.", "state": .schema(.fileState), "admitted_at": .time, "ended_at": .time,
+        "path": "Escaped for display.", "state": .schema(.fileState), "modified_at": .time, "admitted_at": .time,
+        "ended_at": .time,
         "finished_at": .time,
         "actions": .schema(.list(.word(JobAction.allCases.map(\.rawValue)))),
         "unanswered": "A file that was not sent lies in its place, and nobody has said that it may.",
@@ -73,6 +76,7 @@ package struct JobReport: Codable, Sendable, NamedSchema {
         labels = file.labels.isEmpty ? nil : file.labels
         code = file.code?.rawValue
         reason = file.reason
+        modified_at = WallTime(nanoseconds: file.identity.modified).rfc3339
         admitted_at = file.admittedAt.rfc3339
         ended_at = file.endedAt?.rfc3339
         finished_at = file.finishedAt?.rfc3339
@@ -89,6 +93,34 @@ package struct JobReport: Codable, Sendable, NamedSchema {
                 verified: row.proof?.method.rawValue, details: row.proof?.details, same_as: row.proof?.sameAs,
                 priority: row.priority.rawValue, started_at: row.startedAt?.rfc3339, ended_at: row.endedAt?.rfc3339)
         }
+    }
+}
+
+/// What Inlet leaves alone in a watched folder.
+struct IgnoredReport: Codable, Sendable, NamedSchema {
+    struct File: Codable, Sendable, NamedSchema {
+        var path: String
+        /// It stands for everything in it.
+        var folder: Bool?
+        var reason: String
+
+        static var schemaName: String { "IgnoredFile" }
+        static let notes: [String: SchemaDescription] = ["path": "Escaped for display."]
+    }
+
+    var files: [File]
+    /// The look ended before the folder did.
+    var more: Bool
+    var looked: Int
+
+    static var schemaName: String { "IgnoredAnswer" }
+    static let notes: [String: SchemaDescription] = [
+        "more": "The look ended before the folder did.", "looked": "How many names were looked at.",
+    ]
+
+    init(_ found: IgnoredFiles) {
+        files = found.files.map { File(path: $0.path.display, folder: $0.isFolder ? true : nil, reason: $0.reason) }
+        (more, looked) = (found.isMore, found.looked)
     }
 }
 

@@ -270,6 +270,11 @@ extension LocalControl {
         return known.first { $0.display == root.string } ?? root
     }
 
+    /// A folder that is watched now, also one of a pattern, by its name in the status.
+    func rootNow(_ text: String) -> FilePath {
+        agent.live?.roots.first { $0.root.display == text }?.root ?? FilePath(text)
+    }
+
     /// PATH_MAX and NAME_MAX of Linux.
     private static let (longestPath, longestName) = (4096, 255)
 

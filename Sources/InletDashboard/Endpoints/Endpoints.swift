@@ -11,17 +11,22 @@ package enum Endpoints {
     /// The table, in the document's order.
     static let all: [Endpoint] =
         [
-            status.row, home.row, jobs.row, job.row, story.row, receipts.row, route.row, batches.row, offload.row,
+            status.row, home.row, jobs.row, job.row, story.row, ignored.row, receipts.row, route.row, batches.row,
+            offload.row,
             cardReport.row, cardDocument, rates.row,
             log.row, events,
-        ] + JobAction.allCases.map { act(on: $0).row } + JobAction.allCases.map { select(for: $0).row } + [
+        ] + orders + [
             clear.row, list.row, setPaused(true).row, setPaused(false).row, limits.row, setLimit.row, resumeRoot.row,
-            config.row, configForm.row, configSchema, tryConfig.row, applyConfig.row, receivers.row, reload.row, logLevel.row, setLogLevel.row, session.row, login, logout, healthz,
+            config.row, configForm.row, configSchema, tryConfig.row, applyConfig.row, receivers.row, reload.row,
+            logLevel.row, setLogLevel.row, session.row, login, logout, healthz,
             readyz,
             undo.row, accessToken.row, loginLink.row, backup.row, send.row, follow.row, proofs.row, contents.row,
             document, metrics,
             cards.row, cardHistory.row, labelCard.row, leaveOthers.row, resendMissing.row, ejectCard.row,
         ]
+
+    private static let orders: [Endpoint] =
+        JobAction.allCases.map { act(on: $0).row } + JobAction.allCases.map { select(for: $0).row }
 
     /// The endpoint at a path, with the values of the path's parameters.
     static func find(

@@ -26,6 +26,16 @@ extension Endpoints {
         return JobHistoryReport(story, job, feed: call.context.feed)
     }
 
+    static let ignored = TypedEndpoint.get(
+        "ignored", "What Inlet leaves alone in a watched folder, by a short look at it.",
+        query: [root, .limit], isLarge: { _ in true }
+    ) { call throws -> IgnoredReport in
+        guard let text = call.text(root) else { throw APIFault.badRequest("'root' must name a watched folder") }
+        let found = try await call.control.agent.ignored(in: call.control.rootNow(text), limit: call.limit())
+        guard let found else { throw APIFault.notFound("\(DisplayText.escape(text)) is not watched now") }
+        return IgnoredReport(found)
+    }
+
     package static let list = TypedEndpoint.post(
         "queue/list", "The files of a selection, newest first.", JobSelection.self, need: .read,
         limit: Endpoint.largeBody, isLarge: { $1.limit ?? 0 > Endpoint.smallList }
@@ -103,6 +113,7 @@ extension Endpoints {
         "label", .text, "NAME=VALUE; may be repeated.", isRepeated: true)
     private static let batch = Parameter("batch", .integer, "The file's batch.")
     private static let before = Parameter("before", .integer, "Only jobs of smaller numbers: the next page.")
+    private static let root = Parameter("root", .text, "A watched folder, as the status names it.")
     private static let since = Parameter("since", .time, "Only files admitted at this time or later.")
     private static let until = Parameter("until", .time, "Only files admitted at this time or before.")
     private static let unanswered = Parameter(

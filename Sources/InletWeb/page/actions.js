@@ -12,7 +12,23 @@ const WORDS = {
         "Forget",
         "Removes ended files and their receipts from the journal. Source files that are still there count as new.",
     ],
+    first: ["Send first", "Sends waiting files before all others of their destinations."],
+    leave: ["Leave in place", "Changes no file. These files no longer wait for an answer."],
+    aside: [
+        "Move aside",
+        "Moves duplicates to the archive of their watched folder, and rejected files to its quarantine. A file that is "
+        + "being written, or has changed, stays.",
+    ],
+    remove: [
+        "Remove with proof",
+        "Removes each source once its destinations have proved, now, that they have its content. Without a proof it "
+        + "stays, and its page says why.",
+    ],
 };
+/** The orders with their verbs, in the order of their buttons. */
+export const ORDERS = ["retry", "first", "leave", "aside", "remove", "cancel", "forget"]
+    .map((order) => [order, WORDS[order][0]]);
+const HARMLESS = ["retry", "first", "leave"];
 const LIMITS = ["auto", "off", "0", "1MiB/s", "5MiB/s", "20MiB/s"];
 
 /** Runs `work`, and shows the result. Resolves with the answer, or with null after an error. */
@@ -35,13 +51,19 @@ async function attemptAfter(question, path, body) {
 /** Where the action itself is to cancel, the button for no has another word. */
 function choices(action, verb, things) {
     if (action === "cancel") return { yes: verb && `${verb} ${things}`, no: "Go back", tone: "bad" };
-    return { yes: verb, tone: action === "retry" ? null : "bad" };
+    return { yes: verb, tone: HARMLESS.includes(action) ? null : "bad" };
+}
+
+/** `Move 37 files, 1 GiB aside?` */
+function question(verb, things) {
+    const [first, ...rest] = verb.split(" ");
+    return [first, things, ...rest].join(" ") + "?";
 }
 
 export function onJob(action, job) {
     const [verb, meaning] = WORDS[action];
     return attemptAfter({
-        title: `${verb} job ${job.job}?`, ...choices(action, verb, "job"),
+        title: question(verb, `job ${job.job}`), ...choices(action, verb, "job"),
         body: [h("p", {}, name(job.path)), muted(meaning)],
     }, `jobs/${job.job}/${action}`);
 }
@@ -54,23 +76,26 @@ export async function onSelection(action, selection) {
     if (!plan) return null;
     const more = andMore(plan.matched - plan.files.length);
     const report = await attemptAfter({
-        title: `${verb} ${count(plan.matched, "file")}, ${bytes(plan.bytes)}?`,
+        title: question(verb, `${count(plan.matched, "file")}, ${bytes(plan.bytes)}`),
         ...choices(action, plan.matched ? verb : null, "files"),
         body: [
             muted(meaning),
             h("ul", { class: "files" }, plan.files.map((file) =>
                 h("li", {}, name(file.path), h("span", { class: "small" }, ` ${bytes(file.size)}, ${file.state}`)))),
             more ? h("p", {}, more) : null,
+            ...left(plan.skipped).map((why) => muted(`Not for ${why}`)),
         ],
     }, `queue/${action}`, wish);
     if (report) toast(result(verb, report), report.done ? "good" : "bad");
     return report;
 }
 
+const left = (skipped) => Object.entries(skipped ?? {}).map(([why, files]) => `${count(files, "file")} (${why})`);
+
 function result(verb, { done, skipped, waits_for }) {
-    const left = Object.entries(skipped ?? {}).map(([why, files]) => `${count(files, "file")} (${why})`).join(", ");
+    const others = left(skipped).join(", ");
     const waits = (waits_for ?? []).map((why) => `; ${why}`).join("");
-    return `${verb}: ${count(done, "file")} done` + (left ? `; skipped: ${left}` : "") + waits;
+    return `${verb}: ${count(done, "file")} done` + (others ? `; skipped: ${others}` : "") + waits;
 }
 
 export function clearQueue() {

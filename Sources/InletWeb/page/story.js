@@ -1,5 +1,5 @@
-// One file: its state, deliveries, events, parts and receipt.
-import { onJob } from "./actions.js";
+// One file: its state, what happened to it, its deliveries, parts and receipt.
+import { onJob, ORDERS } from "./actions.js";
 import { get } from "./api.js";
 import { debounced, fragment, h } from "./dom.js";
 import { bytes, clock, count, number } from "./format.js";
@@ -28,8 +28,8 @@ export const view = {
     render: (page) => {
         const known = page.data.story;
         if (!known) return reading(page);
-        return fragment(head(page, known.job), moving(known.job), deliveries(known), events(known), parts(known.parts),
-            receipt(known.receipt));
+        return fragment(head(page, known.job), moving(known.job), timeline(known), deliveries(known), events(known),
+            parts(known.parts), receipt(known));
     },
 };
 
@@ -43,7 +43,9 @@ function head(page, job) {
         else if (answer) page.load();
     };
     const isOpen = job.state === "pending";
-    const isThere = ["delivered", "duplicate"].includes(job.state);
+    // The agent says what has an effect now.
+    const order = ([order, verb]) => (job.actions?.includes(order)
+        ? button(`${order === "retry" && isOpen ? "Try now" : verb}…`, act(order), { key: order }) : null);
     const labels = Object.entries(job.labels ?? {}).map(([label, value]) => `${label}=${value}`).join(", ");
     return h("div", { class: "head", key: "head" },
         h("p", { class: "path" }, name(job.path)),
@@ -56,10 +58,7 @@ function head(page, job) {
             ["Finished", job.finished_at ? when(job.finished_at) : null],
             ["Source", isolated(job.disposition)], ["Batch", batch(job.batch)],
         ]),
-        actions(
-            button(isOpen ? "Try now…" : "Retry…", act("retry"), { disabled: isThere }),
-            button("Cancel…", act("cancel"), { disabled: !isOpen }),
-            button("Forget…", act("forget"), { disabled: isOpen })),
+        actions(...ORDERS.map(order)),
         h("p", {}, h("a", { href: "#/files" }, "All files")));
 }
 
@@ -78,6 +77,55 @@ function moving(job) {
         h("div", { key: transfer.destination }, h("strong", {}, transfer.destination), progress(transfer))));
 }
 
+/** What a proof says, in words; the word of the API where it is another one. */
+const PROOFS = {
+    md5_parts: "the MD5 of every part", checksum: "the store's checksum of every part", size: "its length only",
+    read_back: "reading it back", sha256: "its SHA-256", registered: "the service's record of it",
+    carried: "its main file, which it went with", adopted: "the configuration: it was there before",
+};
+
+const by = (verified) => PROOFS[verified] ?? verified;
+
+/** What happened, in its order: by the journal, and by the events in memory about attempts in between. */
+function timeline({ job, events, receipt }) {
+    const steps = [
+        { time: job.admitted_at, what: "Complete, and admitted" + (job.route ? ` by route ${job.route}` : "") },
+        ...job.deliveries.flatMap((delivery) => attempts(delivery, events)),
+        ...(job.state === "rejected" ? [{ time: job.ended_at, what: "Rejected", why: job.reason, tone: "bad" }] : []),
+        { time: job.finished_at, what: "Source", why: job.disposition },
+        { time: receipt && job.finished_at, what: "Receipt written" },
+    ];
+    // Steps of one time stay in this order.
+    const known = steps.filter(({ time }) => time).sort((a, b) => new Date(a.time) - new Date(b.time));
+    // First whatever the clock of its writer says.
+    const all = job.modified_at ? [{ time: job.modified_at, what: "Written last" }, ...known] : known;
+    return section("What happened", h("ol", { class: "timeline" }, all.map(step)));
+}
+
+const step = ({ time, what, why, url, tone }, index) => h("li", { key: index, class: tone },
+    when(time), " ", h("strong", {}, what), why ? [": ", isolated(why)] : null,
+    isWeb(url) ? [" ", leaving(url, "Open the result")] : null);
+
+/** The attempts of a delivery and its end. */
+function attempts(delivery, events) {
+    const { destination, state, started_at: started, ended_at: ended, reason, same_as: first, verified } = delivery;
+    const own = events.filter((event) => event.destination === destination);
+    const begun = own.filter((event) => event.event === "job.started" && event.level !== "debug");
+    const retries = own.filter((event) => event.event === "job.retry");
+    const steps = [
+        ...begun.map((event) => ({ time: event.ts, what: `Attempt ${event.attempt} to ${destination}` })),
+        ...retries.map((event) => ({ time: event.ts, what: `${destination}`, why: event.reason, tone: "bad" })),
+    ];
+    // Events are forgotten; the first attempt is in the journal.
+    if (!begun.length && started) steps.push({ time: started, what: `First attempt to ${destination}` });
+    if (!ended) return steps;
+    if (state !== "delivered") {
+        return [...steps, { time: ended, what: `${destination} ${state}`, why: reason, tone: "bad" }];
+    }
+    const what = first == null ? `Delivered to ${destination}` : `Already at ${destination}, from job ${first}`;
+    return [...steps, { time: ended, what, why: `proved by ${by(verified)}`, url: delivery.url, tone: "good" }];
+}
+
 function deliveries({ job, receipt }) {
     const columns = [["Destination"], ["State"], ["Attempts", "number"], ["Location", "where"], ["Details"]];
     const rows = job.deliveries.map((delivery) => ({
@@ -92,11 +140,15 @@ function deliveries({ job, receipt }) {
         : muted("No destinations"));
 }
 
+const leaving = (href, text) => h("a", { href, rel: "noopener noreferrer", target: "_blank" }, text);
+
+/** Links to web addresses only: a destination may send anything as its URL. */
+const isWeb = (url) => /^https?:\/\//i.test(url ?? "");
+
 function where({ key, url }) {
-    // Links to web addresses only: a destination may send anything as its URL.
-    const isWeb = /^https?:\/\//i.test(url ?? "");
-    const link = isWeb ? h("a", { href: url, rel: "noopener noreferrer", target: "_blank" }, name(url)) : name(url);
-    return [key ? h("code", {}, name(key)) : "–", url ? small(link) : null];
+    return [
+        key ? h("code", {}, name(key)) : "–", url ? small(isWeb(url) ? leaving(url, name(url)) : name(url)) : null,
+    ];
 }
 
 /** The journal keeps no parts of a delivered file, but its receipt has their size. */
@@ -110,7 +162,7 @@ function known(delivery, parts) {
     const { reason, code, verified, etag, after, next_at: next, details } = delivery;
     const lines = [
         reason ? reason + (code ? ` (${code})` : "") : null,
-        verified ? `verified by ${verified}` : null, parts, etag ? `ETag ${etag}` : null,
+        verified ? `verified by ${verified}: ${by(verified)}` : null, parts, etag ? `ETag ${etag}` : null,
         after ? `after ${after}` : null,
         next ? (new Date(next) > Date.now() ? `next try ${clock(next)}` : "next try now") : null,
         ...Object.entries(details ?? {}).map(([key, value]) => `${key}: ${value}`),
@@ -142,7 +194,17 @@ function parts(parts) {
         table("Parts", columns, rows, { hideCaption: true })));
 }
 
-function receipt(receipt) {
+function receipt({ job, receipt }) {
     if (!receipt) return null;
-    return section("Receipt", h("pre", { tabindex: 0, "aria-label": "Receipt" }, JSON.stringify(receipt, null, 2)));
+    const text = JSON.stringify(receipt, null, 2);
+    return section("Receipt",
+        h("p", {}, button("Save receipt", () => save(`inlet-receipt-${job.job}.json`, text + "\n"))),
+        h("pre", { tabindex: 0, "aria-label": "Receipt" }, text));
+}
+
+/** Gives the browser a file to save. */
+function save(file, text) {
+    const href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+    h("a", { href, download: file }).click();
+    setTimeout(() => URL.revokeObjectURL(href), 1000);
 }
