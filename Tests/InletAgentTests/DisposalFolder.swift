@@ -352,7 +352,9 @@ struct DisposalBench {
     }
 
     func runner(_ job: Job) -> DisposalRunner {
-        DisposalRunner(journal: journal, places: places, job: job, hashing: pool, roots: RootRegistry())
+        DisposalRunner(
+            journal: journal, places: places, job: job, hashing: pool, roots: RootRegistry(),
+            prove: { _ in .unproved("nobody is asked here") })
     }
 }
 

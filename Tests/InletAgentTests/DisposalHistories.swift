@@ -232,7 +232,8 @@ struct DisposalHistory {
         guard hidden.isEmpty else { throw Broken(description: "it is hidden for good: \(hidden)") }
         for content in model.owed {
             let held = model.files.values.count { $0.content == content }
-            let isProved = content == DisposalModel.delivered && model.setting.action == .delete
+            let isProved =
+                content == DisposalModel.delivered && model.setting.action == .delete && model.setting.hasCopies
             if held == 0, !isProved { throw Broken(description: "'\(content)' is lost") }
             if held > model.most[content] ?? 1 { throw Broken(description: "'\(content)' is there \(held) times") }
         }
@@ -265,7 +266,7 @@ extension DisposalStep {
     /// Whether it changes nothing.
     fileprivate var isLook: Bool {
         switch self {
-        case .look, .compare, .proveLinks, .askWriter, .askRoot, .chooseTarget, .compareCopy: true
+        case .look, .compare, .proveLinks, .proveCopies, .askWriter, .askRoot, .chooseTarget, .compareCopy: true
         default: false
         }
     }
@@ -311,6 +312,7 @@ extension DisposalStep {
         var random = SeededGenerator(seed: seed)
         var setting = DisposalModel.Setting(&random)
         (setting.isLinked, setting.areWritersUnknown) = (false, false)
+        (setting.isOrdered, setting.hasCopies) = (false, true)
         var folder = try await DisposalFolder(setting)
         let acts = DisposalFolder.acts(&random)
         var end: String?

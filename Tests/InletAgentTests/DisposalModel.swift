@@ -19,6 +19,8 @@ struct DisposalModel {
         var isOtherDisk: Bool
         /// Whether the kernel does not tell who writes.
         var areWritersUnknown: Bool
+        /// Whether a person has a linked file removed, and whether its destinations have its content then.
+        var (isOrdered, hasCopies) = (false, true)
 
         init(action: FinishAction) {
             self.action = action
@@ -31,11 +33,14 @@ struct DisposalModel {
             isLinked = random.fraction() < 0.2
             isOtherDisk = random.fraction() < 0.4
             areWritersUnknown = random.fraction() < 0.25
+            guard action == .delete, random.fraction() < 0.4 else { return }
+            (isLinked, isOrdered, hasCopies) = (true, true, random.fraction() < 0.5)
         }
 
         var description: String {
             "\(action)" + (hasChecksum ? ", checksum" : "") + (isLinked ? ", linked" : "")
                 + (isOtherDisk ? ", other disk" : "") + (areWritersUnknown ? ", writers unknown" : "")
+                + (isOrdered ? hasCopies ? ", ordered" : ", ordered without copies" : "")
         }
     }
 
@@ -105,6 +110,7 @@ struct DisposalModel {
         var policy = FilePolicy(onSuccess: .keep, onFailure: .keep, retry: RetryPolicy())
         switch setting.action {
         case .archive: policy.onSuccess = .archive
+        case .delete where setting.isOrdered: policy.answer = .removed
         case .delete: policy.onSuccess = .delete
         case .quarantine: policy.onFailure = .quarantine
         case .keep: break
@@ -113,7 +119,7 @@ struct DisposalModel {
         let content = ContentHash(digest: digest, partSize: nil)
         let file = FileRow(
             id: 5, root: root, path: "sub/a", identity: identity,
-            state: setting.action == .quarantine ? .failed : .delivered,
+            state: setting.action == .quarantine ? .failed : setting.isOrdered ? .duplicate : .delivered,
             mediaType: "text/plain", policy: policy, content: setting.hasChecksum ? content : nil,
             admittedAt: WallTime(milliseconds: 0), labels: [:], digests: [])
         let proof = Proof(
@@ -167,6 +173,7 @@ struct DisposalModel {
             return try find(path).map { .found($0.identity) } ?? .missing
         case .compare(let name, _): return .content(try inode(name).content == Self.delivered ? .same : .another)
         case .proveLinks: return .answer(try inode(.own).content == Self.delivered)
+        case .proveCopies: return .copies(setting.hasCopies ? .proved("it is there") : .unproved("it is not there"))
         case .askWriter(let name):
             let file = try inode(name)
             if setting.areWritersUnknown { return .writer(.unknown("nobody tells")) }

@@ -147,6 +147,42 @@ import Testing
         }
     }
 
+    /// Before it has another look, and its writers are asked for the last time.
+    @Test
+    func `what a person has removed is proved at its destinations while it is hidden, and else gets its name back`()
+        throws
+    {
+        var setting = DisposalModel.Setting(action: .delete)
+        (setting.isLinked, setting.isOrdered) = (true, true)
+        let ordered = DisposalModel(setting)
+        var job = ordered.job
+        let intent = FinishIntent(
+            action: .delete, privateFile: ordered.places.privateFile(job.file), target: nil)
+        job.file.intent = try intent.note
+        let hidden: [DisposalStepResult] = [.found(identity), .missing]
+        guard case .proveCopies = step(hidden, of: job) else { return wrong("nobody is asked") }
+        let proved = hidden + [.copies(.proved("here has it"))]
+        guard case .look(.hidden, _) = step(proved, of: job) else { return wrong("it is not looked at again") }
+        let looked = proved + [.found(identity), .missing]
+        guard case .askWriter(.hidden) = step(looked, of: job) else { return wrong("no writer is asked for") }
+        guard
+            case .end(let end, nil, nil) = step(
+                looked + [.writer(.free), .found(identity), .done, .done], of: job)
+        else { return wrong("it is not removed") }
+        #expect(end == Disposition.deleted(because: "here has it"))
+        let unproved = hidden + [.copies(.unproved("not there"))]
+        guard case .giveBack = step(unproved, of: job) else { return wrong("it stays hidden") }
+        guard case .remember = step(unproved + [.found(identity)], of: job) else { return wrong("it becomes unknown") }
+        guard case .giveBack = step(hidden + [.failed(Self.ioError)], of: job) else {
+            return wrong("an error is a proof")
+        }
+        // Its content is not the one of the file that was sent.
+        guard case .end(let kept, nil, _) = step([.found(identity), .answer(false)], of: ordered.job) else {
+            return wrong("it goes on")
+        }
+        #expect(Disposition.isKept(kept) && kept != Disposition.kept)
+    }
+
     @Test func `an answer to another step is an error that names both`() {
         guard case .fail(let error) = step([.taken]) else { return wrong("it went on") }
         #expect("\(error)".contains("looksAtOwn") && "\(error)".contains("taken"))

@@ -181,7 +181,7 @@ import Testing
             let pool = BlockingPool(name: "test", threads: 1)
             let begun = DisposalRunner(
                 journal: stage.journal, places: FinishFolders(root: stage.root, settings: nil), job: row, hashing: pool,
-                roots: RootRegistry())
+                roots: RootRegistry(), prove: { _ in .unproved("nobody is asked here") })
             try await whileWriting(hidden) {
                 var runner = begun
                 guard case .wait(_, let note) = try await runner.run() else {

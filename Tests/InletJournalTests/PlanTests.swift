@@ -101,6 +101,16 @@ import Testing
             }
         }
 
+        @Test func `what failed while a destination was away`() async throws {
+            let bench = try await filled()
+            try await bench.settle(.ended(.failed, code: .timedOut, reason: "slow"))
+            try await expectNoWalk(bench) { journal in
+                let found = try await journal.failedFiles(
+                    at: "r2", from: ErrorCode.ofOutages, by: Bench.start, after: 0, limit: 9)
+                #expect(found.count == 1)
+            }
+        }
+
         /// The outbox is bounded, and what is read of it is an index.
         @Test func `status`() async throws {
             let bench = try await filled()

@@ -64,6 +64,7 @@ package struct IgnoredFiles: Sendable {
 
     private mutating func takeNamed(of listing: borrowing Listing, _ ignore: IgnoreList) {
         looked += listing.named.count
+        if listing.ignored.files + listing.ignored.folders > listing.named.count { isMore = true }
         for (path, isFolder) in listing.named {
             add(path, isFolder: isFolder, ignore.reason(path, isDirectory: isFolder) ?? "its name is ignored")
         }

@@ -1,0 +1,273 @@
+import InletCore
+import InletJournal
+import InletLinux
+import InletPipelines
+import InletTestSupport
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+
+/// What a person says about files that were not sent, and what an agent then does with their sources.
+@Suite struct AnswerTests {
+    /// Files go to a real folder, and each content once.
+    private static func scene() throws -> Scene {
+        var scene = try Scene()
+        scene.destinations = [.folder("nas", try scene.directory.makeDirectory("nas"))]
+        (scene.route.to, scene.route.dedupe) = (["nas"], .skip)
+        return scene
+    }
+
+    private static func delivered(_ scene: Scene, _ name: FilePath) -> FilePath {
+        scene.directory.path.appending("nas").pushing(name)
+    }
+
+    /// Orders it for a duplicate `b` of `a`, and waits for the end.
+    private func end(_ action: JobAction, _ stage: Stage) async throws -> Job {
+        let job = try await stage.job("b", "a finished duplicate") {
+            $0.file.state == .duplicate && $0.file.finishedAt != nil
+        }
+        #expect(try await stage.agent.control.act(action, on: job.file.id) == .done)
+        return try await stage.job("b", "at its end") { job in
+            job.file.finishedAt != nil && job.file.policy.answer == nil && job.file.disposition != Disposition.kept
+        }
+    }
+
+    @Test func `a duplicate is removed when its destination has proved that it has every byte`() async throws {
+        let scene = try Self.scene()
+        try await scene.run { stage in
+            try await stage.process("a", "one content")
+            try await stage.process("b", "one content", as: .duplicate)
+            let job = try await end(.remove, stage)
+            let said = try #require(job.file.disposition)
+            #expect(said.hasPrefix("deleted: nas has it (all bytes read: length, sha256), asked "))
+            #expect(!isThere(stage.root.appending("b")))
+            #expect(try text(Self.delivered(scene, "a")) == "one content")
+            let receipt = try #require(try await stage.journal.receipt(ofJob: job.file.id))
+            #expect(String(decoding: receipt, as: UTF8.self).contains(said))
+            // The same content dropped there again is a new file.
+            try scene.drop("b", "one content")
+            try await stage.job("b", "new") { $0.file.id != job.file.id && $0.file.finishedAt != nil }
+        }
+    }
+
+    /// What its destination no longer has, or has differently, of the same length; and one that does not answer.
+    @Test(arguments: ["missing", "another", "away"])
+    func `without a proof of now a duplicate keeps its name, and its answer says why`(fate: String) async throws {
+        let scene = try Self.scene()
+        try await scene.run { stage in
+            try await stage.process("a", "one content")
+            let file = try await stage.process("b", "one content", as: .duplicate).file.fullPath
+            switch fate {
+            case "missing": try remove(Self.delivered(scene, "a"))
+            case "another": try edit(Self.delivered(scene, "a"), "ONE CONTENT")
+            default: try move(scene.directory.path.appending("nas"), to: scene.directory.path.appending("gone"))
+            }
+            let job = try await end(.remove, stage)
+            #expect(job.file.disposition?.hasPrefix("kept: not removed: nas: ") == true)
+            #expect(job.file.state == .duplicate)
+            #expect(try text(file) == "one content")
+            #expect(try names(in: stage.root).filter { $0.hasPrefix(".inlet-finishing") }.isEmpty)
+            #expect(job.actions.contains(.remove), "a person may ask again")
+            // It is the known file still.
+            guard fate != "away" else { return }
+            try await stage.process("c", "another")
+            #expect(try await stage.jobs().count == 3)
+        }
+    }
+
+    /// Its destination is a folder in the watched one: what was delivered is found there, and counts as a duplicate.
+    @Test func `what a destination has is never removed as a duplicate of itself`() async throws {
+        var scene = try Scene()
+        scene.destinations = [.folder("nas", try scene.directory.makeDirectory("drop/nas"))]
+        (scene.route.to, scene.route.dedupe) = (["nas"], .skip)
+        try await scene.run { stage in
+            try await stage.process("a", "one content")
+            let job = try await stage.finished("nas/a", .duplicate)
+            #expect(try await stage.agent.control.act(.remove, on: job.file.id) == .done)
+            let end = try await stage.job("nas/a", "kept") {
+                Disposition.isKept($0.file.disposition) && $0.file.disposition != Disposition.kept
+            }
+            #expect(try text(end.file.fullPath) == "one content")
+        }
+    }
+
+    @Test func `what changed since it was called a duplicate is not removed, but sent`() async throws {
+        let scene = try Self.scene()
+        try await scene.run { stage in
+            try await stage.process("a", "one content")
+            let job = try await stage.process("b", "one content", as: .duplicate)
+            try await whileWriting(job.file.fullPath) {
+                #expect(try await stage.agent.control.act(.remove, on: job.file.id) == .done)
+                try await stage.job("b", "waiting") { $0.file.disposition?.hasPrefix("waiting: open") == true }
+                try edit(job.file.fullPath, "new content")
+                // Not after half a minute, but at the finisher's next turn.
+                try await stage.journal.postponeFinish(job.file.id, until: .now, note: "looked at next")
+            }
+            try await stage.process("c", "yet another")
+            try await stage.job("b", "sent") { $0.file.state == .delivered }
+            #expect(try text(job.file.fullPath) == "new content")
+        }
+    }
+
+    @Test func `a duplicate is moved to the archive, and a rejected file to quarantine`() async throws {
+        var scene = try Self.scene()
+        scene.route.validate = Validation(maxSize: 20)
+        try await scene.run { stage in
+            try await stage.process("a", "one content")
+            try await stage.process("b", "one content", as: .duplicate)
+            let archived = try await end(.aside, stage)
+            let place = stage.root.pushing(".inlet/done/b")
+            #expect(archived.file.disposition == Disposition.archived(place.display))
+            #expect(try text(place) == "one content" && !isThere(stage.root.appending("b")))
+
+            let refused = try await stage.process("big", "more than twenty bytes of it", as: .rejected)
+            #expect(try await stage.agent.control.act(.remove, on: refused.file.id).refusal != nil)
+            #expect(try await stage.agent.control.act(.aside, on: refused.file.id) == .done)
+            let quarantine = stage.root.pushing(".inlet/failed/big")
+            try await eventually("it is moved") { isThere(quarantine) }
+            let job = try await stage.job("big", "finished") { $0.file.finishedAt != nil && $0.file.disposition != nil }
+            #expect(job.file.disposition == Disposition.quarantined(quarantine.display))
+            #expect(job.file.state == .rejected && job.actions == [.forget])
+        }
+    }
+
+    @Test func `the number that is said before is of the files that an answer concerns`() async throws {
+        var scene = try Self.scene()
+        scene.route.validate = Validation(maxSize: 20)
+        try await scene.run { stage in
+            try await stage.process("a", "one content")
+            for name in ["b", "c", "d"] as [FilePath] { try await stage.process(name, "one content", as: .duplicate) }
+            try await stage.process("big", "more than twenty bytes of it", as: .rejected)
+            let control = stage.agent.control
+            let filter = FileFilter(states: [.duplicate, .rejected, .delivered], limit: .max)
+            let plan = try await control.act(.remove, on: filter, dryRun: true)
+            #expect(plan.matched == 3 && plan.bytes == 33 && plan.done == 0)
+            #expect(
+                plan.skipped == [
+                    "is neither a duplicate nor rejected": 1, "is not a duplicate: no destination has it": 1,
+                ])
+            #expect(try await stage.jobs().allSatisfy { $0.file.policy.answer == nil })
+            let done = try await control.act(.leave, on: filter)
+            #expect(done.matched == 4 && done.done == 4)
+            var open = FileFilter()
+            open.isUnanswered = true
+            open.states = [.duplicate, .rejected]
+            #expect(try await stage.journal.jobs(open).isEmpty)
+            #expect(isThere(stage.root.appending("b")) && isThere(stage.root.appending("big")))
+        }
+    }
+
+    @Test func `an agent that may not change its folders offers no order that does, and says what to set`() async throws
+    {
+        let scene = try Self.scene()
+        try await scene.run { stage in
+            try await stage.process("a", "one content")
+            let job = try await stage.process("b", "one content", as: .duplicate)
+            let control = AgentControl(journal: stage.journal)
+            #expect(control.actions(on: job) == [.leave, .forget])
+            #expect(try await control.act(.aside, on: job.file.id) == .skipped("stays: no agent is running"))
+            #expect(stage.agent.control.actions(on: job) == [.leave, .aside, .remove, .forget])
+        }
+    }
+}
+
+/// What failed for want of its destination.
+@Suite struct RecoveredFileTests {
+    private static func scene() throws -> Scene {
+        var scene = try Scene()
+        scene.route.retry.attempts = 1
+        return scene
+    }
+
+    /// The destination goes down, and comes back.
+    private func outage(_ name: FilePath, _ stage: Stage) async throws {
+        stage.scene.here.script(name.string, .fail(.outage))
+        try await stage.process(name)
+    }
+
+    @Test func `what failed while its destination was away is sent again when that is back, and says so`() async throws
+    {
+        let scene = try Self.scene()
+        scene.here.script("a", .fail(.passing))
+        scene.here.script("hopeless", .fail(.hopeless))
+        try await scene.run { stage in
+            try await stage.process("a", as: .failed)
+            try await stage.process("hopeless", as: .failed)
+            try await outage("b", stage)
+            try await stage.finished("a")
+            try await eventually("it is said") {
+                stage.events.field("files", of: "destination.recovered") == .number(1)
+            }
+            // Its fault was its own.
+            #expect(try await stage.finished("hopeless", .failed).deliveries[0].attempts == 1)
+            #expect(scene.here.attempts(at: "hopeless") == 1)
+        }
+    }
+
+    @Test func `one that fails again stays failed until its destination has been away again`() async throws {
+        var scene = try Self.scene()
+        // The second outage's probe must not wait for a minute.
+        scene.pace = ProbePace(first: .milliseconds(20), interval: .milliseconds(50))
+        let here = scene.here
+        here.script("a", .fail(.passing), .fail(.passing))
+        try await scene.run { stage in
+            try await stage.process("a", as: .failed)
+            try await outage("b", stage)
+            try await eventually("it was tried once more") { here.attempts(at: "a") == 2 }
+            try await stage.finished("a", .failed)
+            // Others come and go, and it is not tried with them.
+            try await stage.process("c")
+            #expect(here.attempts(at: "a") == 2)
+            try await outage("d", stage)
+            try await stage.finished("a")
+            #expect(here.attempts(at: "a") == 3)
+            try await eventually("it is said twice") { stage.events.count("destination.recovered") == 2 }
+        }
+    }
+
+    @Test func `a failed file in quarantine is brought back for it`() async throws {
+        var scene = try Self.scene()
+        scene.route.onFailure = .quarantine
+        scene.here.script("a", .fail(.passing))
+        try await scene.run { stage in
+            let file = try await stage.process("a", as: .failed).file.fullPath
+            #expect(!isThere(file))
+            try await outage("b", stage)
+            try await stage.finished("a")
+            #expect(try text(file) == "content")
+        }
+    }
+}
+
+/// What Inlet leaves alone, by a look at the folder.
+@Suite struct IgnoredFileTests {
+    @Test func `ignored files are listed with their reasons, and what is taken or known is not`() async throws {
+        var scene = try Scene()
+        scene.route.match.extensions = ["mov"]
+        scene.watch[0].ignore = [try GlobPattern("*.log")]
+        try await scene.run { stage in
+            try await stage.process("a.mov")
+            for name in ["b.txt", "c.log", "sub/d.part", ".DS_Store"] as [FilePath] { try scene.drop(name) }
+            let found = try #require(try await stage.agent.control.ignored(in: stage.root, limit: 100))
+            let reasons = Dictionary(
+                uniqueKeysWithValues: found.files.map { ($0.path.lastComponent?.string ?? "", $0.reason) })
+            #expect(reasons["b.txt"]?.hasPrefix("no route takes it (all: ") == true)
+            #expect(reasons["c.log"] == "it matches '*.log' in the folder's 'ignore'")
+            #expect(reasons["d.part"] == "'d.part' is on the built-in ignore list: *.part")
+            #expect(reasons[".DS_Store"] != nil && reasons["a.mov"] == nil && !found.isMore)
+            // What a route took in former times is known.
+            #expect(reasons.keys.contains("a.mov") == false)
+        }
+    }
+
+    @Test func `a look ends at its limit, and says that there may be more`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            for number in 0..<30 { try scene.drop(FilePath("\(number).tmp")) }
+            let found = try #require(try await stage.agent.control.ignored(in: stage.root, limit: 10))
+            #expect(found.files.count <= 10 && found.isMore)
+            #expect(try await stage.agent.control.ignored(in: "/", limit: 10) == nil)
+        }
+    }
+}
