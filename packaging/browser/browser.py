@@ -13,6 +13,7 @@ from pathlib import Path
 
 import checks_action
 import checks_cards
+import checks_files
 import checks_first
 import checks_look
 import checks_manual
@@ -85,7 +86,8 @@ def read_only(page, station):
 
 
 CHECKS = [
-    (log_in, LOGGED_OUT), *checks_look.CHECKS, *checks_action.CHECKS, *checks_story.CHECKS, *checks_manual.CHECKS,
+    (log_in, LOGGED_OUT), *checks_look.CHECKS, *checks_action.CHECKS, *checks_story.CHECKS, *checks_files.CHECKS,
+    *checks_manual.CHECKS,
     (read_only, r"status of 40[13]"),
     (checks_truth.login_after_a_kill, AWAY),
 ]

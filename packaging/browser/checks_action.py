@@ -80,7 +80,7 @@ def many(page, station):
     until(lambda: len(page.find("tbody tr")) == 2, what="two files")
     page.run("arguments[0].click()", page.one("#all"))
     page.shows("2 files selected")
-    page.press("Cancel…")
+    page.press("Cancel 2…")
     page.shows("Cancel 2 files, 9.8 KiB?", "waits too.mov", within="dialog")
     page.picture("selection")
     page.press("Cancel files", "dialog")
@@ -88,7 +88,8 @@ def many(page, station):
     until(lambda: station.job("waits too.mov")["state"] == "cancelled", what="both are cancelled")
     page.shows("Select all shown")
     page.run("arguments[0].click()", page.one("#all"))
-    confirm(page, "Retry")
+    page.press("Retry 2…")
+    page.press("Retry", "dialog")
     until(lambda: station.job("waits too.mov")["state"] == "pending", what="both are queued again")
 
 

@@ -131,6 +131,10 @@ class Station(Agent):
                 },
                 {"name": "away", "match": {"path": "away/**"}, "to": "away"},
                 {"name": "papers", "match": {"path": "papers/**"}, "validate": {"extensions": ["pdf"]}, "to": "library"},
+                {
+                    "name": "twins", "match": {"path": "twins/**"}, "to": "library", "key": "twins/{name}", "dedupe": "skip",
+                    "on_failure": "quarantine",
+                },
                 {"name": "rest", "to": "library", "key": "{dir}/{name}"},
             ],
         }

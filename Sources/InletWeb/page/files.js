@@ -197,7 +197,8 @@ function box(page, chosen, job) {
 /** Where the content of a file that was not sent is already. */
 const held = ({ destination, key, same_as: first, url }) => h("li", { key: `same ${destination}` },
     "Already at ", h("strong", {}, destination), " as ", h("code", {}, name(key ?? url ?? "")), ", from ",
-    jobLink(first));
+    // No stop of its own for the keys that go from file to file.
+    h("a", { href: `#/files/${first}` }, `job ${first}`));
 
 function places(job) {
     const links = job.deliveries.filter((delivery) => delivery.same_as != null);
