@@ -63,8 +63,7 @@ package final class Agent: Sendable {
             FinishingStage(shared, finishing, version: label.version),
             DeliveryStage(shared, begun: begun, patience: bounds.holdPatience, silence: bounds.silence),
             ExpiryClocks(shared: shared), RemovedDestinationStage(shared: shared),
-            RecoveredDestinations(shared: shared),
-            try CardStage(shared),
+            RecoveredDestinations(shared: shared), try CardStage(shared),
             parts.roots,
             Watchdog(shared: shared, manager: systemd, door: door), reload,
         ]

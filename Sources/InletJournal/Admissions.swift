@@ -257,7 +257,8 @@ extension Journal {
             try reviveUndelivered(file.id, database)
             try refresh(file.id, arrival.identity, database)
         }
-        return try retry(file.id, admission.uptimes, [:], of: RetryScope(states: [.gone]), now, database) ? file.id : nil
+        return try retry(file.id, admission.uptimes, [:], of: RetryScope(states: [.gone]), now, database)
+            ? file.id : nil
     }
 
     /// Whether an open or ended row sends the same file to the same destinations.

@@ -59,7 +59,8 @@ extension Job {
         if file.intent == nil, deliveries.contains(where: canBeSentAgain) { return nil }
         let ready = deliveries.filter { $0.state == .ready }
         if !isAtHand, ready.contains(where: { !$0.isHeld && !$0.isBeingWorkedOn }) { return nil }
-        if isAtHand || deliveries.contains(where: { $0.state == .claimed }) || ready.contains(where: \.isBeingWorkedOn) {
+        if isAtHand || deliveries.contains(where: { $0.state == .claimed }) || ready.contains(where: \.isBeingWorkedOn)
+        {
             return "is being sent"
         }
         if !ready.isEmpty { return "waits for another file, or for its unit" }
@@ -135,7 +136,8 @@ extension Journal {
         guard let job = try shown(id, database) else { return .skipped(isUnknown) }
         if let refusal = job.refusal(of: .first) { return .skipped(refusal) }
         try database.change(
-            "UPDATE delivery SET priority = ? WHERE file_id = ? AND state IN ('ready', 'parked')", Priority.high.rank, id)
+            "UPDATE delivery SET priority = ? WHERE file_id = ? AND state IN ('ready', 'parked')", Priority.high.rank,
+            id)
         return .done
     }
 

@@ -461,6 +461,7 @@ package enum Disposition {
     /// Whether this freed the path, so that a file dropped there later is new.
     static func vacates(_ text: String?) -> Bool {
         guard let text else { return false }
-        return text == deleted || text.hasPrefix(deleted(because: "")) || text.hasPrefix("archived: ") || text.hasPrefix("quarantined: ")
+        let away = [deleted(because: ""), archived(""), quarantined("")]
+        return text == deleted || away.contains { text.hasPrefix($0) }
     }
 }

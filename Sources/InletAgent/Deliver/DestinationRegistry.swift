@@ -147,9 +147,14 @@ package final class DestinationRegistry: Sendable {
     }
 
     /// It works again: what failed until then for want of it may be sent.
-    func noteRecovered(_ name: String, at time: WallTime) {
-        recovered.withLock { $0[name] = max($0[name] ?? time, time) }
+    private func noteRecovered(_ name: String, at time: WallTime) {
+        keepRecovered(name, time)
         recovery.raise()
+    }
+
+    /// The same for one that was taken, and could not be dealt with: its taker asks again after a pause.
+    func keepRecovered(_ name: String, _ time: WallTime) {
+        recovered.withLock { $0[name] = max($0[name] ?? time, time) }
     }
 
     /// The destinations that work again, and since when; each is returned once.

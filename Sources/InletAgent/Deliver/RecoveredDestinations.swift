@@ -26,7 +26,8 @@ struct RecoveredDestinations: Service {
                     do throws(JournalError) {
                         try await sendAgain(to: name, whatFailedBy: time)
                     } catch {
-                        registry.noteRecovered(name, at: time)
+                        // Those who ask the journal all the time report that it fails.
+                        registry.keepRecovered(name, time)
                         again = .now.advanced(by: Self.pause)
                     }
                 }

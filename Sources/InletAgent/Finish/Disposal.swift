@@ -31,7 +31,8 @@ struct Disposal: Sendable {
         case asksRoot(MissingSource)
         case lends(isSame: Bool)
         case givesBack(any Error)
-        case putsBack(DisposalStep), returns(DisposalStep)
+        case putsBack(DisposalStep)
+        case returns(DisposalStep)
         /// The remaining steps in any case.
         case takes([DisposalStep])
     }
@@ -87,7 +88,8 @@ struct Disposal: Sendable {
         case .begins: return begin(now)
         case .startsOver: return go(.begins, .note(nil))
         case .takes(let steps): return take(steps)
-        case .clearsCopy, .looksAtHidden, .provesCopies, .looksForSecondName, .unlinks, .asksWriterOfHidden, .looksAgain,
+        case .clearsCopy, .looksAtHidden, .provesCopies, .looksForSecondName, .unlinks, .asksWriterOfHidden,
+            .looksAgain,
             .comparesHidden:
             return underPrivateName(seen, now)
         case .looksAtOwn, .comparesOwn, .remembersOwn, .provesLinks, .asksWriter: return underOwnName(seen, now)
@@ -189,13 +191,13 @@ struct Disposal: Sendable {
         switch (state, seen) {
         case (.prepares, .done): return intend()
         case (.intends, .needed(let other)):
-            return Self.wait(now, Self.busyPause, "waiting: job \(other) needs the file")
+            return .pause(now, Self.busyPause, "waiting: job \(other) needs the file")
         case (.intends, .done): return go(.hides, .hide(identity, as: begun.privateFile))
         case (.hides, .content(.moving)): return take(withdrawal + [moving(now)])
         case (.hides, .found(let found)):
             intent?.changed = found.changed
             guard let until = begun.heldUntil else { return lookAtHidden() }
-            return take([.note(intent), Self.held(until)])
+            return take([.note(intent), .held(until)])
         case (.hides, .missing): return lookAtHidden()
         // The rename may have happened although it failed: then the intent must have the file's place.
         case (.looksWhetherHidden(let error), .found): return .fail(error)
@@ -241,11 +243,7 @@ struct Disposal: Sendable {
             return go(.looksForSecondName(.target), .look(.target, wanted))
         case (.looksForSecondName, .found), (.looksForSecondName, .missing): return judgeHidden(now)
         case (.unlinks, .done): return lookAtHidden()
-        case (.provesCopies, .copies(.proved(let words))):
-            copies = words
-            // That may have taken long.
-            return look(.looksAtHidden)
-        case (.provesCopies, .copies(.unproved(let why))): return giveBack(.stays(file, why))
+        case (.provesCopies, .copies(let proof)): return take(proof)
         case (.asksWriterOfHidden, .writer(.busy)):
             let isSame = judgementOfHidden(identity) == .same
             return go(.lends(isSame: isSame), .giveBack(identity))
@@ -266,8 +264,18 @@ struct Disposal: Sendable {
         }
     }
 
+    private mutating func take(_ proof: CopyProof) -> DisposalStep? {
+        switch proof {
+        case .unproved(let why): return giveBack(.stays(file, why))
+        case .proved(let words):
+            copies = words
+            // That may have taken long.
+            return look(.looksAtHidden)
+        }
+    }
+
     private mutating func judgeHidden(_ now: WallTime) -> DisposalStep {
-        if let until = intent?.heldUntil, until > now { return Self.held(until) }
+        if let until = intent?.heldUntil, until > now { return .held(until) }
         if judgementOfHidden(identity) == .changed { return putBack(.superseded) }
         if file.isOnOrder, intent?.action == .delete, copies == nil { return go(.provesCopies, .proveCopies) }
         return go(.asksWriterOfHidden, .askWriter(.hidden))
@@ -349,7 +357,7 @@ struct Disposal: Sendable {
         case (.asksRoot(let absence), .root(.here)): return conclude(absence)
         case (.asksRoot, .root(let root)):
             let pause = root == .unknown ? Self.soon : Self.awayPause
-            return Self.wait(now, pause, "waiting for \(file.root.display) to come back")
+            return .pause(now, pause, "waiting for \(file.root.display) to come back")
         default: return nil
         }
     }
@@ -405,7 +413,8 @@ struct Disposal: Sendable {
 
     private mutating func back(_ seen: DisposalStepResult, _ now: WallTime) -> DisposalStep? {
         switch (state, seen) {
-        case (.returns(let ending), .found(let found)): return take([.remember(found), .synchronize, .note(nil), ending])
+        case (.returns(let ending), .found(let found)):
+            return take([.remember(found), .synchronize, .note(nil), ending])
         case (.returns(let ending), .done): return take([.synchronize, .note(nil), ending])
         // A file that may have been edited keeps the numbers of the delivered one, and is judged by them.
         case (.lends(isSame: true), .found(let found)):
@@ -455,23 +464,15 @@ struct Disposal: Sendable {
 
     // MARK: - Ends
 
-    private static func wait(_ now: WallTime, _ pause: Duration, _ note: String) -> DisposalStep {
-        .wait(until: now + pause, note: note)
-    }
-
     /// An open file is not yet changed: a change shows after the writer has closed it.
     private func busy(_ now: WallTime) -> DisposalStep {
-        Self.wait(now, Self.busyPause, "waiting: open for writing by another program")
+        .pause(now, Self.busyPause, "waiting: open for writing by another program")
     }
 
     /// Checked during a change: it is quiet a moment later.
     private func moving(_ now: WallTime) -> DisposalStep {
-        Self.wait(now, Self.soon, "waiting: it changes while it is checked")
+        .pause(now, Self.soon, "waiting: it changes while it is checked")
     }
 
-    private func anew(_ now: WallTime) -> DisposalStep { Self.wait(now, Self.soon, "waiting: to be checked again") }
-
-    private static func held(_ until: WallTime) -> DisposalStep {
-        .wait(until: until, note: "held until \(until.rfc3339): writers are unknown here")
-    }
+    private func anew(_ now: WallTime) -> DisposalStep { .pause(now, Self.soon, "waiting: to be checked again") }
 }

@@ -84,7 +84,10 @@ enum DisposalStepResult: Sendable {
 }
 
 /// Whether the destinations of a file that was not sent have its content now, with the reason in words.
-enum CopyProof: Sendable, Equatable { case proved(String), unproved(String) }
+enum CopyProof: Sendable, Equatable {
+    case proved(String)
+    case unproved(String)
+}
 
 extension DisposalStep {
     /// Whether nothing is left of the intent afterwards.

@@ -36,6 +36,14 @@ extension FileRow {
 }
 
 extension DisposalStep {
+    static func pause(_ now: WallTime, _ pause: Duration, _ note: String) -> DisposalStep {
+        .wait(until: now + pause, note: note)
+    }
+
+    static func held(_ until: WallTime) -> DisposalStep {
+        .wait(until: until, note: "held until \(until.rfc3339): writers are unknown here")
+    }
+
     static var superseded: DisposalStep {
         .end(Disposition.untouched("it was changed after it was delivered"), state: .superseded, place: nil)
     }

@@ -94,9 +94,9 @@ extension Endpoints {
         case .cancel: "Cancels"
         case .forget: "Removes from the journal"
         case .first: "Sends before the others"
-        case .leave: "Leaves in its place, as a person's answer,"
-        case .aside: "Moves aside the source of"
-        case .remove: "Removes the source, once its destinations have proved again that they have it, of"
+        case .leave: "Records that a person leaves"
+        case .aside: "Moves aside"
+        case .remove: "Removes, with a fresh proof of their destinations,"
         }
     }
 

@@ -19,7 +19,8 @@ struct Queue: AsyncParsableCommand {
               inlet queue forget --state delivered --older 30d --dry-run
             """,
         subcommands: [
-            List.self, Show.self, Retry.self, First.self, Cancel.self, Leave.self, Aside.self, Remove.self, Forget.self, Clear.self, Backup.self, Restore.self,
+            List.self, Show.self, Retry.self, First.self, Cancel.self, Leave.self, Aside.self, Remove.self, Forget.self,
+            Clear.self, Backup.self, Restore.self,
             Reset.self,
         ],
         defaultSubcommand: List.self)
