@@ -1,6 +1,7 @@
 package import InletCore
 package import InletJournal
 internal import InletLinux
+internal import InletMedia
 package import InletPipelines
 package import SystemPackage
 
@@ -182,6 +183,20 @@ package struct AgentControl: Sendable {
         let ignored = live?.roots.reduce(0) { $0 + $1.ignored } ?? 0
         let seen = totals.values.reduce(ignored) { $0 + $1.files }
         return (totals, ignored, seen, totals[.pending]?.files ?? 0)
+    }
+
+    /// The small picture in a JPEG file, as its camera made it; nil without one, and where the admitted file is no longer
+    /// in its place.
+    package func picture(of id: Int64) async throws(JournalError) -> [UInt8]? {
+        guard let live, let file = try await journal.job(id)?.file else { return nil }
+        return await live.asking.run {
+            // A file that cannot be read now has no picture now.
+            guard let source = try? SourceFile(opening: file.place), source.opened.isKnown(as: file.identity) else {
+                return nil
+            }
+            // Nor has one that fails while it is read.
+            return try? EmbeddedPicture.read(from: source)
+        }
     }
 
     /// The details of a file beside its row: the proved parts of unfinished deliveries, and its receipt as JSON.

@@ -271,3 +271,34 @@ import Testing
         }
     }
 }
+
+/// The small picture of a file's page.
+@Suite struct PictureTests {
+    private static let picture: [UInt8] = [0xFF, 0xD8, 0xFF, 0xDB, 0, 2, 1, 2, 3, 0xFF, 0xD9]
+
+    /// A JPEG file with nothing but that: an EXIF block of an empty directory, and of one with the picture.
+    private static let file: [UInt8] = {
+        func entry(_ tag: UInt8, _ value: UInt8) -> [UInt8] { [0x02, tag, 0, 4, 0, 0, 0, 1, 0, 0, 0, value] }
+        let header: [UInt8] = Array("MM".utf8) + [0, 42, 0, 0, 0, 8, 0, 0, 0, 0, 0, 14]
+        let block = header + [0, 2] + entry(1, 44) + entry(2, UInt8(picture.count)) + [0, 0, 0, 0] + picture
+        let segment = Array("Exif\0\0".utf8) + block
+        return [0xFF, 0xD8, 0xFF, 0xE1, 0, UInt8(segment.count + 2)] + segment + [
+            0xFF, 0xDA, 0, 2, 1, 2, 3, 0xFF, 0xD9,
+        ]
+    }()
+
+    @Test func `a file has the picture in it while it is the admitted one`() async throws {
+        let scene = try Scene()
+        try await scene.run { stage in
+            try scene.directory.write(Self.file, to: "drop/a.jpg")
+            let job = try await stage.finished("a.jpg")
+            #expect(try await stage.agent.control.picture(of: job.file.id) == Self.picture)
+            #expect(try await AgentControl(journal: stage.journal).picture(of: job.file.id) == nil)
+            try remove(job.file.fullPath)
+            #expect(try await stage.agent.control.picture(of: job.file.id) == nil)
+            // Another file under its name.
+            try scene.directory.write(Self.file + [1], to: "drop/a.jpg")
+            #expect(try await stage.agent.control.picture(of: job.file.id) == nil)
+        }
+    }
+}

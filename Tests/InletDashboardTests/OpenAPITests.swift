@@ -123,7 +123,7 @@ import Testing
     /// folder (`IgnoredFileTests`).
     private static let unasked: Set<String> = [
         "GET /healthz", "GET /metrics", "GET /api/v1/events", "POST /api/v1/contents", "GET /api/v1/log/level",
-        "GET /api/v1/report/{form}", "GET /api/v1/ignored",
+        "GET /api/v1/report/{form}", "GET /api/v1/ignored", "GET /api/v1/jobs/{id}/thumbnail",
     ]
 
     @Test func `the log's level is answered as the document says`() throws {

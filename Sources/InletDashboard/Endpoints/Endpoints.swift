@@ -11,8 +11,8 @@ package enum Endpoints {
     /// The table, in the document's order.
     static let all: [Endpoint] =
         [
-            status.row, home.row, jobs.row, job.row, story.row, ignored.row, receipts.row, route.row, batches.row,
-            offload.row,
+            status.row, home.row, jobs.row, job.row, story.row, thumbnail, ignored.row, receipts.row, route.row,
+            batches.row, offload.row,
             cardReport.row, cardDocument, rates.row,
             log.row, events,
         ] + orders + [
@@ -296,6 +296,13 @@ extension Response {
         Response(
             status: .init(code: status), headers: [.contentType: type],
             body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+    }
+
+    /// A JPEG picture from a file. A browser keeps it for a while, and for nobody else.
+    static func picture(_ bytes: [UInt8]) -> Response {
+        Response(
+            status: .ok, headers: [.contentType: "image/jpeg", .cacheControl: "private, max-age=600"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
     }
 
     /// The answer to a refused request.

@@ -1,3 +1,5 @@
+internal import HTTPTypes
+internal import Hummingbird
 internal import InletAgent
 internal import InletCore
 package import InletJournal
@@ -23,7 +25,21 @@ extension Endpoints {
         guard let story = try await call.control.agent.story(id), let job = try await call.control.job(id) else {
             throw noJob(call)
         }
-        return JobHistoryReport(story, job, feed: call.context.feed)
+        let hasPicture = try await call.control.agent.picture(of: id) != nil
+        return JobHistoryReport(story, job, hasPicture: hasPicture, feed: call.context.feed)
+    }
+
+    static let thumbnail = Endpoint(
+        method: .get, path: Endpoint.base + "jobs/{id}/thumbnail",
+        summary: "The small picture in a JPEG file, as its camera made it.", need: .read, answer: .text,
+        answerType: "image/jpeg"
+    ) { call, _ in
+        let permit = try call.context.largeAnswers?.permitForAnswer()
+        guard let picture = try await call.control.agent.picture(of: call.id()) else {
+            throw APIFault.notFound("there is no picture in job \(call.text(.id) ?? "")")
+        }
+        let response = Response.picture(picture)
+        return permit.map { response.holding($0) } ?? response
     }
 
     static let ignored = TypedEndpoint.get(

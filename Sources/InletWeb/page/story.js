@@ -28,14 +28,14 @@ export const view = {
     render: (page) => {
         const known = page.data.story;
         if (!known) return reading(page);
-        return fragment(head(page, known.job), moving(known.job), timeline(known), deliveries(known), events(known),
-            parts(known.parts), receipt(known));
+        return fragment(head(page, known.job, known.thumbnail), moving(known.job), timeline(known), deliveries(known),
+            events(known), parts(known.parts), receipt(known));
     },
 };
 
 const again = debounced(300, (page) => page.open && page.load());
 
-function head(page, job) {
+function head(page, job, hasPicture) {
     const act = (action) => async () => {
         const answer = await onJob(action, job);
         // A forgotten file has nothing left to show.
@@ -48,6 +48,7 @@ function head(page, job) {
         ? button(`${order === "retry" && isOpen ? "Try now" : verb}…`, act(order), { key: order }) : null);
     const labels = Object.entries(job.labels ?? {}).map(([label, value]) => `${label}=${value}`).join(", ");
     return h("div", { class: "head", key: "head" },
+        hasPicture ? h("img", { class: "thumbnail", src: `/api/v1/jobs/${job.job}/thumbnail`, alt: "" }) : null,
         h("p", { class: "path" }, name(job.path)),
         facts([
             ["State", [badge(job.state), " ", h("span", { class: "small" }, MEANS[job.state])]],
