@@ -116,12 +116,18 @@ function unanswered(page) {
     }), "Only those that wait for an answer");
 }
 
-/** The filters in the address as a selection of the API. */
-function matching(page) {
+/** The states in which an order may have an effect: the number that is said before must be true. */
+const FITS = {
+    retry: ["failed", "expired", "cancelled", "gone", "pending"], first: ["pending"], cancel: ["pending"],
+    leave: ANSWERED, aside: ANSWERED, remove: ["duplicate"], forget: STATES.filter((state) => state !== "pending"),
+};
+
+/** The filters in the address as a selection of the API, for an order. */
+function matching(page, order) {
     const given = Object.fromEntries(FILTERS.map((key) => [key, page.query.get(key) ?? undefined]));
     const { state, q: text, batch, unanswered: isOpen, ...others } = given;
     return {
-        ...others, text, states: state ? state.split(",") : [], batch: batch ? Number(batch) : undefined,
+        ...others, text, states: FITS[order].filter((one) => !state || state.split(",").includes(one)), batch: batch ? Number(batch) : undefined,
         unanswered: isOpen ? true : undefined,
     };
 }
@@ -159,7 +165,7 @@ function orders(page, shown, chosen, everything) {
         const jobs = rows.filter((row) => row.actions.includes(order)).map((row) => row.job);
         if (!jobs.length) return null;
         const act = async () => {
-            const done = await onSelection(order, everything ? matching(page) : { jobs });
+            const done = await onSelection(order, everything ? matching(page, order) : { jobs });
             if (done) chosen.clear();
             page.load();
         };
