@@ -28,7 +28,7 @@ package enum JobAction: String, Sendable, CaseIterable {
     }
 }
 
-/// What a person said about the source of a file that was not sent.
+/// A person's answer about the source of a file that was not sent.
 package enum FileAnswer: String, Sendable, Hashable, Codable {
     case left
     case aside
@@ -122,7 +122,7 @@ extension Journal {
             job.leaders[leader] = try database.row("SELECT state FROM delivery WHERE id = ?", leader) { $0.text(0) }
                 .flatMap(\.self).flatMap(DeliveryState.init)
         }
-        // What has arrived left nothing to clean up.
+        // A delivery that arrived left nothing to clean up.
         guard job.file.state.isFinal, job.deliveries.contains(where: { $0.state != .delivered }) else { return }
         job.isUnderWay = try database.exists(
             """
@@ -141,7 +141,7 @@ extension Journal {
         return .done
     }
 
-    /// Notes what a person said about a source. One that is to go is the finisher's again, with all of its care.
+    /// Notes a person's answer about a source. To move or remove it is the finisher's work, with all of its care.
     static func answer(_ answer: FileAnswer, _ id: Int64, _ database: Database) throws -> ActionOutcome {
         try revive(id, database)
         guard let job = try FileRow.one(id, database).map({ try self.job($0, database) }) else {

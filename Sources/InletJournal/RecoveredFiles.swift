@@ -12,7 +12,7 @@ package struct RetryScope: Sendable {
     }
 }
 
-/// What failed while a destination was away.
+/// Files that failed while a destination was away.
 extension Journal {
     /// Files with a delivery to `destination` that failed at `time` or before, from one of `causes`: the next ones
     /// after the file `last`, in their order.

@@ -332,7 +332,7 @@ package struct FilePolicy: Sendable, Hashable, Codable {
     package var window: DeliveryWindow?
     /// Labels from its sidecar, by name: its unit's labels do not replace them.
     package var ownLabels: Set<String> = []
-    /// What a person said about the source. An order to put it away is forgotten once it was carried out.
+    /// A person's answer about the source. An order to put it away is forgotten once it was carried out.
     package var answer: FileAnswer?
 }
 

@@ -174,7 +174,7 @@ enum Schema {
         CREATE INDEX insertion_by_card ON insertion(card_id, id);
         """
 
-    /// What to send again when a destination is back is found without a walk through what was delivered.
+    /// Finds the deliveries to send again when a destination is back, without a walk through delivered ones.
     private static let failedDeliveries =
         "CREATE INDEX delivery_failed ON delivery(destination, file_id) WHERE state = 'failed';"
 

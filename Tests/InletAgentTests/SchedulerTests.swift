@@ -258,7 +258,8 @@ struct StallDetectorTests {
             #expect(ends.all.isEmpty)
         }
         let order = [
-            "Reload", "Watchdog", "RootSupervisor", "CardStage", "RemovedDestinationStage", "ExpiryClocks",
+            "Reload", "Watchdog", "RootSupervisor", "CardStage", "RecoveredDestinations", "RemovedDestinationStage",
+            "ExpiryClocks",
             "DeliveryStage",
             "FinishingStage", "ManifestWriter", "BandwidthControl", "Probes", "UploadCleaner", "Scheduler",
             "NotificationStage",

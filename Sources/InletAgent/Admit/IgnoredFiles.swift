@@ -25,7 +25,7 @@ package struct IgnoredFiles: Sendable {
     private static let mostLooked = 50_000
     private static let patience = Duration.seconds(5)
 
-    /// Those that may be new, or known to the journal.
+    /// Files that are ignored unless the journal knows them.
     private var candidates: [(arrival: FoundFile, reason: String)] = []
     private let watch: WatchSettings
     private let routes: RouteTable
@@ -76,7 +76,7 @@ package struct IgnoredFiles: Sendable {
 
     private mutating func consider(_ path: FilePath) {
         looked += 1
-        // One that vanished meanwhile, or cannot be looked at, is none of the ignored ones.
+        // A file that vanished meanwhile, or cannot be looked at, is not listed.
         guard let found = try? FileLook.look(at: RootedPath(watch.path, path)), let identity = found.identity else {
             return
         }
@@ -117,7 +117,7 @@ package struct IgnoredFiles: Sendable {
 }
 
 extension AgentControl {
-    /// What Inlet leaves alone in a watched folder; nil for another folder, and while no agent runs.
+    /// The ignored files of a watched folder; nil for another folder, and while no agent runs.
     package func ignored(in root: FilePath, limit: Int) async throws -> IgnoredFiles? {
         guard let live, let found = live.shared.settings.watch.first(where: { $0.covers(root) }) else { return nil }
         // A pattern's folder is one of those that are there now.

@@ -26,7 +26,7 @@ struct RecoveredDestinations: Service {
                     do throws(JournalError) {
                         try await sendAgain(to: name, whatFailedBy: time)
                     } catch {
-                        // Those who ask the journal all the time report that it fails.
+                        // The lanes, which ask the journal all the time, report its failure.
                         registry.keepRecovered(name, time)
                         again = .now.advanced(by: Self.pause)
                     }

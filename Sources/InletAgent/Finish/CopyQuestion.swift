@@ -4,7 +4,7 @@ internal import InletLinux
 internal import InletPipelines
 
 /// Asks the destinations of a file that was not sent whether they have its content now, before the file is removed.
-/// Whatever is not a proof keeps the file.
+/// Without a proof the file stays.
 struct CopyQuestion: Sendable {
     let shared: Shared
 
@@ -24,7 +24,7 @@ struct CopyQuestion: Sendable {
             guard row.state == .delivered, let proof = row.proof else {
                 return .unproved("it is not delivered to \(row.destination)")
             }
-            // What only registers a file has no bytes of it.
+            // A destination that only registers files has no bytes.
             if proof.method == .registered { continue }
             guard here.contains(row.id) else {
                 return .unproved("\(row.destination) is at another address now, or the object was deleted there")

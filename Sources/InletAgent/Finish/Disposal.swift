@@ -8,8 +8,8 @@ internal import SystemPackage
 /// crash the intent shows what may have been done.
 ///
 /// Before the intent it is judged, then probed for writers, and renamed only while it is the judged file. Under its
-/// private name it is probed first and judged then: every earlier writer was seen, and no new one can find it. What a
-/// person has removed is proved at its destinations while it is hidden, too: it cannot be its own proof.
+/// private name it is probed first and judged then: every earlier writer was seen, and no new one can find it. For a
+/// removal by a person, the destinations are asked while the file is hidden: it cannot be its own proof.
 struct Disposal: Sendable {
     private enum State {
         case begins, startsOver, clearsCopy
@@ -55,7 +55,7 @@ struct Disposal: Sendable {
     private var identity: FileIdentity
     /// Whether it continues the work of another process.
     private var isResumed = false
-    /// What its destinations said in this try; nil until they were asked.
+    /// Its destinations' answer in this try; nil until they were asked.
     private var copies: String?
     /// The last name that was recorded first, and whether a move to it may have been made.
     private var wanted: FilePath?

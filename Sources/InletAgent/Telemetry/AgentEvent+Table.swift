@@ -118,7 +118,7 @@ extension AgentEvent {
         say(rows.loginExpiring, destination, reason)
     }
 
-    /// What failed because a destination was away is sent again.
+    /// Files that failed because a destination was away are sent again.
     static func destinationRecovered(destination: String, files: Int) -> Self {
         say(rows.destinationRecovered, destination, files)
     }

@@ -96,7 +96,7 @@ package struct JobReport: Codable, Sendable, NamedSchema {
     }
 }
 
-/// What Inlet leaves alone in a watched folder.
+/// Ignored files of a watched folder.
 struct IgnoredReport: Codable, Sendable, NamedSchema {
     struct File: Codable, Sendable, NamedSchema {
         var path: String

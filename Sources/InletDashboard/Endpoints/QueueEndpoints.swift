@@ -43,7 +43,7 @@ extension Endpoints {
     }
 
     static let ignored = TypedEndpoint.get(
-        "ignored", "What Inlet leaves alone in a watched folder, by a short look at it.",
+        "ignored", "The ignored files of a watched folder, by a short look at it.",
         query: [root, .limit], isLarge: { _ in true }
     ) { call throws -> IgnoredReport in
         guard let text = call.text(root) else { throw APIFault.badRequest("'root' must name a watched folder") }

@@ -1,4 +1,4 @@
-// What Inlet leaves alone in the watched folders, by a look at them.
+// The ignored files of the watched folders, by a look at these.
 import { get } from "./api.js";
 import { h } from "./dom.js";
 import { count, number } from "./format.js";
