@@ -51,7 +51,6 @@ package final class Agent: Sendable {
             notifications: NotificationStage(notifier, shared.health.restarts),
             scheduler: Scheduler(shared, ping: sendRoots == nil ? notificationClients.ping : nil), tally: tally)
         let reload = source.map { Reload(shared, $0, parts, systemd) }
-        self.reload = reload
 
         let all: [(any Service)?] = [
             JournalMonitor(shared: shared),
@@ -64,16 +63,13 @@ package final class Agent: Sendable {
             DeliveryStage(shared, begun: begun, patience: bounds.holdPatience, silence: bounds.silence),
             ExpiryClocks(shared: shared), RemovedDestinationStage(shared: shared),
             RecoveredDestinations(shared: shared), try CardStage(shared),
-            parts.roots,
-            Watchdog(shared: shared, manager: systemd, door: door), reload,
+            parts.roots, Watchdog(shared: shared, manager: systemd, door: door), reload,
         ]
-        services = all.compactMap(\.self)
-        let live = AgentControl.Running(
-            shared: shared, label: label, tally: tally, resumes: resumes, bandwidth: parts.bandwidth, reload: reload,
-            editor: source.flatMap { source in
-                reload.map { ConfigEditor(shared, $0, source, label.confinement) }
-            })
-        control = AgentControl(live)
+        (self.reload, services) = (reload, all.compactMap(\.self))
+        control = AgentControl(
+            .init(
+                shared: shared, label: label, tally: tally, resumes: resumes, bandwidth: parts.bandwidth,
+                reload: reload, editor: reload.map { ConfigEditor(shared, $0, label.confinement) }))
     }
 
     /// - Returns: the counters of all events from now on.

@@ -54,6 +54,9 @@ package struct LoadedConfig: Sendable {
     package var secrets: [Secret] = []
     fileprivate var report: ErrorReport
 
+    /// `text` without the values that were filled in for `${…}`.
+    package func redacted(_ text: String) -> String { report.redactor.redacted(text) }
+
     /// An error in a value that is found later, such as a URL that its destination cannot use.
     package func error(at position: SourcePosition, _ message: String) -> ConfigError {
         report.error(ConfigIssue(position, message))

@@ -55,6 +55,27 @@ import Testing
         try FileManager.default.contentsOfDirectory(atPath: place.folder.path.string).filter { $0.hasSuffix(".old") }
     }
 
+    /// Another text than the form began with.
+    private static func expectConflict(of order: [String: Any], _ page: Page) async throws {
+        let (late, conflict) = try await page.ask("POST", "config/apply", order)
+        #expect(late == 409 && conflict["error"] as? String == "changed", "\(conflict)")
+        let lines = (conflict["differences"] as? [[String: String]] ?? []).compactMap { $0["text"] }
+        #expect(lines.contains { $0.contains("copy:") }, "\(conflict)")
+    }
+
+    private static func expectAddition(_ trial: [String: Any]) {
+        let diff = (trial["diff"] as? [[String: String]] ?? []).filter { $0["mark"] == "+" }.compactMap { $0["text"] }
+        #expect(diff.contains { $0.contains("copy:") } && diff.contains { $0.contains("type: folder") }, "\(diff)")
+        #expect((trial["files"] as? [String: Any])?["known"] as? Int == 1, "\(trial)")
+    }
+
+    private static func undo(_ page: Page) async throws {
+        let now = try await page.form()
+        let version = try #require((now["versions"] as? [String])?.first)
+        let undo: [String: Any] = ["hash": now["hash"] as? String ?? "", "version": version]
+        #expect(try await page.ask("POST", "config/apply", undo).0 == 200)
+    }
+
     @Test func `a destination is added on the page, takes effect, and is undone`() async throws {
         let port = try FreePort.any()
         let place = try Self.place(port)
@@ -72,9 +93,7 @@ import Testing
         let order: [String: Any] = ["hash": hash, "edits": [Self.added(place)]]
         let (tried, trial) = try await page.ask("POST", "config/try", order)
         #expect(tried == 200 && trial["ok"] as? Bool == true, "\(trial)")
-        let diff = (trial["diff"] as? [[String: String]] ?? []).filter { $0["mark"] == "+" }.compactMap { $0["text"] }
-        #expect(diff.contains { $0.contains("copy:") } && diff.contains { $0.contains("type: folder") }, "\(diff)")
-        #expect((trial["files"] as? [String: Any])?["known"] as? Int == 1, "\(trial)")
+        Self.expectAddition(trial)
         #expect(try Self.text(place) == before)
 
         let (status, report) = try await page.ask("POST", "config/apply", order)
@@ -82,26 +101,17 @@ import Testing
         let event = try await agent.line("config.edited")
         #expect(
             event["by"]?.hasPrefix("dashboard (127.0.0.1)") == true
-                && event["changes"]?.contains("destinations.copy") == true)
+                && event.fields["changes"] == .list(["destinations.copy"]), "\(event)")
         try await agent.line("config.reloaded")
-        let after = try Self.text(place)
-        #expect(after.contains("copy:") && after.contains("# kept for"))
+        #expect(try ["copy:", "# kept for"].allSatisfy(Self.text(place).contains))
         let facts = try FileManager.default.attributesOfItem(atPath: place.configuration.string)
         #expect((facts[.posixPermissions] as? NSNumber)?.intValue == 0o640)
         #expect(try await page.ask("GET", "status").1.description.contains("copy"))
 
-        // Another text than the form began with.
-        let (late, conflict) = try await page.ask("POST", "config/apply", order)
-        #expect(late == 409 && conflict["error"] as? String == "changed", "\(conflict)")
-        let lines = (conflict["differences"] as? [[String: String]] ?? []).compactMap { $0["text"] }
-        #expect(lines.contains { $0.contains("copy:") }, "\(conflict)")
-
-        let now = try await page.form()
-        let version = try #require((now["versions"] as? [String])?.first)
-        let undo: [String: Any] = ["hash": now["hash"] as? String ?? "", "version": version]
-        #expect(try await page.ask("POST", "config/apply", undo).0 == 200)
+        try await Self.expectConflict(of: order, page)
+        try await Self.undo(page)
         #expect(try Self.text(place) == before)
-        #expect(try await agent.line("config.edited") { $0["undo"] == "true" }["by"] != nil)
+        #expect(try await agent.line("config.edited") { $0.flag("undo") == true }["by"] != nil)
         try place.put("later.txt", bytes(10))
         try await agent.line("job.finished", number: 2)
         #expect(try await agent.stop() == .code(0))
@@ -116,7 +126,7 @@ import Testing
         let secret = "sk-never-sent-anywhere"
         var hash = try #require(try await page.form()["hash"] as? String)
         let store: [String: Any] = [
-            "list": "destinations", "name": "store",
+            "list": "destinations", "name": "bucket",
             "values": [
                 "type": "s3", "bucket": "b", "endpoint": "http://127.0.0.1:9", "allow_http": true, "access_key": "AK",
                 "secret_key": secret,
@@ -129,7 +139,7 @@ import Testing
         let form = try await page.form()
         #expect(!form.description.contains(secret) && !form.description.contains(Self.password))
         let entries = form["destinations"] as? [[String: Any]] ?? []
-        let entry = try #require(entries.first { $0["name"] as? String == "store" })
+        let entry = try #require(entries.first { $0["name"] as? String == "bucket" })
         #expect(entry["secrets"] as? [String] == ["access_key", "secret_key"])
         hash = try #require(form["hash"] as? String)
         let edit: [String: Any] = ["list": "destinations", "number": entry["number"] ?? 0, "values": ["bucket": "c"]]

@@ -63,6 +63,27 @@ import Testing
         try await place.inlet("status", says: "Deliveries: ")
     }
 
+    @Test func `a duplicate offers its answers and no retry, and one that is left is no open question`() async throws {
+        let (place, agent) = try await Place.running(route: ["dedupe: skip"])
+        for name in ["a.mov", "b.mov"] as [FilePath] {
+            try place.put(name, bytes(10))
+            try await agent.line("job.finished", number: name == "a.mov" ? 1 : 2)
+        }
+        let found = try await place.inlet("queue", "list", "--state", "duplicate", "--json").objects()
+        let job = try #require(found.first?["job"] as? Int)
+        let offered = try #require(found.first?["actions"] as? [String])
+        #expect(offered.contains("leave") && !offered.contains("retry") && found.first?["unanswered"] as? Bool == true)
+        try await place.inlet("queue", "retry", "\(job)", code: 1, errors: "has nothing to send again")
+        try await place.inlet("queue", "first", "\(job)", code: 1, errors: "has already ended")
+        try await place.inlet("queue", "leave", code: 64)
+        try await place.inlet("queue", "leave", "--state", "duplicate", "--dry-run", says: "1 file", "b.mov")
+        try await place.inlet("queue", "leave", "--state", "duplicate", says: "1 file left in place")
+        try await place.inlet("queue", "leave", "\(job)", code: 1, errors: "was left there already")
+        let left = try await place.inlet("queue", "list", "--state", "duplicate", "--json").objects()
+        #expect(left.count == 1 && left.first?["unanswered"] == nil)
+        try await agent.stop()
+    }
+
     @Test func `labels of a sidecar go over the route's, into log, listing and receipt`() async throws {
         let (place, agent) = try await Place.running(route: [
             "type: gig", "labels: { owner: nobody }", "sidecars: { metadata: true, wait: 30s }",

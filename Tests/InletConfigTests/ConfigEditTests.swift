@@ -179,6 +179,32 @@ extension JSONValue: ExpressibleByStringLiteral {
         #expect(refused(ConfigEdit(.destinations, .add(name: "a", ["type": "folder", "path": "/x"]))))
     }
 
+    @Test(
+        arguments: [
+            (
+                "watch:\n  - settle: 9s   # slow\n    # the second hall\n    path: /in\n",
+                ConfigEdit(.watch, .set(0, ["settle": .null]))
+            ),
+            (
+                "destinations: {\n  a: { type: folder, path: /a },\n  # legal hold\n  b: { type: folder, path: /b } }\n",
+                ConfigEdit(.destinations, .remove(0))
+            ),
+            (
+                "routes:\n  - name: x\n    match: { extensions: [mp4, # proxies\n      mov] }\n",
+                ConfigEdit(.routes, .set(0, ["match": .object(["extensions": .array(["avi"])])]))
+            ),
+            (
+                "routes:\n  - name: x\n    to:\n      # first\n      - a\n      - b\n",
+                ConfigEdit(.routes, .set(0, ["to": .array(["b", "a"])]))
+            ),
+            ("routes:\n  - name: x\n    key: >-  # why\n      a/{name}\n", ConfigEdit(.routes, .set(0, ["key": "b"]))),
+        ] as [(String, ConfigEdit)])
+    func `a comment that a change would take with it is a reason to refuse`(_ text: String, _ edit: ConfigEdit) throws {
+        #expect(throws: ConfigEditFault.self) { try Self.edited(text, edit) }
+        let bare = text.replacing(#/ *#[^\n]*/#, with: "")
+        #expect(try Self.edited(bare, edit) != bare)
+    }
+
     @Test func `line breaks of Windows and a byte order mark stay`() throws {
         let text = "\u{FEFF}" + Self.text.replacing("\n", with: "\r\n")
         let changed = try Self.edited(text, ConfigEdit(.watch, .add(name: nil, ["path": "/b"])))

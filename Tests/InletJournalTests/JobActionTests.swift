@@ -255,10 +255,9 @@ import Testing
     }
 }
 
-/// Lists of a long queue.
-@Suite(.seated, .enabled(if: SQLiteShell.isInstalled)) struct ListSpeedTests {
-    private static let files = 100_000
-    private static let limit = Duration.milliseconds(300)
+/// Lists of a long queue, which the journal reads in stretches. `packaging/bench/scale.sh` measures their time.
+@Suite(.seated, .enabled(if: SQLiteShell.isInstalled)) struct LongListTests {
+    private static let files = 5000
 
     /// One row of each table, made by the journal, copied so often.
     private static func fill(_ bench: Bench) async throws {
@@ -294,14 +293,14 @@ import Testing
         ("no destination", { $0.destination = "elsewhere" }, 0),
         ("a route", { $0.route = "route3" }, 50),
         ("no route", { $0.route = "another" }, 0),
-        ("a name", { $0.text = "FILE 77777." }, 1),
+        ("a name", { $0.text = "FILE 3777." }, 1),
         ("no name", { $0.text = "there is no such file" }, 0),
         ("the oldest", { $0.until = Bench.start + .seconds(20) }, 20),
         ("a time without files", { $0.since = Bench.start + .seconds(1_000_000) }, 0),
         ("a page far behind", { $0.below = 1000 }, 50),
     ]
 
-    @Test func `each list of 100,000 files takes less than 300 ms`() async throws {
+    @Test func `each list finds its files, however far behind they are`() async throws {
         let bench = try Bench()
         try await Self.fill(bench)
         let journal = try Journal(path: bench.journal.path, now: Bench.start)
@@ -309,15 +308,7 @@ import Testing
         for list in Self.filters {
             var filter = FileFilter(limit: 50)
             list.change(&filter)
-            var best = Duration.seconds(3600)
-            // Others use the processors too.
-            for _ in 0..<5 where best >= Self.limit {
-                let begin = ContinuousClock.now
-                let found = try await journal.jobs(filter)
-                best = min(best, begin.duration(to: .now))
-                #expect(found.count == list.count, "\(list.name)")
-            }
-            #expect(best < Self.limit, "\(list.name): \(best)")
+            #expect(try await journal.jobs(filter).count == list.count, "\(list.name)")
         }
     }
 }

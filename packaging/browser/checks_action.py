@@ -248,7 +248,7 @@ def change(page, station):
     page.type("#change-name", "copy")
     page.type("#change-path", str(station.library / "copy"))
     page.press("Check")
-    page.shows('"copy"' if '"copy"' in page.text(".diff") else "copy", within=".diff")
+    page.shows("destinations.copy", within=".outcome")
     page.shows("The files that are there")
     assert TOKEN not in page.text(), "the comparison shows a secret"
     page.audit()
@@ -258,7 +258,7 @@ def change(page, station):
     page.shows("applied", "destinations.copy")
     until(lambda: any(place["name"] == "copy" for place in station.get("status")["destinations"]), what="the destination is there")
     page.press("Undo the last change…")
-    page.shows("copy", within=".diff")
+    page.shows("destinations.copy", within=".outcome")
     page.press("Apply")
     until(lambda: station.file.read_text() == before, what="the file is as it was")
     page.press("Add a route…")

@@ -34,7 +34,8 @@ PARTS = {
     "Destinations": ["Destinations", "Destination-R2", "Destination-S3", "Destination-Folder", "Destination-GigHive",
                      "Destination-VOPI", "Destination-Roboscope"],
     "Files": ["Watching", "Cards", "Routes", "Delivery", "AfterDelivery"],
-    "Running": ["Operating", "Page", "CommandLine", "Metrics", "Logs", "Notifications", "Troubleshooting", "Security"],
+    "Running": ["Operating", "Page", "CommandLine", "Metrics", "HomeAssistant", "Logs", "Notifications", "Troubleshooting",
+                "Security"],
     "Reference": [*reference.PAGES, "Glossary"],
     "More": ["Benchmarks", "Contributing"],
 }

@@ -45,6 +45,8 @@ package struct DryRun {
         package var unit: FilePath?
     }
 
+    /// When to stop listing; nil lists all.
+    package var end: ContinuousClock.Instant?
     /// Names that were ignored.
     package private(set) var ignored = (files: 0, folders: 0)
 
@@ -56,7 +58,7 @@ package struct DryRun {
     /// Checked together, so that one question to the journal serves all.
     private static let batch = 256
 
-    /// What a journal remembers of files.
+    /// A journal's memory of files.
     package enum Past {
         /// Of an agent that may not run.
         case stored(ReadOnlyJournal)
@@ -122,6 +124,7 @@ package struct DryRun {
         }
         var isListed = false
         while !isListed {
+            if let end, .now >= end { break }
             switch listing.next(ignore) {
             case .file(let path):
                 // A file that went away meanwhile would be missing for the agent too.

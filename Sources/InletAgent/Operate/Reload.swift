@@ -22,7 +22,7 @@ package final class Reload: Service {
     }
 
     private let shared: Shared
-    private let source: any ReloadSource
+    let source: any ReloadSource
     private let parts: Parts
     private let manager: SystemdNotifier
     private let state: Mutex<(config: LoadedConfig, isWanted: Bool, asking: Asking, isClosed: Bool)>

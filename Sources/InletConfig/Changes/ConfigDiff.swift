@@ -27,8 +27,11 @@ package struct ConfigDiff: Sendable {
             return values.enumerated().map { ComparedValue($1, shown: $0 < shown.count ? shown[$0] : nil) }
         }
 
-        /// The name of a list's entry.
-        var name: String? { section?.string("path") ?? section?.string("name") }
+        /// The name of a list's entry, as it is shown: what is filled in may be a secret.
+        var name: String? {
+            let shown = shownSection ?? section
+            return shown?.string("path") ?? shown?.string("name")
+        }
     }
 
     private let types: [DestinationType]

@@ -37,8 +37,8 @@ package struct ConfigEditFault: Error, Sendable, Equatable, CustomStringConverti
 
 /// The text of a configuration, to be changed in place.
 ///
-/// Whatever the surgery does, it is proved afterwards: the new text must hold exactly the values of the old one with the
-/// changes, or it is refused.
+/// Each change is proved afterwards: the new text must hold exactly the values of the old one with the change, or it is
+/// refused.
 package struct ConfigText: Sendable {
     package let bytes: [UInt8]
     private let types: [DestinationType]
@@ -176,8 +176,11 @@ package struct ConfigText: Sendable {
         _ node: YAMLNode, _ kind: ValueKind, _ path: String, _ secrets: inout [String]
     ) -> JSONValue? {
         switch (node.content, kind) {
-        case (.scalar(let text, _), .secret) where !Interpolation.isReference(text),
-            (.scalar(let text, _), .url) where SecretMask.withoutLogin(text) != text,
+        case (.scalar(let text, _), .secret) where Interpolation.isReference(text): return .string(text)
+        case (_, .secret):
+            secrets.append(path)
+            return nil
+        case (.scalar(let text, _), .url) where SecretMask.withoutLogin(text) != text,
             (.scalar(let text, _), .string) where SecretMask.withoutLogin(text) != text:
             secrets.append(path)
             return nil

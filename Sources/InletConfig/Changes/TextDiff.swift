@@ -22,9 +22,11 @@ package struct TextDiff: Sendable {
     private static let context = 3
 
     package static func lines(from old: Side, to new: Side) -> [Line] {
-        let changes = new.lines.difference(from: old.lines)
-        let removed = Set(changes.removals.map(\.place))
-        let added = Set(changes.insertions.map(\.place))
+        let head = zip(old.lines, new.lines).prefix { $0 == $1 }.count
+        let most = min(old.lines.count, new.lines.count) - head
+        let tail = zip(old.lines.reversed(), new.lines.reversed()).prefix(most).prefix { $0 == $1 }.count
+        let (removed, added) = changes(
+            from: old.lines[head..<(old.lines.count - tail)], to: new.lines[head..<(new.lines.count - tail)])
         var all: [Line] = []
         var (before, after) = (0, 0)
         while before < old.lines.count || after < new.lines.count {
@@ -40,6 +42,20 @@ package struct TextDiff: Sendable {
             }
         }
         return folded(all)
+    }
+
+    /// Comparing needs time and memory with the square of the differences: beyond this everything counts as changed.
+    private static let mostCompared = 2000
+
+    private static func changes(
+        from old: ArraySlice<String>, to new: ArraySlice<String>
+    ) -> (removed: Set<Int>, added: Set<Int>) {
+        guard max(old.count, new.count) <= mostCompared else { return (Set(old.indices), Set(new.indices)) }
+        let changes = Array(new).difference(from: Array(old))
+        return (
+            Set(changes.removals.map { old.startIndex + $0.place }),
+            Set(changes.insertions.map { new.startIndex + $0.place })
+        )
     }
 
     private static func folded(_ all: [Line]) -> [Line] {

@@ -92,6 +92,26 @@ struct YAMLSurgery {
         "this value is shared with other parts of the file (an anchor or an alias); edit the file itself")
     private static let alone = ConfigEditFault("the entry would have no keys left; remove it instead")
 
+    private static let commented = ConfigEditFault(
+        "a comment stands within the lines that would change, and would be lost; edit the file itself")
+
+    /// Refuses a cut that would take a comment with it which belongs to something else.
+    private func requireNoComment(in range: Range<Int>) throws(ConfigEditFault) {
+        var quote: Unicode.Scalar?
+        var before: Unicode.Scalar = " "
+        for scalar in text[range] {
+            let isApart = before == " " || before == "\t" || SourceText.isBreak(before)
+            if let open = quote {
+                if scalar == open { quote = nil }
+            } else if scalar == "#", isApart {
+                throw Self.commented
+            } else if scalar == "\"" || scalar == "'", isApart || "[{,:".unicodeScalars.contains(before) {
+                quote = scalar
+            }
+            before = scalar
+        }
+    }
+
     // MARK: - Cuts
 
     private mutating func insert(_ lines: [String], behindLine line: Int) {
@@ -137,7 +157,7 @@ struct YAMLSurgery {
         }
         let column = node.position.column - 1
         var line = lastLine(of: node)
-        // What is commented out at the end of the last entry stays with it.
+        // Comments at the end of the last entry stay with it.
         while line < lines.count, let comment = depth(ofComment: line + 1), comment > column { line += 1 }
         let entry = Self.entry(new, name, step: step(of: node)).map { Self.margin(column) + $0 }
         insert((areApart(node) ? [""] : []) + entry, behindLine: line)
@@ -188,6 +208,8 @@ struct YAMLSurgery {
             let span = spans[index]
             let next = index + 1 < spans.count ? spans[index + 1].lowerBound : nil
             let before = next == nil && index > 0 ? spans[index - 1].upperBound : span.lowerBound
+            try requireNoComment(in: before..<span.lowerBound)
+            try requireNoComment(in: span.upperBound..<(next ?? span.upperBound))
             cuts.append((before..<(next ?? span.upperBound), ""))
             return
         }
@@ -264,8 +286,13 @@ struct YAMLSurgery {
             return removeLines(entry.keyPosition.line, lastLine(of: entry))
         }
         if let next {
-            cuts.append((start..<offset(next.keyPosition), ""))
+            // A comment on the key's own line goes with it.
+            let own = node.isFlow ? offset(entry.value.end) : end(ofLine: lastLine(of: entry))
+            let place = offset(next.keyPosition)
+            if own < place { try requireNoComment(in: own..<place) }
+            cuts.append((start..<place, ""))
         } else if node.isFlow, place > 0, !isAlias(own[place - 1]), !isAlias(entry) {
+            try requireNoComment(in: offset(own[place - 1].value.end)..<start)
             cuts.append((offset(own[place - 1].value.end)..<offset(entry.value.end), ""))
         } else {
             throw Self.shared
@@ -284,10 +311,15 @@ struct YAMLSurgery {
         if isBlock || (!node.isFlow && node.isCollection) {
             let colon = colon(of: entry)
             let header = isBlock ? start..<endOfText(ofLine: node.position.line) : colon..<colon
+            if isBlock { try requireNoComment(in: header) }
             cuts.append((header, isBlock ? new : " " + new))
             let last = lastLine(of: node)
-            if last > entry.keyPosition.line { removeLines(entry.keyPosition.line + 1, last) }
+            guard last > entry.keyPosition.line else { return }
+            // A number sign in a text over several lines begins no comment.
+            if !isBlock { try requireNoComment(in: lines[entry.keyPosition.line]..<end(ofLine: last)) }
+            removeLines(entry.keyPosition.line + 1, last)
         } else {
+            if node.isFlow { try requireNoComment(in: start..<offset(node.end)) }
             let isClose = start > 0 && text[start - 1] == ":"
             cuts.append((start..<offset(node.end), (isClose ? " " : "") + new))
         }

@@ -8,7 +8,7 @@ enum YAMLWriter {
     static func check(_ values: JSONObject, _ keys: [KeySpec]) throws(ConfigEditFault) {
         for (key, value) in values.sorted(by: { $0.key < $1.key }) {
             guard let spec = keys.first(where: { $0.name == key }) else {
-                throw ConfigEditFault("there is no key '\(DisplayText.escape(key))' here")
+                throw ConfigEditFault("'\(DisplayText.escape(key))' is not a key of this entry")
             }
             if ConfigKeys.programs.contains(key), value != .null {
                 throw ConfigEditFault("'\(key)' starts a program, which only the file itself may set")

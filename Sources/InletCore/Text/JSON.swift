@@ -207,22 +207,24 @@ extension JSONValue: Encodable {
 extension JSONValue: Decodable {
     package init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
-        if container.decodeNil() {
-            self = .null
-        } else if let flag = try? container.decode(Bool.self) {
-            // Each try but the last only asks for the type.
-            self = .boolean(flag)
-        } else if let number = try? container.decode(Int64.self) {
-            self = .number(String(number))
-        } else if let number = try? container.decode(Double.self) {
-            self = JSONValue(number)
-        } else if let text = try? container.decode(String.self) {
-            self = .string(text)
-        } else if let items = try? container.decode([JSONValue].self) {
-            self = .array(items)
-        } else {
-            self = .object(try container.decode(JSONObject.self))
-        }
+        // A failure only tells that the value has another type; the last one is the caller's.
+        func value<Value: Decodable>(_ type: Value.Type) -> Value? { try? container.decode(type) }
+        self =
+            if container.decodeNil() {
+                .null
+            } else if let flag = value(Bool.self) {
+                .boolean(flag)
+            } else if let number = value(Int64.self) {
+                .number(String(number))
+            } else if let number = value(Double.self) {
+                JSONValue(number)
+            } else if let text = value(String.self) {
+                .string(text)
+            } else if let items = value([JSONValue].self) {
+                .array(items)
+            } else {
+                .object(try container.decode(JSONObject.self))
+            }
     }
 }
 

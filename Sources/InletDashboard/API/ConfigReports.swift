@@ -115,7 +115,7 @@ struct DiffLineReport: Codable, Sendable, Equatable, NamedSchema {
     init(_ line: TextDiff.Line) { (mark, text) = (line.mark, line.text) }
 }
 
-/// What a change would do.
+/// The effects of a change.
 struct ConfigTrialReport: Codable, Sendable, NamedSchema {
     struct Files: Codable, Sendable, NamedSchema {
         var planned: Int
@@ -132,6 +132,7 @@ struct ConfigTrialReport: Codable, Sendable, NamedSchema {
     }
 
     var ok: Bool
+    var checked: Bool
     var diff: [DiffLineReport]
     var changes: [ReloadReport.Change]
     var errors: [ConfigFault]
@@ -141,25 +142,32 @@ struct ConfigTrialReport: Codable, Sendable, NamedSchema {
 
     static var schemaName: String { "ConfigTrial" }
     static let notes: [String: SchemaDescription] = [
+        "checked": "Whether the values were checked, and not only the text: that needs the right to apply.",
         "changes": "Against the configuration in effect.",
         "restart": "Why it takes effect only after a restart.",
-        "files": "What would become of the files that are there; with full access.",
+        "files": "The plans for the files that are there; with full access.",
     ]
 
     init(_ trial: ConfigEditor.Trial) {
-        ok = trial.errors.isEmpty
+        (ok, checked) = (trial.errors.isEmpty, trial.isChecked)
         diff = trial.diff.map { DiffLineReport($0) }
         changes = trial.changes.map { ReloadReport.Change($0) }
         (errors, warnings, restart) = (trial.errors, trial.warnings, trial.restart)
         files = trial.files.map { files in
             Files(
                 planned: files.planned, known: files.known, others: files.others, partial: files.isPartial,
-                examples: files.findings.map { DryRunReport($0) })
+                examples: files.findings.map { DryRunReport($0, redact: files.redact) })
         }
     }
 }
 
 extension DryRunReport {
+    /// Every file, with any verdict; its texts without secrets.
+    init(_ finding: DryRun.Finding, redact: (String) -> String) {
+        self.init(finding)
+        (path, key, reason) = (redact(path), key.map(redact), reason.map(redact))
+    }
+
     /// Every file, with any verdict.
     package init(_ finding: DryRun.Finding) {
         self.init(path: finding.path.display, size: finding.size, verdict: Verdict(finding.verdict))

@@ -173,7 +173,7 @@ struct ErrorReport: Codable, Sendable, NamedSchema {
     var error: String
     /// The fault and its remedy.
     var message: String
-    /// What was changed meanwhile, where that is the fault.
+    /// The lines that somebody else changed, where that is the fault.
     var differences: [DiffLineReport]?
 }
 

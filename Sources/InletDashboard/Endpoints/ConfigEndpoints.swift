@@ -10,8 +10,9 @@ extension Endpoints {
     ) { call throws -> ConfigFormReport in
         var report = ConfigFormReport(try await editor(call).form())
         if report.objection == nil, !call.principal.isFresh || call.principal.access < .full {
-            report.objection = Self.tooOld.message
-            report.needs_login = true
+            let hasLogins = call.principal.login != .none
+            report.objection = hasLogins ? tooOld.message : "there is no login here; add 'login: link' to dashboard"
+            report.needs_login = hasLogins ? true : nil
         }
         return report
     }
@@ -22,14 +23,17 @@ extension Endpoints {
         need: .read, answer: .object([], more: .anything)
     ) { call, _ in .text(try editor(call).schema, type: "application/schema+json") }
 
-    /// Trying changes nothing. Only who may change the file learns about the files in folders that it would name.
+    /// Trying changes nothing. A login without the right to apply gets the lines only: checks of new values, and files in
+    /// folders that they name, would tell more than it may know.
     static let tryConfig = TypedEndpoint.post(
-        "config/try", "What a change of the configuration would do; nothing is written.", ConfigOrder.self, need: .read,
+        "config/try", "The effects of a change of the configuration; nothing is written.", ConfigOrder.self,
+        need: .read,
         limit: Endpoint.largeBody
     ) { call, order throws -> ConfigTrialReport in
-        let mayLook = call.principal.access >= .full
+        let isFull = call.principal.access >= .full
+        let trust: ConfigEditor.Trust = !isFull ? .reader : call.principal.isFresh ? .editor : .person
         let trial = try await guarded {
-            try await editor(call).trial(of: order.wish(), since: order.hash, looksAtFiles: mayLook)
+            try await editor(call).trial(of: order.wish(), since: order.hash, for: trust)
         }
         return ConfigTrialReport(trial)
     }

@@ -19,8 +19,8 @@ package enum DurableFile {
     /// Replaces the content of a file that is there, as `write` does; mode, owner and group stay. A symlink stays, too,
     /// and its target is replaced.
     ///
-    /// - Throws: before anything is changed: for a path that is no file, and with `EPERM` where we may not give a file
-    ///   that owner.
+    /// - Throws: before anything is changed: for anything but a regular file, and with `EPERM` where we may not give a
+    ///   file that owner.
     package static func replace(_ path: FilePath, with bytes: [UInt8]) throws(SystemError) {
         let real = path.realPath ?? path
         let status = try SystemCall.status(of: real)

@@ -73,6 +73,13 @@ package enum FileOwner {
         return (status.st_uid, status.st_gid)
     }
 
+    /// Takes those rights from the file at `path` that `model` does not give. Blocks.
+    package static func narrow(_ path: FilePath, to model: FilePath) throws(SystemError) {
+        let rights = try SystemCall.status(of: path).permissions
+        let wanted = rights & (try SystemCall.status(of: model).permissions)
+        if wanted != rights { try setMode(path, wanted) }
+    }
+
     /// Gives the file at `path`, which is no symlink, to a user; its group stays. Blocks.
     package static func set(_ path: FilePath, user: UInt32) throws(SystemError) {
         let descriptor = try Descriptor(opening: path, O_RDONLY | O_NOFOLLOW)

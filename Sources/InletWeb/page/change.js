@@ -1,13 +1,15 @@
 // Changing the configuration: a form made from the schema, a try that shows what would happen, and the change itself.
-import { attempt } from "./actions.js";
 import { get, post } from "./api.js";
 import { byId, h, toast } from "./dom.js";
-import { count } from "./format.js";
+import { count, plain } from "./format.js";
 import { live } from "./live.js";
-import { badge, button, choice, confirm, facts, isolated, muted, name, section, small, table } from "./parts.js";
+import { badge, button, choice, confirm, facts, isolated, muted, name, section, small, table, when } from "./parts.js";
 
-export const LISTS = {
-    watch: { title: "Watched folders", one: "watched folder", usual: ["path", "recursive", "settle", "existing", "expect", "ignore"] },
+const LISTS = {
+    watch: {
+        title: "Watched folders", one: "watched folder",
+        usual: ["path", "recursive", "settle", "existing", "expect", "ignore"],
+    },
     destinations: {
         title: "Destinations", one: "destination",
         usual: ["path", "endpoint", "bucket", "region", "access_key", "secret_key", "url", "api", "api_key", "user",
@@ -40,9 +42,7 @@ export function lists(page) {
             form[list].length ? table(title, [["Name"], ["Settings"], ["Change"]], form[list].map(row(list)),
                 { hideCaption: true }) : muted(`No ${title.toLowerCase()} yet`),
             h("div", { class: "actions" }, button(`Add a ${one}…`, () => open(list, "new"))))),
-        form.versions.length ? h("div", { class: "actions" },
-            button(`Undo the last change…`, () => undo(page)), small(`${count(form.versions.length, "former text")} kept`))
-            : null,
+        form.versions.length ? history(page, form.versions) : null,
         page.data.wish && !page.query.get("change") ? outcome(page) : null);
 }
 
@@ -55,13 +55,32 @@ function summary({ values }) {
         .map(([key, value], index) => [index ? " · " : "", `${key} `, name(short(value))]);
 }
 
-function undo(page) {
-    Object.assign(page.data, { wish: { version: page.data.form.versions[0], title: "Undo the last change" } });
-    return check(page);
+/** `inlet.yaml.2026-11-27T15-05-01.123Z.old` as a time. */
+function timeOf(version) {
+    const [, day, hour, minute, rest] = /(\d{4}-\d\d-\d\dT)(\d\d)-(\d\d)-([\d.]+Z)\.old$/.exec(version) ?? [];
+    return day ? `${day}${hour}:${minute}:${rest}` : null;
 }
 
-function remove(page, list, entry) {
-    page.data.wish = { edits: [{ list, number: entry.number }], title: `Remove ${LISTS[list].one} ${entry.name}` };
+function history(page, versions) {
+    const go = (version, title) => aim(page, { version, title });
+    return h("div", { key: "history" },
+        h("div", { class: "actions" },
+            button("Undo the last change…", () => go(versions[0], "Undo the last change"))),
+        versions.length > 1 ? h("details", {},
+            h("summary", {}, `${count(versions.length, "former text")} kept`),
+            h("ul", { class: "plain" }, versions.map((version) => h("li", { key: version },
+                "Until ", when(timeOf(version)), " ",
+                button("Go back to this…", () => go(version, `Go back to ${version}`),
+                    { "aria-label": `Go back to ${version}` }))))) : null);
+}
+
+const remove = (page, list, entry) => aim(page, {
+    edits: [{ list, number: entry.number }], title: `Remove ${LISTS[list].one} ${entry.name}`,
+});
+
+/** Tries a change. It is one of the text that the page has read, whatever another load brings. */
+function aim(page, wish) {
+    page.data.wish = { ...wish, hash: page.data.began ?? page.data.form.hash };
     return check(page);
 }
 
@@ -69,7 +88,25 @@ function remove(page, list, entry) {
 export async function loadForm(page) {
     if (page.query.get("change")) schema ??= await get("config/schema");
     const key = `${page.query.get("change")} ${page.query.get("entry")}`;
-    if (page.data.key !== key) Object.assign(page.data, { key, typed: new Map(), type: null, wish: null, trial: null });
+    if (page.data.key === key) return;
+    Object.assign(page.data, { key, typed: new Map(), type: null, wish: null, trial: null, began: null });
+}
+
+/** The form as the agent has it now. An open one began with another text perhaps, and numbers its entries. */
+export function takeForm(page, form) {
+    const { began, wish } = page.data;
+    const isOpen = page.query.get("change") !== null;
+    if (form && isOpen) page.data.began ??= form.hash;
+    const held = isOpen ? began : wish?.hash;
+    if (form && held && held !== form.hash) {
+        Object.assign(page.data, { wish: null, trial: null });
+        if (isOpen) {
+            const fault = "Somebody else has changed the file. Cancel, and begin your change again.";
+            Object.assign(page.data, { wish: { title: "Not possible any more" }, trial: { fault } });
+            return;
+        }
+    }
+    page.data.form = form;
 }
 
 /** The form of one entry; null where none is open. */
@@ -86,7 +123,8 @@ export function changeForm(page) {
     for (const key of Object.keys(state.keys.properties)) {
         if (PROGRAMS.includes(key) || key === "type" && list === "destinations") continue;
         const isUsual = state.keys.required?.includes(key) || LISTS[list].usual.includes(key)
-            || key in (entry?.values ?? {}) || entry?.secrets.some((path) => path === key || path.startsWith(key + "."));
+            || key in (entry?.values ?? {})
+            || entry?.secrets.some((path) => path === key || path.startsWith(key + "."));
         (isUsual ? usual : rare).push(key);
     }
     const title = entry ? `Change ${LISTS[list].one} ${entry.name}` : `New ${LISTS[list].one}`;
@@ -95,10 +133,7 @@ export function changeForm(page) {
     const submit = (event) => {
         event.preventDefault();
         const edit = collected(state);
-        if (edit) {
-            page.data.wish = { edits: [edit], title };
-            check(page);
-        }
+        if (edit) aim(page, { edits: [edit], title });
     };
     return section(title,
         h("form", { class: "change", onsubmit: submit, autocomplete: "off", novalidate: true, key: page.data.key },
@@ -108,7 +143,7 @@ export function changeForm(page) {
             h("p", { id: "change-fault", role: "alert", class: "fault", own: true }),
             h("div", { class: "actions" },
                 h("button", { type: "submit", class: "primary" }, "Check"),
-                button("Cancel", () => page.setQuery({ change: "", entry: "" })))),
+                button("Cancel", () => close(page)))),
         outcome(page));
 }
 
@@ -121,25 +156,43 @@ function keysOf(page, list, entry) {
 
 /** A destination's name and type: only a new one may choose. */
 function kind({ page, entry, keys }) {
-    if (entry) return facts([["Type", entry.values.type], ["What it is", keys.properties.type.description]]);
+    if (entry) return facts([["Type", entry.values.type], ["Kind", keys.properties.type.description]]);
     const kinds = schema.properties.destinations.additionalProperties.oneOf;
     const types = kinds.map(({ properties: { type } }) => [type.enum[0], `${type.enum[0]}: ${type.description}`]);
     types.sort(([one], [other]) => order(one) - order(other));
     const choose = (event) => {
         page.data.type = event.target.value;
-        page.redraw();
+        changed(page);
     };
     return [
-        row({ id: "change-name", title: "name", note: "For log lines and commands; letters, digits, . _ -", required: true,
-            control: h("input", { id: "change-name", value: page.data.typed.get(" name") ?? "", required: true,
-                oninput: (event) => page.data.typed.set(" name", event.target.value) }) }),
-        row({ id: "change-type", title: "type",
-            control: choice({ id: "change-type", value: page.data.type ?? "folder", onchange: choose }, types) }),
+        row({
+            id: "change-name", title: "name", required: true,
+            note: "For log lines and commands; letters, digits, . _ -",
+            control: h("input", {
+                id: "change-name", value: page.data.typed.get(" name") ?? "", required: true,
+                oninput: (event) => type(page, " name", event.target.value),
+            }),
+        }),
+        row({
+            id: "change-type", title: "type",
+            control: choice({ id: "change-type", value: page.data.type ?? "folder", onchange: choose }, types),
+        }),
     ];
 }
 
 const ORDER = ["folder", "s3", "r2"];
 const order = (type) => (ORDER.includes(type) ? ORDER.indexOf(type) : ORDER.length);
+
+function type(page, key, text) {
+    page.data.typed.set(key, text);
+    changed(page);
+}
+
+/** A result of what was typed before must not be applied. */
+function changed(page) {
+    Object.assign(page.data, { wish: null, trial: null });
+    page.redraw();
+}
 
 function row({ id, title, note, control, required }) {
     const described = note ? `${id}-note` : null;
@@ -177,7 +230,7 @@ function control(state, path, spec, value, required) {
     const text = page.data.typed.get(dotted) ?? written(form, value);
     const props = {
         id, value: text, spellcheck: "false", autocomplete: "off", required: required && !isKept,
-        oninput: (event) => page.data.typed.set(dotted, event.target.value),
+        oninput: (event) => type(page, dotted, event.target.value),
     };
     const usual = spec.default === undefined ? "" : `default ${spec.default}`;
     let element;
@@ -188,13 +241,16 @@ function control(state, path, spec, value, required) {
         element = h("textarea", { ...props, rows: Math.min(8, Math.max(2, text.split("\n").length)) });
     } else {
         const secret = form === "secret" && !text.startsWith("${");
-        element = h("input", { ...props, type: secret ? "password" : "text",
-            autocomplete: secret ? "new-password" : "off",
-            placeholder: isKept ? "set; leave empty to keep it" : [usual, ...(spec.examples ?? []).slice(0, 2)].filter(Boolean)[0] ?? "" });
+        const hint = usual || spec.examples?.[0] || "";
+        element = h("input", {
+            ...props, type: secret ? "password" : "text", autocomplete: secret ? "new-password" : "off",
+            placeholder: isKept ? "set; leave empty to keep it" : hint,
+        });
     }
     const hint = { lines: "One a line.", pairs: "name: value, one a line.", json: "As JSON." }[form]
         ?? (form === "secret" ? "Or where it is kept: ${env:NAME}, ${file:/path}." : "");
-    return row({ id, title: path.at(-1), note: [spec.description, hint].filter(Boolean).join(" "), control: element, required });
+    const note = [spec.description, hint].filter(Boolean).join(" ");
+    return row({ id, title: path.at(-1), note, control: element, required });
 }
 
 function written(form, value) {
@@ -230,7 +286,10 @@ function collected({ page, list, entry, keys }) {
     fault.textContent = "";
     const refuse = (path, why) => {
         fault.textContent = `${path}: ${why}`;
-        byId("change-" + path.replaceAll(".", "-"))?.focus();
+        const field = byId("change-" + path.replaceAll(".", "-"));
+        const hidden = field?.closest("details");
+        if (hidden) hidden.open = true;
+        field?.focus();
         return null;
     };
     for (const [dotted, text] of page.data.typed) {
@@ -249,11 +308,15 @@ function collected({ page, list, entry, keys }) {
         }
         // An empty secret keeps the one that is there.
         if (value === undefined && before === undefined) continue;
+        if (form === "brief" && typeof value === "object" && typeof before === "object") {
+            for (const key of Object.keys(before)) if (!(key in value)) value[key] = null;
+        }
         const inner = path.slice(0, -1).reduce((at, key) => (at[key] ??= {}), values);
         inner[path.at(-1)] = value ?? null;
     }
     if (entry) {
-        return Object.keys(values).length ? { list, number: entry.number, values } : refuse(Object.keys(keys.properties)[0], "nothing has changed");
+        if (Object.keys(values).length) return { list, number: entry.number, values };
+        return refuse(Object.keys(keys.properties)[0], "nothing has changed");
     }
     const missing = (keys.required ?? []).find((key) => key !== "type" && values[key] == null);
     if (missing) return refuse(missing, "is required");
@@ -263,7 +326,7 @@ function collected({ page, list, entry, keys }) {
     return { list, name: called, values: { type: keys.properties.type.enum[0], ...values } };
 }
 
-const orderOf = ({ form, wish: { edits, version } }) => ({ hash: form.hash, edits, version });
+const orderOf = ({ wish: { hash, edits, version } }) => ({ hash, edits, version });
 
 /** Tries the change, and shows what it would do. */
 async function check(page) {
@@ -271,8 +334,15 @@ async function check(page) {
     try {
         page.data.trial = await post("config/try", orderOf(page.data));
     } catch (error) {
-        page.data.trial = { fault: error.message, differences: error.differences, isOld: error.status === 409 };
+        page.data.trial = refusal(error);
     }
+    show(page);
+}
+
+const refusal = ({ message, differences, status, code }) =>
+    ({ fault: message, differences, isOld: status === 409, needsLogin: code === "login_again" });
+
+function show(page) {
     page.redraw();
     requestAnimationFrame(() => byId("outcome")?.focus());
 }
@@ -283,23 +353,25 @@ function outcome(page) {
     return h("div", { key: "outcome", class: "outcome" },
         h("h3", { id: "outcome", tabindex: -1 }, wish.title),
         trial.fault ? problem(page, trial) : [
-            trial.errors.map((error) => h("pre", { class: "config-fault", tabindex: 0, role: "group", "aria-label": "Error" }, error.text)),
+            trial.errors.map((error) => h("pre", {
+                class: "config-fault", tabindex: 0, role: "group", "aria-label": "Error",
+            }, error.text)),
             trial.warnings.map((error) => h("p", {}, badge("warning", "waiting"), " ", isolated(error.message))),
             lines(trial.diff, `Lines of ${form.file}`),
+            trial.changes.length ? changes(trial.changes) : null,
             trial.files ? files(trial.files) : null,
             trial.restart ? h("p", {}, badge("needs a restart", "waiting"), " ", isolated(trial.restart)) : null,
+            trial.checked ? null : muted("Not checked yet: that needs the right to apply it."),
             trial.ok ? apply(page) : h("p", {}, badge("not applied", "bad"), " Correct this first."),
         ]);
 }
 
-function problem(page, { fault, differences, isOld }) {
+function problem(page, { fault, differences, isOld, needsLogin }) {
     return [
         h("p", { class: "banner bad", role: "alert" }, isolated(fault)),
-        differences?.length ? lines(differences, "What was changed meanwhile") : null,
-        isOld ? h("div", { class: "actions" }, button("Load again", async () => {
-            page.data.trial = null;
-            await page.load();
-        })) : null,
+        differences?.length ? lines(differences, "Changed meanwhile") : null,
+        isOld ? h("div", { class: "actions" }, button("Load again", () => close(page))) : null,
+        needsLogin ? h("div", { class: "actions" }, button("Log in again…", () => logInAgain(page))) : null,
     ];
 }
 
@@ -307,10 +379,16 @@ const MARKS = { "+": "added", "-": "removed" };
 
 /** A comparison: the marks are words for a screen reader. */
 function lines(all, title) {
-    return h("pre", { class: "diff", tabindex: 0, role: "group", "aria-label": title }, all.map(({ mark, text }, index) =>
-        h("span", { key: index, class: MARKS[mark] ?? null },
-            h("span", { "aria-hidden": "true" }, mark + " "), MARKS[mark] ? h("span", { class: "hidden" }, MARKS[mark] + ": ") : null,
-            text + "\n")));
+    const line = ({ mark, text }, index) => h("span", { key: index, class: MARKS[mark] ?? null },
+        h("span", { "aria-hidden": "true" }, mark + " "),
+        MARKS[mark] ? h("span", { class: "hidden" }, MARKS[mark] + ": ") : null, text + "\n");
+    return h("pre", { class: "diff", tabindex: 0, role: "group", "aria-label": title }, all.map(line));
+}
+
+function changes(all) {
+    const value = (held) => name(held == null ? "–" : plain(held));
+    return table("Changes", [["Key"], ["From"], ["To"]], all.map(({ path, from, to }) =>
+        ({ key: path, cells: [h("code", {}, path), value(from), value(to)] })));
 }
 
 function files({ planned, known, others, partial, examples }) {
@@ -329,25 +407,37 @@ function files({ planned, known, others, partial, examples }) {
 function apply(page) {
     const { form, trial } = page.data;
     if (!form.objection) {
-        return h("div", { class: "actions" }, h("button", { type: "button", class: "primary", onclick: () => write(page) }, "Apply"));
+        return h("div", { class: "actions" }, button("Apply", () => write(page), { class: "primary" }));
     }
     const added = trial.diff.filter(({ mark }) => mark === "+").map(({ text }) => text).join("\n");
     return [
         h("p", {}, isolated(sentence(form.objection))),
         form.needs_login ? h("div", { class: "actions" }, button("Log in again…", () => logInAgain(page))) : null,
-        added ? h("p", {}, "Or put these lines into the file yourself:") : null,
-        added ? h("pre", { tabindex: 0, "aria-label": "Lines to paste" }, added) : null,
+        added ? h("p", {}, "Or put these lines into the file yourself, at the place that the comparison shows. "
+            + "Write each secret in place of ***:") : null,
+        added ? h("pre", { tabindex: 0, role: "group", "aria-label": "Lines to paste" }, added) : null,
     ];
 }
 
 async function write(page) {
-    const report = await attempt(() => post("config/apply", orderOf(page.data), 120000));
-    if (!report) {
-        // A login that has grown too old, or another text.
-        await page.load();
-        return;
+    let report;
+    try {
+        report = await post("config/apply", orderOf(page.data), 120000);
+    } catch (error) {
+        // A login that has grown too old, another text, or a file that cannot be written.
+        page.data.trial = refusal(error);
+        return show(page);
     }
-    Object.assign(page.data, { reload: report, wish: null, trial: null, typed: new Map(), key: null });
+    toast(report.message, report.done ? "good" : "bad");
+    page.data.reload = report;
+    if (report.done) return close(page);
+    page.data.trial = { fault: report.message };
+    show(page);
+}
+
+/** Leaves the form, and reads the file again. */
+async function close(page) {
+    Object.assign(page.data, { wish: null, trial: null, typed: new Map(), key: null, began: null });
     page.setQuery({ change: "", entry: "" });
     await page.load();
 }
@@ -361,7 +451,9 @@ async function logInAgain(page) {
                 " and open its link in this browser.")
             : null,
         fields: isLink ? null : [h("label", { for: "again" }, "Password or token"),
-            h("input", { id: "again", name: "again", type: "password", required: true, autocomplete: "current-password" })],
+            h("input", {
+                id: "again", name: "again", type: "password", required: true, autocomplete: "current-password",
+            })],
     });
     if (!answer) return;
     try {
@@ -370,4 +462,5 @@ async function logInAgain(page) {
         toast(error.message, "bad");
     }
     await page.load();
+    if (page.data.wish?.hash) await check(page);
 }

@@ -1,7 +1,7 @@
 // The configuration, the receivers of notifications, the log level, and the agent's version.
 import { attempt } from "./actions.js";
 import { get, post } from "./api.js";
-import { changeForm, lists, loadForm } from "./change.js";
+import { changeForm, lists, loadForm, takeForm } from "./change.js";
 import { fragment, h } from "./dom.js";
 import { plain } from "./format.js";
 import { live } from "./live.js";
@@ -22,7 +22,8 @@ export const view = {
             get("config").catch(none), get("log/level").catch(() => null),
             isReader() ? [] : get("receivers").catch(() => []), get("config/form").catch(() => null), loadForm(page),
         ]);
-        Object.assign(page.data, { shown, level: level?.level, receivers, form });
+        Object.assign(page.data, { shown, level: level?.level, receivers });
+        takeForm(page, form);
     },
     render: (page) => page.query.get("change")
         ? fragment(changeForm(page))

@@ -126,9 +126,10 @@ const FITS = {
 function matching(page, order) {
     const given = Object.fromEntries(FILTERS.map((key) => [key, page.query.get(key) ?? undefined]));
     const { state, q: text, batch, unanswered: isOpen, ...others } = given;
+    const among = state ? state.split(",") : STATES;
     return {
-        ...others, text, states: FITS[order].filter((one) => !state || state.split(",").includes(one)), batch: batch ? Number(batch) : undefined,
-        unanswered: isOpen ? true : undefined,
+        ...others, text, states: FITS[order].filter((one) => among.includes(one)),
+        batch: batch ? Number(batch) : undefined, unanswered: isOpen ? true : undefined,
     };
 }
 
@@ -165,7 +166,9 @@ function orders(page, shown, chosen, everything) {
         const jobs = rows.filter((row) => row.actions.includes(order)).map((row) => row.job);
         if (!jobs.length) return null;
         const act = async () => {
-            const done = await onSelection(order, everything ? matching(page, order) : { jobs });
+            const wish = everything ? matching(page, order) : { jobs };
+            // To the agent, no state means every state.
+            const done = await onSelection(order, wish.states?.length === 0 ? { jobs } : wish);
             if (done) chosen.clear();
             page.load();
         };

@@ -98,12 +98,11 @@ struct Confinement: Sendable {
             command.words.dropFirst().filter { $0.hasPrefix("/") }.map { FilePath($0) }
                 + command.words.prefix(1).compactMap { ProgramFinder.find($0) }
         }
+        // People may have asked for changes of the configuration itself.
+        let file = config.settings.dashboard?.mayEdit == true ? [] : [config.file]
         // A symlink counts at its own place and at its target.
-        // People asked for changes there.
-        let open = config.settings.dashboard?.mayEdit == true ? config.file.removingLastComponent() : nil
-        return ([config.file] + config.credentialFiles + words).filter { path in
-            if path.removingLastComponent() == open { return false }
-            return report.mayWrite(in: path) || report.mayWrite(in: path.removingLastComponent())
+        return (file + config.credentialFiles + words).filter { path in
+            report.mayWrite(in: path) || report.mayWrite(in: path.removingLastComponent())
         }
     }
 

@@ -2,6 +2,7 @@
 
 * start: process start to agent.ready with an empty journal, and with a million finished and a million queued jobs.
 * status: what a running agent with a million queued jobs takes to answer, and `inlet status` as a whole.
+* lists: what the page's lists of 100,000 files take, also those for which all files are looked at; and the home page's answer.
 * history: the finished ones go to the compact history: how fast, what they take there, and what status answers meanwhile.
 * claims: files/s of the first 1,000 deliveries to a discarding sink, by the length of the queue behind them.
 * workers, parts: 8 x 128 MiB to the sink with 1 to 64 of them; throughput may not fall as they grow.
@@ -26,13 +27,19 @@ from servers import Sink
 
 FIRST = 1000
 STARTS, START_MS, START_FULL_MS, STATUS_MS = 10, 150, 1000, 50
+LISTED, LIST_MS, HOME_MS = 100_000, 300, 10
+LISTS = {
+    "newest": "", "failed": "state=failed,expired", "duplicates to answer": "state=duplicate&unanswered=1",
+    "of no such destination": "destination=elsewhere", "of no such route": "route=another", "of no such name": "q=no%20such",
+    "of an hour without files": "until=2001-01-01T00:00:00Z", "far behind": "before=1000",
+}
 LEAST_OF_FIRST = 0.8
 FILES, STEPS = 8, (1, 2, 4, 8, 16, 32, 64)
 # A step may be so much slower than the best with fewer: what a round is off by chance.
 LEAST_OF_BEST = 0.95
 
 OPTIONS = {
-    "--only": ["start", "status", "history", "claims", "workers", "parts"],
+    "--only": ["start", "status", "lists", "history", "claims", "workers", "parts"],
     "--rows": (1_000_000, f"from {10 * FIRST:,}"),
     "--rounds": 3,
     "--mib": (128, "of each of the eight big files"),
@@ -144,10 +151,10 @@ def starts(what: str, config: Path, most: int) -> Row:
     return bounded(what, times, most, " ms", 0)
 
 
-def answer_ms(config: Path) -> float:
+def answer_ms(config: Path, path: str = "status") -> float:
     """What the running agent takes to answer."""
     answer = subprocess.run(["curl", "-sS", "--fail", "-o", "/dev/null", "-w", "%{time_total}", "--unix-socket",
-                             config.parent / "state/control.sock", "http://localhost/api/v1/status"],
+                             config.parent / "state/control.sock", f"http://localhost/api/v1/{path}"],
                             check=True, capture_output=True)
     return float(answer.stdout) * 1000
 
@@ -176,6 +183,17 @@ def status(journals: Journals, given: Given, _: Sink) -> list[Row]:
     return [bounded("status answers, p50", answers, STATUS_MS, " ms"),
             bounded("status answers, p99", percentile(answers, 0.99), STATUS_MS, " ms"),
             figure("inlet status, as a process", commands, " ms")]
+
+
+def lists(journals: Journals, given: Given, _: Sink) -> list[Row]:
+    journals.use("queued", LISTED)
+    with Agent(journals.config) as agent:
+        def times(path: str, count: int) -> list[float]:
+            return [answer_ms(agent.config, path) for _ in range(count)]
+
+        return [*(bounded(f"list of {LISTED:,} files, {name}", times(f"jobs?limit=51&{query}", 10), LIST_MS, " ms")
+                  for name, query in LISTS.items()),
+                bounded("home, p50", times("home", 50), HOME_MS, " ms")]
 
 
 def first_rate(journals: Journals, sink: Sink) -> float:
@@ -283,6 +301,6 @@ def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     with Sink() as sink:
         journals = Journals(folder / "journals", configure_scale(folder / "place", sink), given.rows)
         for name in (name for name in OPTIONS["--only"] if name in (given.only or OPTIONS["--only"])):
-            section = {"start": start, "status": status, "history": history, "claims": claims}.get(name)
+            section = {"start": start, "status": status, "lists": lists, "history": history, "claims": claims}.get(name)
             rows += section(journals, given, sink) if section else sweep(folder, given, sink, name)
     return "targets", rows
