@@ -79,7 +79,10 @@ extension Journal {
             let outcomes = try files.map { file -> ActionOutcome in
                 switch action {
                 case .retry(let uptimes, let returned, let scope):
-                    if try Self.retry(file, uptimes, returned, of: scope, now, database) { return .done }
+                    let isSent = try Self.retry(file, uptimes, returned, of: scope, now, database)
+                    // Whatever of it is not sent lies at its own place now.
+                    for (id, identity) in returned { try Self.isBack(id, identity, database) }
+                    if isSent { return .done }
                     guard scope.destination == nil else { return .skipped(Self.hasNothing) }
                     return try Self.hurry(file, now, database)
                 case .cancel:
@@ -90,7 +93,7 @@ extension Journal {
                     return try Self.forget(file, database)
                         ? .done : .skipped("has not ended, or still has an upload to abort")
                 case .first: return try Self.putFirst(file, database)
-                case .answer(let answer): return try Self.answer(answer, file, database)
+                case .answer(let answer): return try Self.answer(answer, file, now, database)
                 }
             }
             return (outcomes, running)
@@ -278,53 +281,6 @@ extension Journal {
         return try await commit { try Self.retry(file, uptimes, [:], now, $0) }
     }
 
-    /// The quarantined files that a retry of each of `files` sends again: the file itself and its companions.
-    package func quarantined(byRetryOf files: [Int64]) async throws(JournalError) -> [Int64: [FileRow]] {
-        try await reviveAhead { database in try files.flatMap { try Self.undelivered($0, database) } }
-        return try await read { database in
-            try files.reduce(into: [:]) { found, file in
-                let lying = try FileRow.all(
-                    database,
-                    """
-                    WHERE id IN (
-                        SELECT file_id FROM delivery WHERE state IN (\(Self.ended)) AND (file_id = ?1
-                            OR after_id IN (SELECT id FROM delivery WHERE file_id = ?1)))
-                        AND finished_at IS NOT NULL AND \(Self.isQuarantined)
-                    """, [file])
-                if !lying.isEmpty { found[file] = lying }
-            }
-        }
-    }
-
-    /// Records that files are being moved back from quarantine. Until `retry` or `endReturn`, files that appear under
-    /// their names are not new.
-    package func beginReturn(of files: [Int64]) async throws(JournalError) {
-        try await noteReturn(of: files, "x'7B7D'")
-    }
-
-    /// They have not been moved.
-    package func endReturn(of files: [Int64]) async throws(JournalError) { try await noteReturn(of: files, "NULL") }
-
-    private func noteReturn(of files: [Int64], _ intent: String) async throws(JournalError) {
-        try await commit { database in
-            for file in files {
-                try database.change(
-                    "UPDATE file SET intent = \(intent) WHERE id = ? AND finished_at IS NOT NULL AND \(Self.isQuarantined)",
-                    file)
-            }
-        }
-    }
-
-    /// The process that was moving files back from quarantine has died: judge the files under their names as they are
-    /// now.
-    static func endReturns(_ database: Database) throws {
-        try database.change(
-            "UPDATE file SET intent = NULL WHERE state IN (\(ended)) AND finished_at IS NOT NULL AND intent IS NOT NULL "
-                + "AND \(isQuarantined)")
-    }
-
-    private static let isQuarantined = "disposition LIKE '\(Disposition.quarantined("%"))'"
-
     /// False when the file lies in quarantine: nothing is under its name to send.
     private static func isInPlace(
         _ file: Int64, _ returned: [Int64: FileIdentity], _ database: Database
@@ -339,28 +295,21 @@ extension Journal {
         return true
     }
 
-    private static let ended = undone.literals
-
     static func retry(
         _ file: Int64, _ uptimes: [String: Int64], _ returned: [Int64: FileIdentity],
         of scope: RetryScope = RetryScope(), _ now: WallTime, _ database: Database
     ) throws -> Bool {
-        let ended = scope.states.literals
         try reviveUndelivered(file, database)
         guard try isInPlace(file, returned, database) else { return false }
         let sentAgain = try database.change(
             """
-            UPDATE delivery SET state = 'ready', attempts = 0, crashes = 0, next_at = ?1, ended_at = NULL,
-                started_at = NULL
-            WHERE file_id = ?2 AND state IN (\(ended)) AND (?3 IS NULL OR destination = ?3)
-                AND NOT EXISTS (SELECT 1 FROM file WHERE id = file_id AND intent IS NOT NULL)
-                AND iif(after_id IS NULL, key IS NOT NULL, EXISTS (
-                    SELECT 1 FROM delivery AS leader WHERE leader.id = delivery.after_id
-                        AND leader.state IN ('ready', 'claimed', 'parked', 'delivered')))
-            """, now, file, scope.destination)
+            UPDATE delivery SET state = 'ready', attempts = 0, crashes = 0, next_at = ?4, ended_at = NULL,
+                started_at = NULL, resent = ?2 IS NOT NULL
+            WHERE \(isSentAgain(scope.states))
+            """, file, scope.destination, "[]", now)
         guard sentAgain > 0 else { return false }
         try holdBack(file, now, database)
-        try renewExpiry(file, uptimes, database)
+        try renewExpiry(file, uptimes, scope.destination, database)
         try database.change(
             "DELETE FROM leftover WHERE delivery_id IN (SELECT id FROM delivery WHERE file_id = ? AND state = 'ready')",
             file)
@@ -369,7 +318,7 @@ extension Journal {
         try concludeFile(file, now, database)
         let companions = try database.integers(
             """
-            SELECT DISTINCT file_id FROM delivery WHERE state IN (\(ended))
+            SELECT DISTINCT file_id FROM delivery WHERE state IN (\(scope.states.literals))
                 AND after_id IN (SELECT id FROM delivery WHERE file_id = ? AND state = 'ready')
             """, file)
         for companion in companions { _ = try retry(companion, uptimes, returned, of: scope, now, database) }
@@ -398,12 +347,15 @@ extension Journal {
         }
     }
 
-    /// A delivery that is held back has no time to live yet.
-    private static func renewExpiry(_ file: Int64, _ uptimes: [String: Int64], _ database: Database) throws {
+    /// A delivery that is held back has no time to live yet. - Parameter only: nil is every destination.
+    private static func renewExpiry(
+        _ file: Int64, _ uptimes: [String: Int64], _ only: String?, _ database: Database
+    ) throws {
         let life = try self.file(file, database).policy.retry.expire
-        let names = try database.rows("SELECT DISTINCT destination FROM delivery WHERE file_id = ?", file) {
-            $0.text(0) ?? ""
-        }
+        let names = try database.rows(
+            "SELECT DISTINCT destination FROM delivery WHERE file_id = ?1 AND (?2 IS NULL OR destination = ?2)", file,
+            only
+        ) { $0.text(0) ?? "" }
         for destination in names {
             let expires = life.map { (uptimes[destination] ?? 0) + $0.milliseconds }
             try database.change(

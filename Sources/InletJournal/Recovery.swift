@@ -61,7 +61,6 @@ extension Journal {
                 UPDATE delivery SET owner = NULL, until = NULL, interrupted = interrupted + 1
                 WHERE owner IS NOT NULL AND state <> 'claimed'
                 """)
-            try Self.endReturns(database)
             let (parked, unparked) = try Self.arrange(destinations, now, database)
             return Recovery(
                 freedClaims: freed, parked: parked, unparked: unparked, crashed: crashed,

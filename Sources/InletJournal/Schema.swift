@@ -21,6 +21,9 @@ enum Schema {
         migrator.registerMigration("12 failed deliveries", foreignKeyChecks: .immediate) {
             try $0.execute(sql: failedDeliveries)
         }
+        migrator.registerMigration("13 deliveries sent again", foreignKeyChecks: .immediate) {
+            try $0.execute(sql: resentDeliveries)
+        }
         return migrator
     }
 
@@ -177,6 +180,10 @@ enum Schema {
     /// Finds the deliveries to send again when a destination is back, without a walk through delivered ones.
     private static let failedDeliveries =
         "CREATE INDEX delivery_failed ON delivery(destination, file_id) WHERE state = 'failed';"
+
+    /// Whether the agent itself has sent a failed delivery again. In the history none is: nothing there is sent without
+    /// a person.
+    private static let resentDeliveries = "ALTER TABLE delivery ADD COLUMN resent INTEGER NOT NULL DEFAULT 0;"
 
     /// When everything had been admitted that was on a volume when it was first watched.
     private static let listings = "ALTER TABLE root ADD COLUMN listed_at INTEGER;"

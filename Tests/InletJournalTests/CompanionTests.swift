@@ -99,6 +99,21 @@ import Testing
         #expect(try await bench.files() == [.delivered: 3])
     }
 
+    @Test func `only what a retry sends leaves its quarantine for it`() async throws {
+        let ids = try await admit(clip(to: ["r2", "disk"], companion("clip.xmp", storedBy: ["r2", "disk"])))
+        for destination in ["r2", "disk"] { try await bench.settle(.test(.failed), of: destination) }
+        try await bench.finishAll(Disposition.quarantined("/x"))
+        func lying(_ id: Int64, _ scope: RetryScope = RetryScope()) async throws -> [Int64] {
+            try await bench.journal.quarantined(byRetryOf: [id], scope)[id]?.map(\.id) ?? []
+        }
+        #expect(try await lying(ids[0]) == ids)
+        // Its file has failed, and is sent first.
+        #expect(try await lying(ids[1]).isEmpty)
+        #expect(try await lying(ids[0], RetryScope(destination: "r2", states: [.failed])) == ids)
+        #expect(try await lying(ids[0], RetryScope(destination: "elsewhere", states: [.failed])).isEmpty)
+        #expect(try await lying(ids[0], RetryScope(states: [.expired])).isEmpty)
+    }
+
     @Test func `a companion that failed by itself is sent again by itself`() async throws {
         let ids = try await admit(clip(companion("clip.xmp")))
         try await bench.settle(.test(.delivered))

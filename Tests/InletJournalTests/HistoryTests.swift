@@ -306,7 +306,7 @@ import Testing
     /// A migration that gives either table a column must give it to the history too, or say here why not.
     @Test(
         .enabled(if: SQLiteShell.isInstalled),
-        arguments: [("file", ["finish_at"]), ("delivery", ["owner", "until"])])
+        arguments: [("file", ["finish_at"]), ("delivery", ["owner", "resent", "until"])])
     func `the history has every column but those that only what is open needs`(
         table: String, missing: [String]
     ) throws {

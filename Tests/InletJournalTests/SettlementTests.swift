@@ -305,15 +305,33 @@ extension Bench {
         #expect(file.state == .pending && file.intent == nil && file.disposition == nil && file.identity == now)
     }
 
-    @Test func `when who moved a file back from quarantine dies, its name is free for a new file`() async throws {
+    @Test(arguments: [true, false])
+    func `of a return from quarantine that was cut short, the folders tell what was done`(isBack: Bool) async throws {
         let id = try await bench.settled("a", .failed)
         try await bench.finishAll(Disposition.quarantined("/x"))
         try await bench.journal.beginReturn(of: [id])
         let back = FoundFile.test("a", .test(changed: 9))
-        #expect(try await bench.recall([back]) == [.known])
         try await bench.recover(["r2"])
-        #expect(try await bench.job(id).file.intent == nil)
-        #expect(try await bench.recall([back]) == [.new])
+        #expect(try await bench.recall([back]) == [.known], "nobody has looked yet")
+        #expect(try await bench.journal.interruptedReturns().map(\.id) == [id])
+        try await bench.journal.endReturn(of: [id], returned: isBack ? [id: back.identity] : [:])
+        let file = try await bench.job(id).file
+        #expect(file.intent == nil && file.state == .failed)
+        #expect(Disposition.isKept(file.disposition) == isBack)
+        #expect(try await bench.recall([back]) == [isBack ? .known : .new])
+        #expect(try await bench.retry(id) == isBack)
+    }
+
+    @Test func `a file that was returned and is not sent is the known one in its place`() async throws {
+        let id = try await bench.settled("a", .failed)
+        try await bench.finishAll(Disposition.quarantined("/x"))
+        try await bench.journal.beginReturn(of: [id])
+        let back = FoundFile.test("a", .test(changed: 9))
+        let scope = RetryScope(destination: "elsewhere", states: [.failed])
+        let order = FileAction.retry(uptimes: [:], returned: [id: back.identity], scope: scope)
+        #expect(try await bench.act(order, on: [id]).outcomes[0] != .done)
+        #expect(try await bench.job(id).file.disposition == Disposition.kept)
+        #expect(try await bench.recall([back]) == [.known])
     }
 
     @Test func `receipts come newest first`() async throws {

@@ -15,20 +15,24 @@ package final class DestinationRegistry: Sendable {
     /// Raised when a delivery may wait for a removed destination.
     let strays = WakeSignal()
     let mayHaveStrays = Atomic<Bool>(false)
-    /// Raised when a destination works again after an outage.
+    /// Raised when an outage begins, and when its destination may be used again.
     let recovery = WakeSignal()
-    private let recovered = Mutex<[String: WallTime]>([:])
 
     /// - Parameters:
     ///   - unproved: destinations to probe before their first delivery: work has waited for them since before this
     ///     start.
     ///   - uptimes: the expiry clocks as last written, in milliseconds.
+    ///   - outages: those before this start after which nothing was sent again; their destinations are probed too.
     init(
         _ destinations: [Destination], paused: Set<String>, uptimes: [String: Int64], workers: Int, log: EventLog,
-        unproved: Set<String> = [], pace: ProbePace = ProbePace(), clock: AgentClock = AgentClock()
+        unproved: Set<String> = [], outages: [String: WallTime] = [:], pace: ProbePace = ProbePace(),
+        clock: AgentClock = AgentClock()
     ) {
         (self.log, self.workers, self.clock, self.pace) = (log, workers, clock, pace)
-        take(destinations, paused: paused, uptimes: uptimes, unproved: unproved)
+        take(destinations, paused: paused, uptimes: uptimes, unproved: unproved.union(outages.keys))
+        entries.withLock { entries in
+            for (name, since) in outages { entries[name]?.outage = Outage(since: since, isStored: true) }
+        }
     }
 
     /// Small files at once to all destinations together, or `leastSmall` to each where those are more: memory and descriptors are
@@ -127,12 +131,14 @@ package final class DestinationRegistry: Sendable {
     package func report(
         _ name: String, _ event: CircuitBreaker.Event, reason: String? = nil, code: ErrorCode? = nil
     ) -> (action: CircuitBreaker.Action, opens: Bool) {
-        let result = entries.withLock { entries -> (action: CircuitBreaker.Action, opens: Bool) in
+        let result = entries.withLock { entries -> (action: CircuitBreaker.Action, opens: Bool, recovers: Bool) in
             guard let before = entries[name]?.openness,
-                let action = entries[name]?.take(event, reason, code, clock), let after = entries[name]?.openness
-            else { return (.none, false) }
-            return (action, after > before)
+                let action = entries[name]?.take(event, reason, code, clock), let entry = entries[name]
+            else { return (.none, false, false) }
+            let opens = entry.openness > before
+            return (action, opens, entry.outage.map { opens || !$0.isStored } ?? false)
         }
+        if result.recovers { recovery.raise() }
         switch result.action {
         case .none, .blameFile, .askFirst: break
         case .pause(let until):
@@ -141,32 +147,13 @@ package final class DestinationRegistry: Sendable {
             log.emit(.destinationThrottled(destination: name, reason: reason ?? "asks for a pause", until: until))
         case .resume:
             log.emit(.destinationUp(destination: name))
-            noteRecovered(name, at: clock.now())
         }
-        return result
-    }
-
-    /// It works again: what failed until then for want of it may be sent.
-    private func noteRecovered(_ name: String, at time: WallTime) {
-        keepRecovered(name, time)
-        recovery.raise()
-    }
-
-    /// The same for one that was taken, and could not be dealt with: its taker asks again after a pause.
-    func keepRecovered(_ name: String, _ time: WallTime) {
-        recovered.withLock { $0[name] = max($0[name] ?? time, time) }
-    }
-
-    /// The destinations that work again, and since when; each is returned once.
-    func takeRecovered() -> [(name: String, time: WallTime)] {
-        recovered.withLock { recovered in
-            defer { recovered = [:] }
-            return recovered.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
-        }
+        return (result.action, result.opens)
     }
 
     package func setPaused(_ name: String, _ paused: Bool) -> Bool {
-        entries.withLock { entries in
+        defer { recovery.raise() }
+        return entries.withLock { entries in
             guard entries[name] != nil else { return false }
             entries[name]?.isPaused = paused
             entries[name]?.updateClock(at: clock.instant())
@@ -183,6 +170,7 @@ package final class DestinationRegistry: Sendable {
                 entries[name]?.updateClock(at: clock.instant())
             }
         }
+        recovery.raise()
     }
 
     /// The destinations that a limit of 0 closes.
@@ -271,7 +259,7 @@ package final class DestinationRegistry: Sendable {
                 let breaker = CircuitBreaker(isProved: !unproved.contains(destination.name), pace: pace)
                 var entry = DestinationState(
                     destination: destination, breaker: breaker, isPaused: paused.contains(destination.name),
-                    uptime: uptimes[destination.name] ?? 0)
+                    uptime: uptimes[destination.name] ?? 0, worked: clock.now())
                 entry.updateClock(at: now)
                 entries[destination.name] = entry
             }
@@ -330,6 +318,9 @@ package struct DestinationState: Sendable {
     /// Milliseconds on the expiry clock when `runningSince` was set, or now if that is nil.
     private(set) var uptime: Int64
     private(set) var runningSince: SuspendingClock.Instant?
+    /// When it last worked, or was first used.
+    var worked: WallTime
+    var outage: Outage?
     /// It is down for lack of credits, and for nothing else.
     private(set) var lacksCredits = false
 
@@ -338,6 +329,7 @@ package struct DestinationState: Sendable {
     /// Whether no limit of bandwidth concerns it.
     package var isLocal: Bool { destination.folder != nil }
     package var state: CircuitBreaker.State { breaker.state }
+    var isDown: Bool { breaker.isDown }
     var refusesCredentials: Bool { if case .credentialsRefused = state { true } else { false } }
     var isOpen: Bool { breaker.isOpen && !isHeld }
     private var isHeld: Bool { isPaused || isShut }
@@ -372,6 +364,7 @@ package struct DestinationState: Sendable {
             if case .down = breaker.state { lacksCredits = code == .outOfCredits } else { lacksCredits = false }
         default: if !breaker.isDown { lacksCredits = false }
         }
+        noteOutage(event, action, at: clock.now())
         updateClock(at: clock.instant())
         // A further failed probe only moves the next one: logged once, not every minute.
         if case .pause = action, wasDown { return .none }

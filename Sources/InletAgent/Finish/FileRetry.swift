@@ -13,34 +13,67 @@ struct FileRetry: Sendable {
     var scope = RetryScope()
 
     func run(_ files: [Int64]) async throws(JournalError) -> (outcomes: [ActionOutcome], running: [Int64]) {
-        let lying = try await journal.quarantined(byRetryOf: files)
-        var returned: [Int64: FileIdentity] = [:]
-        var refusals: [Int64: String] = [:]
-        for file in files { refusals[file] = try await bringBack(lying[file] ?? [], &returned) }
-        let ready = files.filter { refusals[$0] == nil }
-        let action = FileAction.retry(uptimes: uptimes, returned: returned, scope: scope)
-        var (outcomes, running) = try await journal.act(action, on: ready, at: .now)
-        outcomes.reverse()
-        return (files.map { refusals[$0].map { .skipped($0) } ?? outcomes.removeLast() }, running)
+        let lying = try await journal.quarantined(byRetryOf: files, scope)
+        var (outcomes, running): ([ActionOutcome], [Int64]) = ([], [])
+        var together: [Int64] = []
+        for file in files + [nil] {
+            if let file, lying[file] == nil {
+                together.append(file)
+                continue
+            }
+            if !together.isEmpty {
+                let these = try await send(together, [:])
+                outcomes += these.outcomes
+                running += these.running
+                together = []
+            }
+            // One at a time: whatever ends the process, at most one file is on its way.
+            if let file { outcomes.append(try await bringBack(file)) }
+        }
+        return (outcomes, running)
     }
 
-    /// - Returns: why a file stays in quarantine.
-    private func bringBack(
-        _ files: [FileRow], _ returned: inout [Int64: FileIdentity]
-    ) async throws(JournalError) -> String? {
-        if files.isEmpty { return nil }
-        try await journal.beginReturn(of: files.map(\.id))
-        for file in files where returned[file.id] == nil {
+    private func send(
+        _ files: [Int64], _ returned: [Int64: FileIdentity]
+    ) async throws(JournalError) -> (outcomes: [ActionOutcome], running: [Int64]) {
+        try await journal.act(.retry(uptimes: uptimes, returned: returned, scope: scope), on: files, at: .now)
+    }
+
+    /// Moves a file and its companions back from quarantine, and sends them again: all of them, or none.
+    private func bringBack(_ file: Int64) async throws(JournalError) -> ActionOutcome {
+        // What was sent with an earlier file has been returned already.
+        let lying = try await journal.quarantined(byRetryOf: [file], scope)[file] ?? []
+        var returned: [Int64: FileIdentity] = [:]
+        try await journal.beginReturn(of: lying.map(\.id))
+        for lain in lying {
             switch await pool.run({
-                Result { () throws(Refusal) in try file.returnedFromQuarantine() }
+                Result { () throws(Refusal) in try lain.returnedFromQuarantine() }
             }) {
-            case .success(let identity): returned[file.id] = identity
+            case .success(let identity): returned[lain.id] = identity
             case .failure(let refusal):
-                // For moved files too: each is admitted as a new file then.
-                try await journal.endReturn(of: files.map(\.id))
-                return refusal.description
+                // Those that were moved are known in their places, and wait there.
+                try await journal.endReturn(of: lying.map(\.id), returned: returned)
+                return .skipped(refusal.description)
             }
         }
-        return nil
+        return try await send([file], returned).outcomes[0]
+    }
+}
+
+/// Returns from quarantine that a process did not complete.
+struct InterruptedReturns: Sendable {
+    let journal: Journal
+    let pool: BlockingPool
+
+    /// Judges each file by its folders: one that is back under its own name is known there; one that lies in quarantine
+    /// stays there. Where neither is found its disk may be away, and the next start looks again.
+    func end() async throws(JournalError) {
+        for file in try await journal.interruptedReturns() {
+            switch await pool.run({ file.placeOfReturn() }) {
+            case .own(let identity): try await journal.endReturn(of: [file.id], returned: [file.id: identity])
+            case .quarantine: try await journal.endReturn(of: [file.id])
+            case .unknown: break
+            }
+        }
     }
 }

@@ -78,6 +78,29 @@ extension FileRow {
                 + "to have it admitted as a new file")
     }
 
+    /// Where a file is that may have been on its way back.
+    enum ReturnPlace: Sendable {
+        case own(FileIdentity)
+        case quarantine
+        /// Under neither name, or not to be seen now.
+        case unknown
+    }
+
+    /// Where the file is. Blocks.
+    func placeOfReturn() -> ReturnPlace {
+        do {
+            if let back = try OpenName.find(fullPath, below: root), let now = try back.look().identity,
+                now.isKnown(as: identity)
+            {
+                return .own(now)
+            }
+            return try lying() == nil ? .unknown : .quarantine
+        } catch {
+            // Nothing is concluded from an error: whoever retries the file gets the reason.
+            return .unknown
+        }
+    }
+
     /// The file at the place in its disposition, whose name is written as people read it.
     private func lying() throws -> (name: OpenName, identity: FileIdentity)? {
         for path in Set([FilePath(shown), FilePath(bytes: DisplayText.unescape(shown))]) {

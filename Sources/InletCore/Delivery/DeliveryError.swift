@@ -57,10 +57,10 @@ package struct DeliveryError: Error, Sendable, Equatable, CustomStringConvertibl
 
 extension ErrorCode {
     /// Causes that pass when a destination is back: it was away, full, or could not be written. A delivery that used up
-    /// its attempts for one of these is sent again then.
+    /// its attempts for one of these is sent again then, once. One that asks for time is not away.
     package static let ofOutages: [ErrorCode] = [
-        .connectFailed, .nameNotFound, .timedOut, .stalled, .connectionLost, .proxyRefused, .throttled, .outOfCredits,
-        .serverError, .destinationFull, .destinationUnwritable,
+        .connectFailed, .nameNotFound, .timedOut, .stalled, .connectionLost, .proxyRefused, .outOfCredits, .serverError,
+        .destinationFull, .destinationUnwritable,
     ]
 }
 
