@@ -57,8 +57,7 @@ package final class Agent: Sendable {
             sendRoots == nil ? parts.notifications : nil,
             parts.scheduler, ArrivalMonitor(shared, tally),
             UploadCleaner(shared: shared), Probes(shared: shared, renew: { [reload] in reload?.renewed($0) }),
-            parts.bandwidth,
-            ManifestWriter(shared: shared, pool: finishing, version: label.version),
+            parts.bandwidth, ManifestWriter(shared: shared, pool: finishing, version: label.version),
             FinishingStage(shared, finishing, version: label.version),
             DeliveryStage(shared, begun: begun, patience: bounds.holdPatience, silence: bounds.silence),
             ExpiryClocks(shared: shared), RemovedDestinationStage(shared: shared),
@@ -69,7 +68,15 @@ package final class Agent: Sendable {
         control = AgentControl(
             .init(
                 shared: shared, label: label, tally: tally, resumes: resumes, bandwidth: parts.bandwidth,
-                reload: reload, editor: reload.map { ConfigEditor(shared, $0, label.confinement) }))
+                reload: reload, editor: reload.map { ConfigEditor(shared, $0, label.confinement) },
+                changeable: Self.changeable(shared.settings.knownRoots, label.confinement)))
+    }
+
+    /// The folders in which confinement lets the agent change files; nil without confinement. What a later
+    /// configuration wants changes nothing in that.
+    static func changeable(_ watch: [WatchSettings], _ confinement: ConfinementReport?) -> Set<FilePath>? {
+        guard let confinement, confinement.landlock != nil else { return nil }
+        return Set(watch.filter { confinement.mayWrite(in: $0.pattern?.parent ?? $0.path) }.map(\.path))
     }
 
     /// - Returns: the counters of all events from now on.
@@ -120,7 +127,8 @@ package final class Agent: Sendable {
         for crashed in recovery.crashed { log.emit(.jobFailed(.init(crashed), state: .failed, crashed.error)) }
         let registry = DestinationRegistry(
             destinations, paused: try await journal.paused(), uptimes: try await journal.uptimes(),
-            workers: settings.workers, log: log, unproved: try await journal.awaited(), pace: pace)
+            workers: settings.workers, log: log, unproved: try await journal.awaited(),
+            outages: try await journal.outages(of: destinations.map(\.name)), pace: pace)
         var whole = settings
         whole.watch = sendRoots ?? settings.watch
         _ = try await journal.closeUnits(

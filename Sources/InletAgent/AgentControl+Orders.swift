@@ -101,27 +101,37 @@ extension AgentControl {
     }
 
     private func refusal(of action: JobAction, on job: Job) -> String? {
-        job.refusal(of: action) ?? obstacle(to: action)
+        job.refusal(of: action) ?? obstacle(to: action, on: job.file)
     }
 
-    /// Why this agent can put away no source at all.
-    private func obstacle(to action: JobAction) -> String? {
+    /// Why this agent can put away no source of that folder.
+    private func obstacle(to action: JobAction, on file: FileRow) -> String? {
         guard action == .aside || action == .remove else { return nil }
         guard let live else { return "stays: no agent is running" }
-        if live.confinement?.landlock == nil || live.shared.settings.settings.changesSources { return nil }
-        return "stays: the agent gave up the right to change watched folders, as no route moves or deletes anything; "
-            + "set 'on_failure: quarantine' at one, or 'landlock: off', and restart it"
+        let folder = live.shared.settings.knownRoots.first { $0.covers(file.root) }
+        guard FinishFolders(root: file.root, settings: folder, isVolume: file.volume != nil).mayWrite else {
+            return "stays: Inlet does not change this volume (volume_writes)"
+        }
+        guard let changeable = live.changeable else { return nil }
+        if let folder, changeable.contains(folder.path) { return nil }
+        return "stays: the agent gave up the right to change this folder when it started, as no route moved or deleted "
+            + "anything there; set 'on_failure: quarantine' at one, or 'landlock: off', and restart it"
     }
 
     /// The same for one file.
     package func act(_ action: JobAction, on file: Int64) async throws(JournalError) -> ActionOutcome {
+        if action.answer != nil, let job = try await journal.job(file),
+            let obstacle = obstacle(to: action, on: job.file)
+        {
+            return .skipped(obstacle)
+        }
         let outcome = try await act(action, on: [file])[0]
         if outcome == .hurried { probeNow(nil) }
         return outcome
     }
 
+    /// - Parameter files: for an answer, those with no obstacle.
     private func act(_ action: JobAction, on files: [Int64]) async throws(JournalError) -> [ActionOutcome] {
-        if let obstacle = obstacle(to: action) { return files.map { _ in .skipped(obstacle) } }
         var outcomes: [ActionOutcome] = []
         for group in files.groups(of: Self.group) {
             Failpoint.acting.reached()
@@ -140,8 +150,9 @@ extension AgentControl {
             switch action {
             case .retry, .first: live?.shared.signals.raiseDeliverable()
             case .cancel: ended(running)
-            case .aside, .remove: live?.shared.signals.raise(.finishable)
-            case .forget, .leave: break
+            // To leave a file may withdraw an order.
+            case .aside, .remove, .leave: live?.shared.signals.raise(.finishable, .removable)
+            case .forget: break
             }
         }
         return outcomes

@@ -58,6 +58,10 @@ package struct AgentControl: Sendable {
         /// The same.
         package var editor: ConfigEditor?
 
+        /// The watched folders, by their configured paths, in which Landlock let the agent change files at its start;
+        /// nil where it lets it change all.
+        var changeable: Set<FilePath>?
+
         package var version: String { label.version }
         package var confinement: ConfinementReport? { label.confinement }
         package var destinations: [DestinationState] { shared.destinations.statuses() }

@@ -14,6 +14,8 @@ final class Signals: Sendable {
         case expirable
         /// A file has ended, and its source needs finishing.
         case finishable
+        /// A person has ordered the removal of a file.
+        case removable
         /// A delivery has ended that may have left parts at its destination.
         case leftover
         /// A destination went down, asked for a pause, or needs a check now.

@@ -11,13 +11,19 @@ package typealias Leftover = (file: FileRow, delivery: DeliveryRow, checkpoint: 
 extension Journal {
     /// Files whose deliveries have ended but which are not finished, oldest first. An unreadable part of a row appears
     /// in `damage`, and holds up no other file.
-    package func unfinished(at now: WallTime, limit: Int) async throws(JournalError) -> [Job] {
+    ///
+    /// - Parameter removals: those that a person has removed, whose destinations must answer first; all others; or
+    ///   both.
+    package func unfinished(
+        at now: WallTime, limit: Int, removals: Bool? = nil
+    ) async throws(JournalError) -> [Job] {
         try await read { database in
             var damages: [Int64: String] = [:]
             let files = try database.rows(
                 """
-                SELECT \(FileRow.columns) FROM file
-                WHERE finished_at IS NULL AND state <> 'pending' AND finish_at <= ? ORDER BY finish_at, id LIMIT ?
+                SELECT \(FileRow.columns) FROM file INDEXED BY file_unfinished
+                WHERE finished_at IS NULL AND state <> 'pending' AND finish_at <= ? \(Self.only(removals))
+                ORDER BY finish_at, id LIMIT ?
                 """, now, limit
             ) { row in
                 do {
@@ -36,10 +42,18 @@ extension Journal {
     }
 
     /// When the finisher should look next; nil when nothing is unfinished.
-    package func nextFinish() async throws(JournalError) -> WallTime? {
+    package func nextFinish(removals: Bool? = nil) async throws(JournalError) -> WallTime? {
         try await read { database in
-            try database.time("SELECT min(finish_at) FROM file WHERE finished_at IS NULL AND state <> 'pending'")
+            try database.time(
+                """
+                SELECT min(finish_at) FROM file INDEXED BY file_unfinished
+                WHERE finished_at IS NULL AND state <> 'pending' \(Self.only(removals))
+                """)
         }
+    }
+
+    private static func only(_ removals: Bool?) -> String {
+        removals.map { "AND \($0 ? "" : "NOT ")(state = 'duplicate' AND \(FilePolicy.isToBeRemoved))" } ?? ""
     }
 
     /// The number of files whose source could not be moved or removed, up to `most`, and the oldest one's reason; nil
@@ -118,7 +132,10 @@ extension Journal {
     /// Postpones finishing; `note` appears as the disposition meanwhile.
     package func postponeFinish(_ file: Int64, until time: WallTime, note: String) async throws(JournalError) {
         try await change(
-            "UPDATE file SET finish_at = ?, disposition = ? WHERE id = ? AND state <> 'pending'", time, note, file)
+            """
+            UPDATE file SET finish_at = ?, disposition = ?
+            WHERE id = ? AND state <> 'pending' AND finished_at IS NULL
+            """, time, note, file)
     }
 
     /// Writes the finisher's intent before it acts; nil withdraws it.
@@ -135,15 +152,23 @@ extension Journal {
     /// Writes the first intent for a file that still has its own name, unless another job needs the source. That is a
     /// newer job of the same name, or one that sends the same file from another folder or for a person.
     ///
-    /// - Returns: the job that needs the source; nothing was written then.
+    /// - Returns: the job that needs the source, which is the file's own when a person has withdrawn an order since;
+    ///   nothing was written then.
     package func beginFinish(_ file: FileRow, _ intent: [UInt8]) async throws(JournalError) -> Int64? {
         try await commit { database in
+            if try Self.isWithdrawn(file, database) { return file.id }
             if let other = try Self.needing(file, database) { return other }
             let changed = try database.change(
                 "UPDATE file SET intent = ? WHERE id = ? AND state <> 'pending'", intent, file.id)
             guard changed > 0 else { throw self.backInQueue }
             return nil
         }
+    }
+
+    /// Whether a person's answer is another one than the finisher has read.
+    private static func isWithdrawn(_ file: FileRow, _ database: Database) throws -> Bool {
+        guard let answer = file.policy.answer else { return false }
+        return try FileRow.one(file.id, database)?.policy.answer != answer
     }
 
     /// Within the same root: every newer unfinished job, since it disposes of the file itself. In other roots: only
@@ -191,8 +216,11 @@ extension Journal {
             WHERE id = ? AND finished_at IS NULL AND state = ?
             """, now, disposition, state, file.id, file.state)
         guard changed > 0 else { return nil }
-        if let answer = file.policy.answer, answer != .left { try note(nil, of: file, database) }
+        // The receipt first: of an answered file it gives no notice.
         try insertReceipt(of: file, receipt, now, database)
+        if let answer = file.policy.answer, answer != .left, try !isWithdrawn(file, database) {
+            try note(nil, of: file, database)
+        }
         return (disposition, try file.batchID.flatMap { try concludeBatch($0, now, database) })
     }
 

@@ -90,12 +90,20 @@ extension Job {
         guard file.state == .duplicate || file.state == .rejected else {
             return "is neither a duplicate nor rejected"
         }
+        if answer == .left, isOrderPending {
+            return file.intent == nil ? nil : "is being put away"
+        }
         guard file.finishedAt != nil, Disposition.isKept(file.disposition) else { return "is no longer in its place" }
         if answer == .left { return file.policy.answer == .left ? "was left there already" : nil }
         if file.intent != nil { return "is being put away" }
         if file.volume != nil { return "is on a removable volume, which Inlet leaves as it is" }
         if file.root.isEmpty { return "is in no watched folder" }
         return answer == .removed ? refusalOfRemoval : nil
+    }
+
+    /// A person's order to put the file away that was not carried out yet: to leave it withdraws that.
+    private var isOrderPending: Bool {
+        file.finishedAt == nil && (file.policy.answer == .aside || file.policy.answer == .removed)
     }
 
     /// Only a file whose bytes can be compared with those of the first file of its content, at each destination.
@@ -142,7 +150,9 @@ extension Journal {
     }
 
     /// Notes a person's answer about a source. To move or remove it is the finisher's work, with all of its care.
-    static func answer(_ answer: FileAnswer, _ id: Int64, _ database: Database) throws -> ActionOutcome {
+    static func answer(
+        _ answer: FileAnswer, _ id: Int64, _ now: WallTime, _ database: Database
+    ) throws -> ActionOutcome {
         try revive(id, database)
         guard let job = try FileRow.one(id, database).map({ try self.job($0, database) }) else {
             return .skipped(isUnknown)
@@ -150,10 +160,14 @@ extension Journal {
         guard let action = JobAction.allCases.first(where: { $0.answer == answer }) else { return .skipped(isUnknown) }
         if let refusal = job.refusal(of: action) { return .skipped(refusal) }
         try note(answer, of: job.file, database)
-        if answer == .left { return .done }
-        // Its batch stays ended: the file itself ends as it did.
+        if answer == .left {
+            // A withdrawn order ends at the finisher's next turn, with the file in its place.
+            try database.change("UPDATE file SET finish_at = ? WHERE id = ? AND finished_at IS NULL", now, id)
+            return .done
+        }
+        // Its batch stays ended: the file itself ends as it did. Files that have just ended do not wait for it.
         try database.change(
-            "UPDATE file SET finished_at = NULL, disposition = NULL, finish_at = 0 WHERE id = ?", id)
+            "UPDATE file SET finished_at = NULL, disposition = NULL, finish_at = ? WHERE id = ?", now, id)
         try database.change("DELETE FROM receipt WHERE file_id = ?", id)
         return .done
     }

@@ -108,7 +108,7 @@ extension Journal {
         "DROP TRIGGER IF EXISTS temp.notice_of_file; DROP TRIGGER IF EXISTS temp.notice_of_batch;"
 
     /// A file is finished when its receipt is written, so no caller that finishes one can forget its notice. A unit's
-    /// marker is not a file of the user.
+    /// marker is not a file of the user. What a person has done with the source since then is no news.
     private static let fileTrigger = """
         CREATE TEMP TRIGGER notice_of_file AFTER INSERT ON main.receipt BEGIN
             INSERT INTO outbox (sink, event, subject, created_at, payload, next_at)
@@ -116,7 +116,8 @@ extension Journal {
             FROM file CROSS JOIN sink
                 ON sink.event = CASE file.state WHEN 'expired' THEN 'failed' WHEN 'gone' THEN 'failed' ELSE file.state END
                 AND sink.route IN ('', ifnull(file.route, ''))
-            WHERE file.id = new.file_id AND ifnull(file.role, '') <> '\(unitMarkerRole)';
+            WHERE file.id = new.file_id AND ifnull(file.role, '') <> '\(unitMarkerRole)'
+                AND NOT \(FilePolicy.isAnswered);
         END
         """
 

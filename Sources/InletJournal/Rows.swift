@@ -340,6 +340,10 @@ extension FilePolicy {
     /// SQL for a file that a person has left in its place. The stored form is JSON, in which a text cannot hold this.
     static let isLeft = "instr(policy, CAST('\"answer\":\"left\"' AS BLOB)) > 0"
 
+    /// The same for any answer, and for one to remove the file.
+    static let isAnswered = "instr(policy, CAST('\"answer\":' AS BLOB)) > 0"
+    static let isToBeRemoved = "instr(policy, CAST('\"answer\":\"removed\"' AS BLOB)) > 0"
+
     private static let notes = DecodeCache<FilePolicy, [UInt8]>()
     private static let policies = DecodeCache<[UInt8], FilePolicy>()
 

@@ -26,11 +26,14 @@ package struct VerifyOrder: Sendable {
     package var digests: [Digest]
     /// Whether to read every byte; otherwise the destination's word counts.
     package var readsBytes: Bool
+    /// Whether a file is removed on this answer: it must come from the store itself, never from a cache before it.
+    package var isForRemoval: Bool
 
-    package init(proof: Proof, digests: [Digest] = [], readsBytes: Bool = false) {
+    package init(proof: Proof, digests: [Digest] = [], readsBytes: Bool = false, isForRemoval: Bool = false) {
         self.proof = proof
         self.digests = digests
         self.readsBytes = readsBytes
+        self.isForRemoval = isForRemoval
     }
 
     /// Whether reading proves more than looking: there is a checksum to compare with.

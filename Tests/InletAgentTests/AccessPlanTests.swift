@@ -120,6 +120,16 @@ import Testing
         #expect(rights(try plan.rules(on: Self.ground(Self.usual)))["/srv/drop"] == true)
     }
 
+    /// Orders of a person ask for that, and not for what a later configuration would have allowed.
+    @Test func `the folders that the agent may change are those that it was allowed at its start`() {
+        let watch = [WatchSettings(path: "/srv/moved"), WatchSettings(path: "/srv/read")]
+        let rules = [AccessRule("/srv/moved", mayWrite: true), AccessRule("/srv/read", mayWrite: false)]
+        let confined = ConfinementReport(landlock: 4, callsReason: nil, rules)
+        #expect(Agent.changeable(watch, confined) == ["/srv/moved"])
+        #expect(Agent.changeable(watch, ConfinementReport(reason: "no Landlock")) == nil)
+        #expect(Agent.changeable(watch, nil) == nil)
+    }
+
     @Test func `a folder that is missing is kept by the nearest above it, but not by the whole file system`() throws {
         let plan = try Self.plan(Self.text)
         let without = Self.ground(Self.usual.filter { $0 != "/srv/drop" })

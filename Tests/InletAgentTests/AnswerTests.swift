@@ -3,6 +3,7 @@ import InletJournal
 import InletLinux
 import InletPipelines
 import InletTestSupport
+import Synchronization
 import SystemPackage
 import Testing
 
@@ -110,6 +111,96 @@ import Testing
         }
     }
 
+    /// Files go to `here`, which has no answer before the gate opens; only what a person removes is asked for.
+    private static func asking(_ gate: Gate) throws -> Scene {
+        var scene = try Scene()
+        scene.here.always(.prove)
+        scene.here.holdQuestions(gate)
+        (scene.route.dedupe, scene.route.onSuccess) = (.skip, .keep)
+        var archived = scene.route
+        (archived.name, archived.onSuccess, archived.match.extensions) = ("archived", .archive, ["mov"])
+        scene.others = [scene.route]
+        scene.route = archived
+        return scene
+    }
+
+    private func removed(_ stage: Stage) async throws -> Job {
+        try await stage.process("a", "one content")
+        let job = try await stage.process("b", "one content", as: .duplicate)
+        #expect(try await stage.agent.control.act(.remove, on: job.file.id) == .done)
+        try await eventually("it is asked") { stage.scene.here.record.calls.contains("verify") }
+        return job
+    }
+
+    @Test func `a destination that does not answer holds up no other file, and hides none meanwhile`() async throws {
+        let gate = Gate()
+        let scene = try Self.asking(gate)
+        try await scene.run { stage in
+            let file = try await removed(stage).file.fullPath
+            let other = try await stage.process("c.mov", "another").file
+            #expect(other.disposition?.hasPrefix("archived: ") == true)
+            #expect(try text(file) == "one content")
+            gate.open()
+            let end = try await stage.job("b", "kept") { $0.file.disposition?.hasPrefix("kept: not removed: ") == true }
+            #expect(try text(end.file.fullPath) == "one content")
+        }
+    }
+
+    @Test func `a stop keeps the order, and the next start carries on with it`() async throws {
+        let scene = try Self.asking(Gate())
+        try await scene.run { stage in _ = try await removed(stage) }
+        let journal = try Journal(path: scene.journalPath, now: .now)
+        let job = try #require(try await journal.jobs(FileFilter()).first { $0.file.path == "b" })
+        journal.close()
+        #expect(job.file.policy.answer == .removed && job.file.finishedAt == nil)
+        #expect(try text(job.file.fullPath) == "one content")
+        let open = Gate()
+        open.open()
+        scene.here.holdQuestions(open)
+        try await scene.run { stage in
+            try await stage.job("b", "kept") { $0.file.disposition?.hasPrefix("kept: not removed: ") == true }
+        }
+    }
+
+    @Test func `an order that has not begun is withdrawn, and the file stays`() async throws {
+        let gate = Gate()
+        let scene = try Self.asking(gate)
+        try await scene.run { stage in
+            let job = try await removed(stage)
+            #expect(try await stage.agent.control.act(.leave, on: job.file.id) == .done)
+            let end = try await stage.job("b", "left") { $0.file.finishedAt != nil }
+            #expect(end.file.policy.answer == .left && end.file.disposition == Disposition.kept)
+            gate.open()
+            try await stage.process("c", "another")
+            #expect(try text(job.file.fullPath) == "one content")
+        }
+    }
+
+    @Test func `a destination that is paused is not asked, and the file keeps its name`() async throws {
+        let scene = try Self.scene()
+        try await scene.run { stage in
+            try await stage.process("a", "one content")
+            let file = try await stage.process("b", "one content", as: .duplicate).file.fullPath
+            _ = try await stage.agent.control.setPaused(true, "nas", by: "the test")
+            let job = try await end(.remove, stage)
+            #expect(job.file.disposition == "kept: not removed: nas: it is down or paused now")
+            #expect(try text(file) == "one content")
+        }
+    }
+
+    @Test func `an answer counts no file as ended once more`() async throws {
+        let scene = try Self.scene()
+        try await scene.run { stage in
+            try await stage.process("a", "one content")
+            try await stage.process("b", "one content", as: .duplicate)
+            try await eventually("both have ended") { stage.events.count("job.finished") == 2 }
+            let before = stage.agent.control.live?.recent.ok
+            _ = try await end(.aside, stage)
+            try await eventually("it is logged") { stage.events.count("job.answered") == 1 }
+            #expect(stage.agent.control.live?.recent.ok == before && stage.events.count("job.finished") == 2)
+        }
+    }
+
     @Test func `a duplicate is moved to the archive, and a rejected file to quarantine`() async throws {
         var scene = try Self.scene()
         scene.route.validate = Validation(maxSize: 20)
@@ -172,6 +263,38 @@ import Testing
     }
 }
 
+/// Questions to destinations.
+@Suite struct QuestionLineTests {
+    @Test func `an asker goes on without the answer of a destination that hangs, and that gets no other question`()
+        async throws
+    {
+        let line = QuestionLine()
+        let hung = Mutex<CheckedContinuation<Void, Never>?>(nil)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                await withDiscardingTaskGroup { questions in
+                    await line.serve { question in questions.addTask { await question() } }
+                }
+            }
+            let late = await line.answer(of: "nas", within: .milliseconds(20)) {
+                // A disk that hangs hears nothing.
+                await withCheckedContinuation { continuation in
+                    hung.withLock { $0 = continuation }
+                    Happening.ring()
+                }
+                return .proved("late")
+            }
+            #expect(late != .proved("late"))
+            let next = await line.answer(of: "nas", within: .seconds(60)) { .proved("asked") }
+            #expect(next == .unproved("it has not answered an earlier question yet"))
+            #expect(await line.answer(of: "here", within: .seconds(60)) { .proved("here") } == .proved("here"))
+            try await eventually("it hangs") { hung.withLock { $0 != nil } }
+            hung.withLock(\.self)?.resume()
+            group.cancelAll()
+        }
+    }
+}
+
 /// What failed for want of its destination.
 @Suite struct RecoveredFileTests {
     private static func scene() throws -> Scene {
@@ -205,7 +328,7 @@ import Testing
         }
     }
 
-    @Test func `one that fails again stays failed until its destination has been away again`() async throws {
+    @Test func `one that fails again stays failed, also when its destination has been away again`() async throws {
         var scene = try Self.scene()
         // The second outage's probe must not wait for a minute.
         scene.pace = ProbePace(first: .milliseconds(20), interval: .milliseconds(50))
@@ -220,9 +343,62 @@ import Testing
             try await stage.process("c")
             #expect(here.attempts(at: "a") == 2)
             try await outage("d", stage)
+            try await stage.process("e")
+            #expect(here.attempts(at: "a") == 2)
+            #expect(stage.events.count("destination.recovered") == 1)
+        }
+    }
+
+    @Test func `what failed before its destination last worked is not sent again`() async throws {
+        let scene = try Self.scene()
+        let here = scene.here
+        here.script("a", .fail(.passing))
+        here.script("c", .fail(.passing))
+        try await scene.run { stage in
+            try await stage.process("a", as: .failed)
+            try await stage.process("works")
+            try await stage.process("c", as: .failed)
+            try await outage("b", stage)
+            try await stage.finished("c")
+            #expect(here.attempts(at: "a") == 1)
+            #expect(try await stage.finished("a", .failed).deliveries[0].attempts == 1)
+        }
+    }
+
+    @Test func `an outage that the agent's end has cut short is made up for by the next start`() async throws {
+        let scene = try Self.scene()
+        scene.here.script("a", .fail(.passing))
+        scene.here.script("b", .fail(.outage))
+        // Down, and with no probe that succeeds before the end.
+        scene.here.failProbes(.outage, .outage, .outage)
+        try await scene.run { stage in
+            try await stage.process("a", as: .failed)
+            try await stage.admit("b")
+            try await eventually("it is noted") { try await !stage.journal.outages(of: ["here"]).isEmpty }
+        }
+        scene.here.forgetProbeErrors()
+        try await scene.run { stage in
             try await stage.finished("a")
-            #expect(here.attempts(at: "a") == 3)
-            try await eventually("it is said twice") { stage.events.count("destination.recovered") == 2 }
+            try await eventually("it is dealt with") { try await stage.journal.outages(of: ["here"]).isEmpty }
+        }
+    }
+
+    @Test func `a return from quarantine that a crash has cut short is ended by the next start`() async throws {
+        var scene = try Self.scene()
+        scene.route.onFailure = .quarantine
+        scene.here.script("a", .fail(.passing))
+        try await scene.run { stage in
+            let job = try await stage.process("a", as: .failed)
+            // As the process leaves it that dies right after the rename.
+            try await stage.journal.beginReturn(of: [job.file.id])
+            try move(stage.root.pushing(".inlet/failed/a"), to: job.file.fullPath)
+        }
+        try await scene.run { stage in
+            let job = try await stage.job("a", "in its place") { $0.file.disposition == Disposition.kept }
+            try await stage.process("b")
+            #expect(try await stage.jobs().count == 2, "the file is known")
+            #expect(try await stage.agent.control.act(.retry, on: job.file.id) == .done)
+            try await stage.finished("a")
         }
     }
 

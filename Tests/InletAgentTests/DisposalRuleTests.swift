@@ -173,6 +173,8 @@ import Testing
         let unproved = hidden + [.copies(.unproved("not there"))]
         guard case .giveBack = step(unproved, of: job) else { return wrong("it stays hidden") }
         guard case .remember = step(unproved + [.found(identity)], of: job) else { return wrong("it becomes unknown") }
+        let postponed = hidden + [.copies(.stopped), .found(identity), .done, .done, .done]
+        guard case .wait = step(postponed, of: job) else { return wrong("a stop ends the order") }
         guard case .giveBack = step(hidden + [.failed(Self.ioError)], of: job) else {
             return wrong("an error is a proof")
         }
@@ -181,6 +183,20 @@ import Testing
             return wrong("it goes on")
         }
         #expect(Disposition.isKept(kept) && kept != Disposition.kept)
+    }
+
+    @Test(arguments: [FileAnswer.aside, .removed])
+    func `an order that cannot be carried out ends with its reason, and the file in its place`(answer: FileAnswer) {
+        var job = model.job
+        (job.file.state, job.file.policy.answer) = (.duplicate, answer)
+        guard case .end(let touched, nil, _) = DisposalStep.doubtful(job.file) else { return wrong("no end") }
+        guard case .end(let kept, nil, _) = DisposalStep.kept(job.file) else { return wrong("no end") }
+        #expect(Disposition.isKept(touched) && touched.contains("touched"))
+        #expect(Disposition.isKept(kept) && kept.contains("volume_writes"))
+        // What a person has left is in nobody's way, whatever its route does with others.
+        job.file.policy.answer = .left
+        job.file.policy.onSuccess = .delete
+        #expect(FinishAction(job.file) == .keep)
     }
 
     @Test func `an answer to another step is an error that names both`() {

@@ -87,6 +87,7 @@ import Testing
         (.jobDelivered(ref, proof, duration: .milliseconds(1500)), "job.delivered"),
         (.jobFailed(ref, state: .failed, error), "job.failed"),
         (.jobFinished(job: 1, path: path, state: .delivered, disposition: hostile, route: "r"), "job.finished"),
+        (.jobAnswered(job: 1, path: path, disposition: hostile, route: "r"), "job.answered"),
         (.jobRecovered(claims: 1, parked: 2, unparked: 3), "job.recovered"),
         (.batchClosed(batch: 1, path: path, route: "r", files: 3), "batch.closed"),
         (.dispositionFailed(job: 1, path: path, reason: hostile), "job.disposition_failed"),
@@ -308,6 +309,10 @@ import Testing
             (
                 .jobFinished(job: 1, path: "/a", state: .delivered, disposition: "kept", route: "r"),
                 "job.finished job=1 path=/a route=r state=delivered disposition=kept"
+            ),
+            (
+                .jobAnswered(job: 1, path: "/a", disposition: "kept", route: "r"),
+                "job.answered job=1 path=/a route=r disposition=kept"
             ),
             (.jobRecovered(claims: 1, parked: 2, unparked: 3), "job.recovered claims=1 parked=2 unparked=3"),
             (.namesKept(destinations: ["d", "e"]), "names.kept destinations=d,e"),

@@ -55,6 +55,7 @@ final class ScriptedPipeline: Pipeline {
         var probeErrors: [DeliveryError] = []
         var abandonErrors: [DeliveryError] = []
         var probeGate: Gate?
+        var verifyGate: Gate?
         var kept: Set<String> = []
         var hasAll = false
     }
@@ -76,6 +77,8 @@ final class ScriptedPipeline: Pipeline {
     func keep(_ names: String...) { state.withLock { $0.kept.formUnion(names) } }
     /// Probes wait until the gate opens.
     func holdProbes(_ gate: Gate) { state.withLock { $0.probeGate = gate } }
+    /// Questions about what is stored wait until the gate opens, also when nobody waits for their answers any more.
+    func holdQuestions(_ gate: Gate) { state.withLock { $0.verifyGate = gate } }
     func failProbes(_ errors: DeliveryError...) { state.withLock { $0.probeErrors += errors } }
 
     func deliver(
@@ -179,6 +182,8 @@ final class ScriptedPipeline: Pipeline {
         }
     }
 
+    func forgetProbeErrors() { state.withLock { $0.probeErrors = [] } }
+
     func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
         let error = state.withLock { state in
             state.record.abandoned.append(order)
@@ -229,6 +234,9 @@ extension DeliveryError {
 
 extension ScriptedPipeline: DeliveryVerifying {
     func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
+        state.withLock { $0.record.calls.append("verify") }
+        Happening.ring()
+        if let gate = state.withLock(\.verifyGate) { await gate.pass() }
         guard let content = record.stored[order.proof.key] else { return .missing("it is not stored") }
         return Int64(content.count) == order.proof.size ? .same("length") : .differs("it has another length")
     }

@@ -26,7 +26,7 @@ import Testing
     }
 
     private func act(_ action: JobAction, on id: Int64) async throws -> ActionOutcome {
-        try await journal.act(Self.order(action), on: [id], at: Bench.start + .seconds(1)).outcomes[0]
+        try await journal.act(Self.order(action), on: [id], at: Bench.start).outcomes[0]
     }
 
     /// Brings a new journal's file into a state. - Returns: its number.
@@ -120,6 +120,15 @@ import Testing
                 return id
             }
         ),
+        ("duplicate, to be removed", { try await ordered($0) }),
+        (
+            "duplicate, being removed",
+            { bench in
+                let id = try await ordered(bench)
+                try await bench.journal.intend(id, [1])
+                return id
+            }
+        ),
         (
             "duplicate and deleted",
             { bench in
@@ -141,6 +150,12 @@ import Testing
         try await bench.deliver(.content(1, "a", .off))
         let id = try await bench.duplicate(.content(1, "b", .skip), of: 1)
         try await bench.finishAll()
+        return id
+    }
+
+    private static func ordered(_ bench: Bench) async throws -> Int64 {
+        let id = try await duplicate(bench)
+        _ = try await bench.journal.act(.answer(.removed), on: [id], at: Bench.start)
         return id
     }
 
@@ -198,6 +213,44 @@ import Testing
         #expect(try await journal.holdsFiles(of: "/in"))
     }
 
+    @Test func `an order is withdrawn until it has begun, and a finisher that read it before does nothing`()
+        async throws
+    {
+        let id = try await Self.ordered(bench)
+        let read = try await bench.job(id).file
+        #expect(try await act(.leave, on: id) == .done)
+        #expect(try await journal.beginFinish(read, [1]) == id)
+        // The finisher that reads it now ends it in its place.
+        let job = try #require(try await bench.unfinished().first)
+        #expect(job.file.id == id && job.file.policy.answer == .left && job.file.intent == nil)
+        try await bench.finishAll()
+        try await journal.postponeFinish(id, until: Bench.start, note: "too late")
+        let end = try await bench.job(id).file
+        #expect(end.policy.answer == .left && end.disposition == Disposition.kept)
+    }
+
+    @Test func `orders to remove files are kept apart from what else is to be finished`() async throws {
+        let ordered = try await Self.ordered(bench)
+        let other = try await bench.settled("c", .failed)
+        let now = Bench.start
+        #expect(try await journal.unfinished(at: now, limit: 9, removals: true).map(\.file.id) == [ordered])
+        #expect(try await journal.unfinished(at: now, limit: 9, removals: false).map(\.file.id) == [other])
+        try await journal.postponeFinish(other, until: now + .seconds(9), note: "later")
+        #expect(try await journal.nextFinish(removals: false) == now + .seconds(9))
+        #expect(try await journal.nextFinish(removals: true) == now)
+    }
+
+    @Test(arguments: [false, true])
+    func `what was done with the source of a file is no news of the file`(isInHistory: Bool) async throws {
+        let id = try await Self.duplicate(bench)
+        if isInHistory { try await bench.prune() }
+        try await bench.setSinks([NotificationSink(name: "ops", events: Set(NotificationEvent.allCases))])
+        #expect(try await act(.aside, on: id) == .done)
+        try await bench.finishAll(Disposition.archived("/in/.inlet/done/b"))
+        guard case .due = try await journal.nextNotice("ops", at: Bench.start) else { return }
+        Issue.record("the receivers are told of it again")
+    }
+
     @Test func `what cannot be compared is not removed`() async throws {
         try await bench.deliver(.content(1, "a", .off))
         let id = try await bench.duplicate(.content(1, "b", .skip), of: 1)
@@ -233,25 +286,74 @@ import Testing
         // The file waits for the other destination, and is found all the same.
         let third = try await bench.admit("c")
         try await fail(.tooLarge, at: "r2")
-        let causes = ErrorCode.ofOutages
-        func found(by time: WallTime, after last: Int64 = 0, limit: Int = 9) async throws -> [Int64] {
-            try await journal.failedFiles(at: "r2", from: causes, by: time, after: last, limit: limit)
-        }
         #expect(try await found(by: Bench.start) == [first, second])
         #expect(try await found(by: Bench.start, limit: 1) == [first])
         #expect(try await found(by: Bench.start, after: first) == [second])
         #expect(try await found(by: WallTime(milliseconds: Bench.start.milliseconds - 1)).isEmpty)
-        let scope = RetryScope(destination: "r2", states: [.failed])
-        let order = FileAction.retry(uptimes: [:], scope: scope)
-        #expect(try await journal.act(order, on: [first, second], at: Bench.start).outcomes == [.done, .done])
+        // An old failure has another cause than this outage.
+        #expect(try await found(since: WallTime(milliseconds: Bench.start.milliseconds + 1)).isEmpty)
+        #expect(try await journal.act(Self.recovery, on: [first, second], at: Bench.start).outcomes == [.done, .done])
         #expect(try await bench.job(first).deliveries.map(\.state) == [.ready, .failed])
         #expect(try await bench.job(second).deliveries.map(\.state) == [.ready, .ready])
         #expect(try await bench.job(third).file.state == .failed)
         // What waits is not hurried.
         #expect(
-            try await journal.act(order, on: [first], at: Bench.start).outcomes == [
+            try await journal.act(Self.recovery, on: [first], at: Bench.start).outcomes == [
                 .skipped("has nothing to send again")
             ])
+    }
+
+    /// As the agent sends again by itself.
+    private static let recovery = FileAction.retry(
+        uptimes: ["r2": 7, "disk": 7], scope: RetryScope(destination: "r2", states: [.failed]))
+
+    private func found(
+        since: WallTime = Bench.start, by time: WallTime = Bench.later, after last: Int64 = 0, limit: Int = 9
+    ) async throws -> [Int64] {
+        try await journal.failedFiles(
+            at: "r2", from: ErrorCode.ofOutages, since: since, by: time, after: last, limit: limit)
+    }
+
+    private func fail(_ name: String, _ destinations: [String] = ["r2"]) async throws -> Int64 {
+        let id = try await bench.admit(name, to: destinations, expire: .seconds(60))
+        try await bench.settle(.ended(.failed, code: .timedOut, reason: "the test says so"))
+        return id
+    }
+
+    @Test func `by itself the agent sends a failed delivery again once, until a person does`() async throws {
+        let id = try await fail("a")
+        #expect(try await journal.act(Self.recovery, on: [id], at: Bench.start).outcomes == [.done])
+        try await bench.settle(.ended(.failed, code: .timedOut, reason: "the test says so"))
+        #expect(try await found().isEmpty)
+        #expect(try await journal.act(Self.recovery, on: [id], at: Bench.start).outcomes[0] != .done)
+        #expect(try await act(.retry, on: id) == .done)
+        try await bench.settle(.ended(.failed, code: .timedOut, reason: "the test says so"))
+        #expect(try await found() == [id])
+    }
+
+    @Test func `what a person has cancelled is not sent again with the rest of its file`() async throws {
+        let id = try await fail("a", ["r2", "disk"])
+        #expect(try await found() == [id])
+        #expect(try await act(.cancel, on: id) == .done)
+        #expect(try await found().isEmpty)
+    }
+
+    @Test func `the time to live of deliveries to other destinations goes on`() async throws {
+        let id = try await fail("a", ["r2", "disk"])
+        let before = try await bench.job(id).deliveries.map(\.expiresAt)
+        #expect(try await journal.act(Self.recovery, on: [id], at: Bench.start).outcomes == [.done])
+        #expect(try await bench.job(id).deliveries.map(\.expiresAt) == [60_007, before[1]])
+    }
+
+    @Test func `an outage is remembered over a restart, until its destination leaves the configuration`() async throws {
+        try await journal.setOutage(of: "r2", since: Bench.start)
+        try await journal.setOutage(of: "disk", since: Bench.start)
+        try await journal.setOutage(of: "disk", since: nil)
+        let next = try bench.reopen()
+        defer { next.close() }
+        #expect(try await next.outages(of: ["r2", "disk"]) == ["r2": Bench.start])
+        #expect(try await next.outages(of: ["disk"]).isEmpty)
+        #expect(try await next.outages(of: ["r2"]).isEmpty)
     }
 }
 

@@ -106,7 +106,7 @@ import Testing
             try await bench.settle(.ended(.failed, code: .timedOut, reason: "slow"))
             try await expectNoWalk(bench) { journal in
                 let found = try await journal.failedFiles(
-                    at: "r2", from: ErrorCode.ofOutages, by: Bench.start, after: 0, limit: 9)
+                    at: "r2", from: ErrorCode.ofOutages, since: Bench.start, by: Bench.start, after: 0, limit: 9)
                 #expect(found.count == 1)
             }
         }
@@ -128,7 +128,10 @@ import Testing
                 _ = try await (journal.queueLength(of: ["r2", "disk"]), journal.pending())
                 _ = try await journal.nextExpiries(of: ["r2", "disk"])
                 _ = try await journal.setUptime("r2", 100_000, at: now)
-                _ = try await (journal.unfinished(at: now, limit: 9), journal.nextFinish())
+                for removals in [nil, true, false] {
+                    _ = try await journal.unfinished(at: now, limit: 9, removals: removals)
+                    _ = try await journal.nextFinish(removals: removals)
+                }
                 _ = try await (journal.leftovers(at: now, limit: 9), journal.nextLeftover())
                 _ = try await (journal.nextManifest(at: now), journal.manifestDue())
                 _ = try await (journal.nextNotice("ops", at: now), journal.boundOutbox(to: 100))

@@ -118,6 +118,21 @@ import Testing
         }
     }
 
+    /// A cache in front of the store may have what the store has lost.
+    @Test(arguments: ["r2", "seed"])
+    func `what is read at the public address is no proof for a removal`(_ dialect: String) async throws {
+        try await withPlace(.r2(dialect), isPublic: true) { place in
+            let (path, order) = try place.file(1000)
+            let proof = try await place.deliver(path, order).get()
+            let verifier = try #require(place.pipeline as? any DeliveryVerifying)
+            for reads in [false, true] {
+                #expect(try await place.verify(proof, reads).text.hasPrefix("same"))
+                let said = try await verifier.verify(VerifyOrder(proof: proof, readsBytes: reads, isForRemoval: true))
+                #expect(said.text.hasPrefix("cannot tell"))
+            }
+        }
+    }
+
     @Test func `a folder that is not mounted tells nothing`() async throws {
         try await withPlace(.folder("size")) { place in
             let (path, order) = try place.file(1000)

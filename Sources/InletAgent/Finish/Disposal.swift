@@ -89,8 +89,7 @@ struct Disposal: Sendable {
         case .startsOver: return go(.begins, .note(nil))
         case .takes(let steps): return take(steps)
         case .clearsCopy, .looksAtHidden, .provesCopies, .looksForSecondName, .unlinks, .asksWriterOfHidden,
-            .looksAgain,
-            .comparesHidden:
+            .looksAgain, .comparesHidden:
             return underPrivateName(seen, now)
         case .looksAtOwn, .comparesOwn, .remembersOwn, .provesLinks, .asksWriter: return underOwnName(seen, now)
         case .prepares, .intends, .hides, .looksWhetherHidden: return onTheWay(seen, now)
@@ -119,7 +118,7 @@ struct Disposal: Sendable {
             if let copy = known.copyFile { return go(.clearsCopy, .removeCopy(copy)) }
             return lookAtHidden()
         }
-        if action == .keep { return .end(Disposition.kept, state: nil, place: file.fullPath) }
+        if action == .keep { return .kept(file) }
         return go(.looksAtOwn, .look(.own, file.fullPath))
     }
 
@@ -149,7 +148,7 @@ struct Disposal: Sendable {
         // Only its length was proved: it stays.
         case (.provesLinks, .answer(false)) where file.isOnOrder:
             return .stays(file, "its content is not the one that was sent")
-        case (.provesLinks, .answer(false)): return .end(Disposition.kept, state: nil, place: file.fullPath)
+        case (.provesLinks, .answer(false)): return .kept(file)
         case (.asksWriter, .writer(.busy)): return busy(now)
         case (.asksWriter, .writer(.unknown)) where action != .quarantine: return hold(below: places.root, now)
         case (.asksWriter, .writer): return prepare()
@@ -190,8 +189,9 @@ struct Disposal: Sendable {
         guard let begun = intent else { return nil }
         switch (state, seen) {
         case (.prepares, .done): return intend()
-        case (.intends, .needed(let other)):
-            return .pause(now, Self.busyPause, "waiting: job \(other) needs the file")
+        // By itself: a person has withdrawn the order.
+        case (.intends, .needed(file.id)): return anew(now)
+        case (.intends, .needed(let other)): return .pause(now, Self.busyPause, "waiting: job \(other) needs the file")
         case (.intends, .done): return go(.hides, .hide(identity, as: begun.privateFile))
         case (.hides, .content(.moving)): return take(withdrawal + [moving(now)])
         case (.hides, .found(let found)):
@@ -243,7 +243,7 @@ struct Disposal: Sendable {
             return go(.looksForSecondName(.target), .look(.target, wanted))
         case (.looksForSecondName, .found), (.looksForSecondName, .missing): return judgeHidden(now)
         case (.unlinks, .done): return lookAtHidden()
-        case (.provesCopies, .copies(let proof)): return take(proof)
+        case (.provesCopies, .copies(let proof)): return take(proof, now)
         case (.asksWriterOfHidden, .writer(.busy)):
             let isSame = judgementOfHidden(identity) == .same
             return go(.lends(isSame: isSame), .giveBack(identity))
@@ -264,8 +264,9 @@ struct Disposal: Sendable {
         }
     }
 
-    private mutating func take(_ proof: CopyProof) -> DisposalStep? {
+    private mutating func take(_ proof: CopyProof, _ now: WallTime) -> DisposalStep? {
         switch proof {
+        case .postponed(let why): return giveBack(.pause(now, Self.busyPause, "waiting: \(why)"))
         case .unproved(let why): return giveBack(.stays(file, why))
         case .proved(let words):
             copies = words

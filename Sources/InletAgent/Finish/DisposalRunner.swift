@@ -87,6 +87,11 @@ enum DisposalStepResult: Sendable {
 enum CopyProof: Sendable, Equatable {
     case proved(String)
     case unproved(String)
+    /// Nobody can tell yet: the order waits.
+    case postponed(String)
+
+    /// The agent stops; the next start asks again.
+    static let stopped = CopyProof.postponed("the agent was stopped")
 }
 
 extension DisposalStep {

@@ -14,6 +14,7 @@ enum FinishAction: String, Sendable, Equatable, Codable {
     /// untouched.
     init(_ file: FileRow) {
         switch file.state {
+        case _ where file.policy.answer == .left: self = .keep
         case .duplicate where file.policy.answer == .aside: self = .archive
         case .duplicate where file.policy.answer == .removed: self = .delete
         case .rejected where file.policy.answer == .aside: self = .quarantine
@@ -31,6 +32,9 @@ enum FinishAction: String, Sendable, Equatable, Codable {
 }
 
 extension FileRow {
+    /// Whether a person has it put away or removed.
+    var isOrdered: Bool { policy.answer == .aside || policy.answer == .removed }
+
     /// Whether a person has it removed, rather than its route.
     var isOnOrder: Bool { state == .duplicate && policy.answer == .removed }
 }
@@ -49,16 +53,23 @@ extension DisposalStep {
     }
 
     static func doubtful(_ file: FileRow) -> DisposalStep {
-        .end(
-            Disposition.untouched(
-                "it was touched after the delivery, and no checksum shows whether its content changed; "
-                    + "compare it with the delivered file, and remove it yourself"),
-            state: nil, place: file.fullPath)
+        let why =
+            "it was touched after the delivery, and no checksum shows whether its content changed; "
+            + "compare it with the delivered file, and remove it yourself"
+        if file.isOrdered { return .stays(file, why) }
+        return .end(Disposition.untouched(why), state: nil, place: file.fullPath)
+    }
+
+    /// Nothing is to be done with it. A person's order ends with the reason.
+    static func kept(_ file: FileRow) -> DisposalStep {
+        if file.isOrdered { return .stays(file, "Inlet does not change this volume (volume_writes)") }
+        return .end(Disposition.kept, state: nil, place: file.fullPath)
     }
 
     /// A person wanted the file to go, and it stays.
     static func stays(_ file: FileRow, _ why: String) -> DisposalStep {
-        .end(Disposition.kept(because: "not removed: \(why)"), state: nil, place: file.fullPath)
+        let what = file.isOnOrder ? "not removed" : "not moved"
+        return .end(Disposition.kept(because: "\(what): \(why)"), state: nil, place: file.fullPath)
     }
 }
 

@@ -14,6 +14,8 @@ final class FinishingStage: Service {
     let shared: Shared
     let version: String
     private let pool: BlockingPool
+    private let removing = BlockingPool(name: "removals", threads: 1)
+    private let questions = QuestionLine()
     /// The roots whose receipts were logged as elsewhere, and separately those whose sources were gone.
     let toldOfReceipts = Mutex<[Bool: Set<FilePath>]>([:])
 
@@ -22,6 +24,8 @@ final class FinishingStage: Service {
     /// Before an unreadable journal is asked again.
     private static let journalPause = Duration.seconds(5)
     private static let batch = 64
+    /// How long a proof of a copy holds while the file cannot be removed yet; its presence is asked for each time.
+    private static let proofLife = Duration.seconds(600)
 
     /// - Parameter pool: moving to an archive on another file system takes as long as the copy, and must not delay
     ///   hashing.
@@ -33,28 +37,36 @@ final class FinishingStage: Service {
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
-            await withTaskExecutorPreference(self.pool) {
-                await self.shared.loop(on: .finishable, for: .finisher, pause: Self.journalPause) {
-                    () throws(JournalError) in try await self.finishBatch()
+            await withDiscardingTaskGroup { group in
+                group.addTask(executorPreference: self.pool) {
+                    await self.shared.loop(on: .finishable, for: .finisher, pause: Self.journalPause) {
+                        () throws(JournalError) in try await self.finishBatch()
+                    }
                 }
+                group.addTask(executorPreference: self.removing) { await self.removeAll() }
+                // Questions that hang hold up nothing but the end.
+                await self.questions.serve { question in group.addTask { await question() } }
             }
         }
     }
 
     /// Finishes due files. - Returns: now after some, else the time of the next.
     private func finishBatch() async throws(JournalError) -> (hasMore: Bool, next: WallTime?) {
-        let jobs = try await journal.unfinished(at: .now, limit: Self.batch)
+        let jobs = try await journal.unfinished(at: .now, limit: Self.batch, removals: false)
         var progress = false
         await withTaskGroup(of: Bool.self) { group in
-            for job in jobs { group.addTask { await self.finish(job) } }
+            for job in jobs {
+                group.addTask { await self.finish(job) { try await self.dispose(job, $0, on: self.pool) } }
+            }
             for await isFinished in group where isFinished { progress = true }
         }
         // Unfinished files were postponed; if even that failed, the journal needs a pause.
-        return progress ? (true, nil) : (false, try await journal.nextFinish())
+        return progress ? (true, nil) : (false, try await journal.nextFinish(removals: false))
     }
 
+    /// - Parameter run: returns its last step, `end` or `wait`.
     /// - Returns: false when the file must wait.
-    private func finish(_ job: Job) async -> Bool {
+    private func finish(_ job: Job, _ run: (FinishFolders) async throws -> DisposalStep) async -> Bool {
         let file = job.file
         if let damage = job.damage {
             await postpone(file, "its journal row is damaged: \(damage)", by: Self.longestPause)
@@ -64,10 +76,7 @@ final class FinishingStage: Service {
             root: file.root, settings: shared.settings.knownRoots.first { $0.covers(file.root) },
             isVolume: file.volume != nil)
         do {
-            var runner = DisposalRunner(
-                journal: journal, places: places, job: job, hashing: pool, roots: shared.roots,
-                prove: { [shared] in await CopyQuestion(shared: shared).ask(of: $0) })
-            switch try await runner.run() {
+            switch try await run(places) {
             case .end(let disposition, let state, let place):
                 try await conclude(job, disposition, state, place, mayWrite: places.mayWrite)
                 if state == .superseded { shared.roots.look(again: file) }
@@ -83,6 +92,59 @@ final class FinishingStage: Service {
             await postpone(file, "\(error)", by: Self.pause(file, at: .now))
             return false
         }
+    }
+
+    /// - Parameter known: the proof of a file that a person has removed.
+    private func dispose(
+        _ job: Job, _ places: FinishFolders, on pool: BlockingPool, known: String? = nil
+    ) async throws -> DisposalStep {
+        let question = CopyQuestion(shared: shared, line: questions)
+        var runner = DisposalRunner(
+            journal: journal, places: places, job: job, hashing: pool, roots: shared.roots,
+            prove: { await question.ask(of: $0, isHidden: true, known: known) })
+        return try await runner.run()
+    }
+
+    // MARK: - Removals by a person
+
+    /// One at a time, beside the others, which wait for no destination's answer.
+    private func removeAll() async {
+        var proofs: [Int64: (words: String, until: ContinuousClock.Instant)] = [:]
+        await shared.loop(on: .removable, for: .finisher, pause: Self.journalPause) {
+            () throws(JournalError) in
+            guard let job = try await journal.unfinished(at: .now, limit: 1, removals: true).first else {
+                return (false, try await journal.nextFinish(removals: true))
+            }
+            proofs = proofs.filter { $0.value.until > .now }
+            let known = proofs[job.file.id]?.words
+            var found: String?
+            let isFinished = await finish(job) { places in
+                let (step, words) = try await remove(job, places, known)
+                found = words
+                return step
+            }
+            // While another program has the file open, its object is not read at each try.
+            if known == nil { proofs[job.file.id] = found.map { ($0, .now.advanced(by: Self.proofLife)) } }
+            return isFinished ? (true, nil) : (false, try await journal.nextFinish(removals: true))
+        }
+    }
+
+    /// - Returns: the last step, and the proof; none is sought for a file that a crash has left hidden.
+    private func remove(
+        _ job: Job, _ places: FinishFolders, _ known: String?
+    ) async throws -> (step: DisposalStep, proof: String?) {
+        var known = known
+        if known == nil, places.mayWrite, job.file.intent == nil {
+            switch await CopyQuestion(shared: shared, line: questions).ask(of: job, isHidden: false) {
+            case .proved(let words): known = words
+            case .unproved(let why): return (.stays(job.file, why), nil)
+            case .postponed(let why):
+                // At the next start, it is asked at once.
+                try Task.checkCancellation()
+                return (.pause(.now, .seconds(30), "waiting: \(why)"), nil)
+            }
+        }
+        return (try await dispose(job, places, on: removing, known: known), known)
     }
 
     /// Logs the reason once, not at every try.
@@ -116,10 +178,13 @@ final class FinishingStage: Service {
         Failpoint.finished.reached()
         guard let finish else { return }
         defer { shared.roots.ended(file) }
+        // An answered file has ended before: only its source is news.
         shared.log.emit(
-            .jobFinished(
-                job: file.id, path: file.fullPath, state: state ?? file.state, disposition: disposition,
-                route: file.route ?? ""))
+            file.policy.answer == nil
+                ? .jobFinished(
+                    job: file.id, path: file.fullPath, state: state ?? file.state, disposition: disposition,
+                    route: file.route ?? "")
+                : .jobAnswered(job: file.id, path: file.fullPath, disposition: disposition, route: file.route ?? ""))
         guard let batch = finish.endedBatch else { return }
         shared.log.emit(.batchEnded(batch))
         shared.signals.raise(.batch)

@@ -58,6 +58,7 @@ package enum AgentEvent: Sendable {
     case jobExpired(job: Int64, path: FilePath, route: String, destinations: [String])
     /// `route` is empty for a file that matched no route.
     case jobFinished(job: Int64, path: FilePath, state: FileState, disposition: String, route: String = "")
+    case jobAnswered(job: Int64, path: FilePath, disposition: String, route: String = "")
     case jobRecovered(claims: Int, parked: Int, unparked: Int)
     /// A unit is complete, and all its files are sent.
     case batchClosed(batch: Int64, path: FilePath, route: String, files: Int)
@@ -142,6 +143,8 @@ package enum AgentEvent: Sendable {
             rows.jobExpired.line(job, path, route, destinations)
         case .jobFinished(let job, let path, let state, let disposition, let route):
             rows.jobFinished.line(job, path, route, state.rawValue, disposition)
+        case .jobAnswered(let job, let path, let disposition, let route):
+            rows.jobAnswered.line(job, path, route, disposition)
         case .jobRecovered(let claims, let parked, let unparked):
             rows.jobRecovered.line(claims, parked, unparked, level: parked > 0 ? .warning : .info)
         case .batchClosed(let batch, let path, let route, let files): rows.batchClosed.line(batch, path, route, files)

@@ -162,6 +162,9 @@ package struct EventTable: Sendable {
         note: "info if superseded or cancelled")
     let jobFinished = EventSpec(
         "job.finished info job# path route state disposition", "{path} {state}[; source {disposition}]")
+    let jobAnswered = EventSpec(
+        "job.answered info job# path route disposition", "{path}: as you ordered; source {disposition}",
+        note: "after 'inlet queue aside' or 'remove'; the file has ended before")
     let dispositionFailed = EventSpec(
         "job.disposition_failed error job# path reason", "could not finish the source {path}: {reason}",
         mayRepeat: true, note: "retried every minute")

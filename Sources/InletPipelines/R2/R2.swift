@@ -136,6 +136,10 @@ package struct R2Kind: DestinationKind {
 extension R2Pipeline: DeliveryVerifying {
     /// One byte through a presigned URL (dialect v1), or a HEAD below `public_url`; a GET of either for all bytes.
     package func verify(_ order: VerifyOrder) async throws(DeliveryError) -> Verification {
+        if order.isForRemoval, settings.dialect != .v1 {
+            // A cache may answer there, with an object that is gone.
+            return .cannotTell("dialect \(settings.dialect.rawValue) reads objects at public_url only")
+        }
         let url: HTTPURL
         do throws(DeliveryError) {
             url = try await location(of: order.proof.key)

@@ -27,6 +27,7 @@ extension Queue {
             abstract: "Say that duplicates or rejected files may stay where they are.",
             discussion: """
                 Inlet changes no file. Lists of files that need an answer no longer show them.
+                It also withdraws an order to move or remove a file that has not begun.
 
                 Examples:
                   inlet queue leave 17
