@@ -15,6 +15,10 @@ package struct SelectionOutcome: Sendable {
     package var skipped: [String: Int] = [:]
     /// The first of them.
     package var shown: [MatchedFile] = []
+    /// The highest number that was looked at: an order that follows a dry run is about no later file. 0 without any.
+    package private(set) var highest: Int64 = 0
+    /// When the files were looked for.
+    package let askedAt = WallTime.now
 
     /// How many files are listed one by one.
     fileprivate static let mostShown = 20
@@ -24,6 +28,9 @@ package struct SelectionOutcome: Sendable {
         bytes += files.reduce(0) { $0 + $1.size }
         shown += files.prefix(max(0, Self.mostShown - shown.count))
     }
+
+    /// They come in the order of their numbers.
+    fileprivate mutating func look(at files: [MatchedFile]) { highest = files.last?.id ?? highest }
 
     fileprivate mutating func add(_ outcomes: [ActionOutcome]) {
         for outcome in outcomes {
@@ -66,8 +73,11 @@ extension AgentControl {
         while outcome.matched < filter.limit {
             let part = try await journal.matches(filter, from: cursor)
             let files = Array(part.files.prefix(filter.limit - outcome.matched))
-            // The number that is said before an answer is of the files that it really concerns.
-            let meant = action.answer == nil ? files : try await answerable(files, action, &outcome)
+            outcome.look(at: files)
+            // The number that is said before an order is of the files that it really concerns. The other orders decide
+            // that for each file when they are carried out.
+            let isAsked = dryRun || action.answer != nil
+            let meant = isAsked ? try await concerned(files, action, &outcome) : files
             outcome.add(meant)
             if !dryRun { outcome.add(try await act(action, on: meant.map { $0.id })) }
             guard let next = part.next else { break }
@@ -77,8 +87,8 @@ extension AgentControl {
         return outcome
     }
 
-    /// The files that an answer concerns; the others are counted by their reason.
-    private func answerable(
+    /// The files that an order concerns; the others are counted by their reason.
+    private func concerned(
         _ files: [MatchedFile], _ action: JobAction, _ outcome: inout SelectionOutcome
     ) async throws(JournalError) -> [MatchedFile] {
         var meant: [MatchedFile] = []

@@ -117,7 +117,10 @@ extension Journal {
         try await commit(
             { database in
                 var isFull = false
-                return try admissions.map { try Self.admit($0, limit, &isFull, now, database) }
+                let outcomes = try admissions.map { try Self.admit($0, limit, &isFull, now, database) }
+                let new = zip(admissions, outcomes).filter { $1.main.newRow != nil }
+                for root in Set(new.map(\.0.arrival.root)) { try Self.noteArrival(in: root, now, database) }
+                return outcomes
             }, durable: durable)
     }
 

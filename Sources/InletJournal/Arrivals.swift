@@ -52,27 +52,30 @@ package struct EndedFiles: Sendable {
 extension Journal {
     /// Rows of one read: others wait for the journal meanwhile.
     private static let piece = 4096
-    /// The newest rows that are read to find the last file of each folder.
+    /// The newest rows among which the newest file is looked for.
     private static let newestRows = 10_000
 
     /// The newest file, and what is known of the arrivals in `roots`. Adopted files did not arrive: they were there.
-    /// Reads the newest rows; for folders without a file among them, the index has the newest one.
     package func arrivals(
         in roots: [FilePath]
     ) async throws(JournalError) -> (newest: Arrival?, folders: [FilePath: FolderArrivals]) {
         try await read { database in
-            var (newest, times) = try Self.newest(.current, database)
-            if newest == nil { newest = try Self.newest(.history, database).newest }
+            let newest = try Self.newest(.current, database) ?? Self.newest(.history, database)
             var folders: [FilePath: FolderArrivals] = [:]
             for root in roots {
                 folders[root] = FolderArrivals(
-                    lastFile: try times[root] ?? Self.lastFile(root, database),
+                    lastFile: try database.time("SELECT last_file FROM root WHERE path = ?", root),
                     firstSeen: try database.time("SELECT first_seen FROM root WHERE path = ?", root),
                     quietSince: try database.time("SELECT value FROM counter WHERE name = ?", Self.counter(quiet: root))
                 )
             }
             return (newest, folders)
         }
+    }
+
+    /// A file was admitted. A folder has its row since it was first watched.
+    static func noteArrival(in root: FilePath, _ now: WallTime, _ database: Database) throws {
+        if !root.isEmpty { try database.change("UPDATE root SET last_file = ? WHERE path = ?", now, root) }
     }
 
     /// Remembers over restarts that a folder is quiet, and that this was reported.
@@ -91,42 +94,15 @@ extension Journal {
 
     private static func counter(quiet root: FilePath) -> String { "quiet:\(root.display)" }
 
-    /// The newest file of these tables, and the time of the newest file of each folder that has one among the newest
-    /// rows.
-    private static func newest(
-        _ tables: JournalTables, _ database: Database
-    ) throws -> (newest: Arrival?, times: [FilePath: WallTime]) {
-        var (newest, times) = (nil as Arrival?, [FilePath: WallTime]())
-        _ = try database.rows(
+    /// The newest file of these tables; nil where the newest rows are all of adopted files.
+    private static func newest(_ tables: JournalTables, _ database: Database) throws -> Arrival? {
+        try database.row(
             """
-            SELECT id, root, path, admitted_at, \(isAdopted(tables)) FROM \(tables.files)
-            ORDER BY id DESC LIMIT \(newestRows)
+            SELECT id, root, path, admitted_at FROM \(tables.files)
+            WHERE id > (SELECT max(id) FROM \(tables.files)) - \(newestRows) AND NOT (\(isAdopted(tables)))
+            ORDER BY id DESC LIMIT 1
             """
-        ) { row in
-            guard !row.bool(4) else { return }
-            let root = row.path(1)
-            newest = newest ?? Arrival(job: row.integer(0), path: root.pushing(row.path(2)), at: row.time(3))
-            times[root] = times[root] ?? row.time(3)
-        }
-        return (newest, times)
-    }
-
-    /// Walks the entries of one folder in an index, and reads one row.
-    private static func lastFile(_ root: FilePath, _ database: Database) throws -> WallTime? {
-        let id =
-            try database.integer("SELECT max(id) FROM file WHERE root = ?", root)
-            ?? database.integer(
-                "SELECT max(id) FROM history_file WHERE place = (SELECT id FROM history_place WHERE name = ?)", root)
-        guard let id else { return nil }
-        for tables in JournalTables.allCases {
-            let found = try database.row(
-                "SELECT admitted_at, \(isAdopted(tables)) FROM \(tables.files) WHERE id = ?", id
-            ) {
-                (at: $0.time(0), isAdopted: $0.bool(1))
-            }
-            if let found { return found.isAdopted ? nil : found.at }
-        }
-        return nil
+        ) { Arrival(job: $0.integer(0), path: $0.path(1).pushing($0.path(2)), at: $0.time(3)) }
     }
 
     /// An adopted file is finished in the moment of its admission, without an attempt.

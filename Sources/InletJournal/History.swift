@@ -13,7 +13,7 @@ internal import SystemPackage
 /// The two views show the history under the names and with the values of `file` and `delivery`, so that one query
 /// serves both (`JournalTables`).
 extension Schema {
-    static let history = [words, files, deliveries, contents, fileView, deliveryView].joined()
+    static let history = [words, files, deliveries, contents, firstFileView, deliveryView].joined()
 
     private static let words = """
         CREATE TABLE history_word (id INTEGER PRIMARY KEY, word BLOB NOT NULL UNIQUE);
@@ -51,7 +51,12 @@ extension Schema {
             PRIMARY KEY (destination, digest)) WITHOUT ROWID;
         """
 
-    private static let fileView = """
+    private static let firstFileView = fileView(with: "")
+    /// With the column that migration 12 adds.
+    static let fileView = fileView(with: ", past.unanswered AS unanswered")
+
+    private static func fileView(with more: String) -> String {
+        """
         CREATE VIEW history_as_file AS SELECT
             past.id AS id, (SELECT name FROM history_place WHERE id = ifnull(past.root, past.place)) AS root,
             past.path AS path, past.size AS size, past.modified AS modified, past.changed AS changed,
@@ -63,9 +68,10 @@ extension Schema {
             NULL AS intent, past.batch_id AS batch_id, \(word("role")), past.labels AS labels, past.digests AS digests,
             iif(past.root IS NULL, NULL,
                 (SELECT CAST(name AS TEXT) FROM history_place WHERE id = past.place)) AS volume,
-            past.place AS place
+            past.place AS place\(more)
         FROM history_file AS past;
         """
+    }
 
     private static let deliveryView = """
         CREATE VIEW history_as_delivery AS SELECT
@@ -103,12 +109,13 @@ extension Journal {
             """
             INSERT INTO history_file (id, place, path, root, size, modified, changed, inode, device, state, route, category,
                 media_type, policy, code, reason, content, admitted_at, ended_at, finished_at, disposition, batch_id, role,
-                labels, digests)
+                labels, digests, unanswered)
             SELECT id, (SELECT id FROM history_place WHERE name = ifnull(CAST(volume AS BLOB), file.root)), path,
                 iif(volume IS NULL, NULL, (SELECT id FROM history_place WHERE name = file.root)), size, modified, changed,
                 inode, device, \(number("state")), \(number("route")), \(number("category")), \(number("media_type")),
                 \(number("policy")), \(number("code")), reason, ?, admitted_at, ended_at, finished_at,
-                ifnull(\(number("disposition")), disposition), batch_id, \(number("role")), labels, ?
+                ifnull(\(number("disposition")), disposition), batch_id, \(number("role")), labels, ?,
+                iif(\(FilePolicy.isUnanswered), 1, NULL)
             FROM file WHERE id = ?
             """, job.file.content?.short, digests.isEmpty ? nil : digests.short, job.file.id)
         for delivery in job.deliveries {

@@ -337,8 +337,12 @@ package struct FilePolicy: Sendable, Hashable, Codable {
 }
 
 extension FilePolicy {
-    /// SQL for a file that a person has left in its place. The stored form is JSON, in which a text cannot hold this.
-    static let isLeft = "instr(policy, CAST('\"answer\":\"left\"' AS BLOB)) > 0"
+    /// SQL for a file that was not sent, lies in its place, and was not left there by a person. The policy is JSON, in
+    /// which a text cannot hold this. An index of the journal has this condition: a change needs a migration.
+    static let isUnanswered = """
+        state IN ('duplicate', 'rejected') AND finished_at IS NOT NULL AND \(Disposition.isKept)
+            AND instr(policy, CAST('"answer":"left"' AS BLOB)) = 0
+        """
 
     /// The same for any answer, and for one to remove the file.
     static let isAnswered = "instr(policy, CAST('\"answer\":' AS BLOB)) > 0"

@@ -18,11 +18,8 @@ enum Schema {
         }
         migrator.registerMigration("10 addresses", foreignKeyChecks: .immediate) { try $0.execute(sql: addresses) }
         migrator.registerMigration("11 cards", foreignKeyChecks: .immediate) { try $0.execute(sql: cards) }
-        migrator.registerMigration("12 failed deliveries", foreignKeyChecks: .immediate) {
-            try $0.execute(sql: failedDeliveries)
-        }
-        migrator.registerMigration("13 deliveries sent again", foreignKeyChecks: .immediate) {
-            try $0.execute(sql: resentDeliveries)
+        migrator.registerMigration("12 answers and arrivals", foreignKeyChecks: .immediate) {
+            try $0.execute(sql: failedDeliveries + answers + arrivals + resentDeliveries)
         }
         return migrator
     }
@@ -184,6 +181,28 @@ enum Schema {
     /// Whether the agent itself has sent a failed delivery again. In the history none is: nothing there is sent without
     /// a person.
     private static let resentDeliveries = "ALTER TABLE delivery ADD COLUMN resent INTEGER NOT NULL DEFAULT 0;"
+
+    /// Finds the files that wait for a person's answer among any number of others.
+    private static let answers = """
+        CREATE INDEX file_unanswered ON file(id) WHERE \(FilePolicy.isUnanswered);
+        DROP VIEW IF EXISTS history_as_file;
+        ALTER TABLE history_file ADD COLUMN unanswered INTEGER;
+        CREATE INDEX history_unanswered ON history_file(id) WHERE unanswered = 1;
+        \(fileView)
+        UPDATE history_file SET unanswered = 1
+        WHERE id IN (SELECT id FROM history_as_file AS file WHERE \(FilePolicy.isUnanswered));
+        """
+
+    /// When the last file of a watched folder was admitted. Earlier ones are looked for here, once: adopted files, which
+    /// were finished in the moment of their admission, did not arrive.
+    private static let arrivals = """
+        ALTER TABLE root ADD COLUMN last_file INTEGER;
+        UPDATE root SET last_file = ifnull(
+            (SELECT max(admitted_at) FROM file
+                WHERE file.root = root.path AND finished_at IS NOT admitted_at),
+            (SELECT max(admitted_at) FROM history_file
+                WHERE place = (SELECT id FROM history_place WHERE name = root.path) AND finished_at <> admitted_at));
+        """
 
     /// When everything had been admitted that was on a volume when it was first watched.
     private static let listings = "ALTER TABLE root ADD COLUMN listed_at INTEGER;"

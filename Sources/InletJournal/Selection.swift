@@ -16,6 +16,8 @@ package struct FileFilter: Sendable {
     package var text: String?
     /// Only files with smaller numbers: where the previous page of a list ended.
     package var below: Int64?
+    /// Only files up to this number: later ones were not there when a person was asked.
+    package var upTo: Int64?
     package var labels: [String: String] = [:]
     /// The code of the file, or of one of its deliveries.
     package var code: String?
@@ -25,7 +27,7 @@ package struct FileFilter: Sendable {
     package var since: WallTime?
     /// Only files that were admitted at this time or before.
     package var until: WallTime?
-    /// Only files that lie in their place, and that a person has not left there.
+    /// Only duplicates and rejected files that lie in their place, and that a person has not left there.
     package var isUnanswered = false
     /// Only files of removable volumes.
     package var isOnVolume = false
@@ -94,6 +96,8 @@ private struct FileQuery {
             source = tables.files
         } else if filter.batch != nil {
             source = "file INDEXED BY file_by_batch"
+        } else if filter.ids == nil, filter.isUnanswered {
+            source = "file INDEXED BY file_unanswered"
         } else if filter.ids == nil, !filter.states.isEmpty {
             source = "file INDEXED BY file_by_state"
         } else {
@@ -111,12 +115,13 @@ private struct FileQuery {
         if let before = filter.before { add("ifnull(ended_at, admitted_at) <= ?", before.milliseconds) }
         if let since = filter.since { add("admitted_at >= ?", since.milliseconds) }
         if let until = filter.until { add("admitted_at <= ?", until.milliseconds) }
-        if filter.isUnanswered { conditions.append("\(Disposition.isKept) AND NOT \(FilePolicy.isLeft)") }
+        if filter.isUnanswered { conditions.append(isUnanswered) }
         if filter.isOnVolume { conditions.append("volume IS NOT NULL") }
         if let text = filter.text {
             add("(CAST(root AS TEXT) || '/' || CAST(path AS TEXT)) LIKE ? ESCAPE '\\'", "%\(Self.literal(text))%")
         }
         if let below = filter.below { add("id < ?", below) }
+        if let upTo = filter.upTo { add("id <= ?", upTo) }
         if let destination = filter.destination {
             add("EXISTS (SELECT 1 FROM \(tables.deliveries) WHERE file_id = file.id AND destination = ?)", destination)
         }
@@ -125,6 +130,9 @@ private struct FileQuery {
             values.append(code)
         }
     }
+
+    /// In the words of an index, which has few rows.
+    private var isUnanswered: String { tables == .history ? "unanswered = 1" : FilePolicy.isUnanswered }
 
     private mutating func add(_ condition: String, _ value: any SQLValue) {
         conditions.append(condition)
@@ -150,6 +158,8 @@ private struct FileQuery {
         }
         if let batch = filter.batch {
             try look("batch_id = ? AND ", batch)
+        } else if filter.isUnanswered {
+            try look("\(isUnanswered) AND ")
         } else if filter.states.isEmpty || tables == .history {
             try look("")
         } else {

@@ -133,12 +133,15 @@ extension Endpoints {
     private static let since = Parameter("since", .time, "Only files admitted at this time or later.")
     private static let until = Parameter("until", .time, "Only files admitted at this time or before.")
     private static let unanswered = Parameter(
-        "unanswered", .wordOfFlag, "Only files that lie in their place, and that nobody has left there.")
+        "unanswered", .wordOfFlag, meaningOfUnanswered)
 
     private static let filters: [Parameter] = [
         state, Parameter("destination", .text, "One of the file's destinations."), ofRoute, path, part, label, batch,
         before, since, until, unanswered, .limit,
     ]
+
+    fileprivate static let meaningOfUnanswered =
+        "Only duplicates and rejected files that lie in their place, and that nobody has left there."
 
     /// No search needs a longer text.
     fileprivate static let longestText = 1000
@@ -201,8 +204,11 @@ package struct JobSelection: Codable, Sendable, NamedSchema {
     package var text: String?
     package var since: String?
     package var until: String?
-    /// Only files that lie in their place, and that nobody has left there.
+    /// Only duplicates and rejected files that lie in their place, and that nobody has left there.
     package var unanswered: Bool?
+    /// What a dry run has answered: files that came, or that ended, after the question are not meant.
+    package var upto: Int64?
+    package var ended_until: String?
     /// The most files; nil = all.
     package var limit: Int?
 
@@ -213,7 +219,10 @@ package struct JobSelection: Codable, Sendable, NamedSchema {
         "text": "Part of the full path; ASCII letters match either case.",
         "since": .time("Only files admitted at this time or later."),
         "until": .time("Only files admitted at this time or before."),
-        "unanswered": "Only files that lie in their place, and that nobody has left there.",
+        "unanswered": SchemaDescription(stringLiteral: Endpoints.meaningOfUnanswered),
+        "upto": "Only files of this number or a smaller one: the answer to a dry run has it.",
+        "ended_until": .time(
+            "Only files that ended at this time or before; files that have not ended count by their admission."),
     ]
 
     package init() {}
@@ -245,7 +254,9 @@ package struct JobSelection: Codable, Sendable, NamedSchema {
         filter.path = try path.map { try GlobPattern($0) }
         filter.labels = labels ?? [:]
         filter.code = code
-        filter.before = older_ms.map { now + .milliseconds(-$0) }
+        let ends = [older_ms.map { now + .milliseconds(-$0) }, try Endpoints.time(ended_until, "ended_until")]
+        filter.before = ends.compactMap(\.self).min()
+        filter.upTo = upto
         filter.batch = batch
         filter.text = text.flatMap { $0.isEmpty ? nil : $0 }
         (filter.since, filter.until) = (
@@ -280,9 +291,16 @@ package struct SelectionReport: Codable, Sendable, NamedSchema {
     package var skipped: [String: Int]
     package var files: [File]
     package var dry_run: Bool
+    /// The highest number that was looked at, and when: an order that follows a dry run names both, so that it is about
+    /// no other files.
+    package var upto: Int64
+    package var asked_at: String
 
     static var schemaName: String { "SelectionAnswer" }
-    static let notes: [String: SchemaDescription] = ["skipped": "Files by the reason."]
+    static let notes: [String: SchemaDescription] = [
+        "skipped": "Files by the reason.", "upto": "The highest number that was looked at.",
+        "asked_at": .time("When the files were looked for."),
+    ]
 
     init(_ outcome: SelectionOutcome, dryRun: Bool) {
         matched = outcome.matched
@@ -294,5 +312,15 @@ package struct SelectionReport: Codable, Sendable, NamedSchema {
             File(job: $0.id, path: $0.path.display, size: $0.size, state: $0.state.rawValue)
         }
         dry_run = dryRun
+        (upto, asked_at) = (outcome.highest, outcome.askedAt.rfc3339)
+    }
+}
+
+extension JobSelection {
+    /// The same files as those of a dry run: none that came or ended since.
+    package func among(_ plan: SelectionReport) -> JobSelection {
+        var selection = self
+        (selection.upto, selection.ended_until) = (plan.upto, plan.asked_at)
+        return selection
     }
 }

@@ -29,6 +29,8 @@ const WORDS = {
 export const ORDERS = ["retry", "first", "leave", "aside", "remove", "cancel", "forget"]
     .map((order) => [order, WORDS[order][0]]);
 const HARMLESS = ["retry", "first", "leave"];
+/** For orders on a selection, in milliseconds: the agent asks its journal about each file. */
+const LONG = 3600000;
 const LIMITS = ["auto", "off", "0", "1MiB/s", "5MiB/s", "20MiB/s"];
 
 /** Runs `work`, and shows the result. Resolves with the answer, or with null after an error. */
@@ -44,8 +46,8 @@ export async function attempt(work) {
 }
 
 /** Asks `question`, then posts. Resolves with the answer, or with null after a no or an error. */
-async function attemptAfter(question, path, body) {
-    return await confirm(question) && attempt(() => post(path, body));
+async function attemptAfter(question, path, body, patience) {
+    return await confirm(question) && attempt(() => post(path, body, patience));
 }
 
 /** Where the action itself is to cancel, the button for no has another word. */
@@ -72,8 +74,10 @@ export function onJob(action, job) {
 export async function onSelection(action, selection) {
     const [verb, meaning] = WORDS[action];
     const wish = { states: [], labels: {}, ...selection };
-    const plan = await attempt(() => post(`queue/${action}?dry_run=1`, wish));
+    const plan = await attempt(() => post(`queue/${action}?dry_run=1`, wish, LONG));
     if (!plan) return null;
+    // A yes is about what the question has named: not about files that came or ended while it was open.
+    const meant = wish.jobs ? wish : { ...wish, upto: plan.upto, ended_until: plan.asked_at };
     const more = andMore(plan.matched - plan.files.length);
     const report = await attemptAfter({
         title: question(verb, `${count(plan.matched, "file")}, ${bytes(plan.bytes)}`),
@@ -85,7 +89,7 @@ export async function onSelection(action, selection) {
             more ? h("p", {}, more) : null,
             ...left(plan.skipped).map((why) => muted(`Not for ${why}`)),
         ],
-    }, `queue/${action}`, wish);
+    }, `queue/${action}`, meant, LONG);
     if (report) toast(result(verb, report), report.done ? "good" : "bad");
     return report;
 }

@@ -58,18 +58,22 @@ function again(page) {
     }, wait);
 }
 
-/** Links to the lists, with the number of files that each state has. */
+/**
+ * Links to the lists, with the number of files that a link opens. A list of open questions has none: the states count
+ * answered files too.
+ */
 function lists(page) {
     const files = (states) => states.split(",").reduce((sum, state) => sum + (live.status.files[state] ?? 0), 0);
     const total = Object.values(live.status.files).reduce((sum, number) => sum + number, 0);
     const state = page.query.get("state") ?? "";
     const isIgnored = page.query.has("ignored");
     const link = (text, href, amount, isHere) => h("li", {},
-        h("a", { href, "aria-current": isHere ? "page" : null }, text, h("span", { class: "count" }, number(amount))));
+        h("a", { href, "aria-current": isHere ? "page" : null }, text,
+            amount == null ? null : h("span", { class: "count" }, number(amount))));
     return h("nav", { class: "tabs", "aria-label": "Lists of files", key: "lists" }, h("ul", {},
         LISTS.map(([text, states, isOpen]) => link(
             text, states ? `#/files?state=${states}${isOpen ? "&unanswered=1" : ""}` : "#/files",
-            states ? files(states) : total, !isIgnored && state === states)),
+            isOpen ? null : states ? files(states) : total, !isIgnored && state === states)),
         link("Ignored", "#/files?ignored=1", live.status.ignored, isIgnored)));
 }
 
@@ -156,7 +160,9 @@ function selection(page, chosen) {
         }), none ? "Select all shown" : everything ? "All matching files" : `${count(chosen.size, "file")} selected`),
         all && page.data.older ? button(everything ? "Only those shown" : "Select all that match", everyone) : null,
         actions(...orders(page, shown, chosen, everything),
-            button("Clear the queue…", async () => { if (await clearQueue()) page.load(); }, { class: "quiet" })));
+            live.status.queue.total
+                ? button("Clear the queue…", async () => { if (await clearQueue()) page.load(); }, { class: "quiet" })
+                : null));
 }
 
 /** Each order with the number of chosen files on which it has an effect; an order without any is not offered. */

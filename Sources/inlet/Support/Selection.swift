@@ -86,6 +86,8 @@ extension SelectionOptions {
                         "\(plan.matched.counted("file")), \(ByteText.format(plan.bytes)), would be \(action.done);"
                             + " confirm with --yes, or list them with --dry-run")
                 }
+                // The one file that nobody needs to be asked about, and no other that came meanwhile.
+                return try Self.tell(try await control.ask(endpoint, body: selection.among(plan)), action.done)
             }
             try Self.tell(
                 try await control.ask(endpoint, [.dryRun: isDryRun ? "1" : nil], body: selection), action.done)
@@ -117,6 +119,9 @@ extension SelectionOptions {
             if !report.files.isEmpty { Console.print(Self.table(report.files)) }
             let left = report.matched - report.files.count
             if left > 0 { Console.print("  … and \(left) more") }
+            for (reason, count) in report.skipped.sorted(by: { $0.key < $1.key }) {
+                Console.print("\(count.counted("file")) would be skipped: \(reason)")
+            }
             return
         }
         let fresh = report.done - report.hurried
