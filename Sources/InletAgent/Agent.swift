@@ -55,7 +55,7 @@ package final class Agent: Sendable {
         let all: [(any Service)?] = [
             JournalMonitor(shared: shared),
             sendRoots == nil ? parts.notifications : nil,
-            parts.scheduler, ArrivalMonitor(shared, tally),
+            parts.scheduler, ArrivalMonitor(shared, tally, parts.notifications),
             UploadCleaner(shared: shared), Probes(shared: shared, renew: { [reload] in reload?.renewed($0) }),
             parts.bandwidth, ManifestWriter(shared: shared, pool: finishing, version: label.version),
             FinishingStage(shared, finishing, version: label.version),

@@ -21,7 +21,7 @@ package struct QueuedNotification: Sendable, Equatable {
     package var id: Int64
     package var sink: String
     package var event: NotificationEvent
-    /// The file's or batch's id, or the number of a removable volume; nil for other subjects.
+    /// The file's or batch's id, or the number of a removable volume or a quiet folder; nil for other subjects.
     package var subject: Int64?
     package var createdAt: WallTime
     /// JSON: a file's receipt, or the text of a destination's or batch's notice. Empty until it has been composed.
@@ -93,6 +93,7 @@ extension Journal {
         }
         // No word has this number, and the row stays: that a destination is up again is said, too.
         let forget = "UPDATE counter SET value = 0 WHERE substr(name, 1, length(?1)) = ?1"
+        if try isNew(.rootQuiet) { try database.change(forget, counter(of: thing(arrivalsIn: ""))) }
         if try isNew(.rootPaused) { try database.change(forget, counter(of: thing(folder: ""))) }
         if try isNew(.destinationDown) {
             try database.change("\(forget) AND value = ?2", counter(of: thing(destination: "")), number(of: down))
@@ -185,7 +186,7 @@ extension Journal {
                 """
                 INSERT INTO outbox (sink, event, subject, created_at, payload, next_at)
                 SELECT DISTINCT name, event, ?, ?, ?, ? FROM sink WHERE event = ?
-                """, event.isOfVolume ? word.map { Self.number(of: $0.thing) } : nil, now, payload, now, event)
+                """, event.mayBeWithdrawn ? word.map { Self.number(of: $0.thing) } : nil, now, payload, now, event)
         }
     }
 
@@ -205,6 +206,18 @@ extension Journal {
                     Self.number(of: thing), NotificationEvent.volumeDone)
             }
             if count > 0 { try database.change("DELETE FROM counter WHERE name = ?", Self.counter(of: thing)) }
+        }
+    }
+
+    /// A folder counts as quiet no longer, although no file came: takes back what no receiver was asked to take yet. It
+    /// may be said again.
+    package func withdrawQuiet(_ root: FilePath) async throws(JournalError) {
+        let thing = Self.thing(arrivalsIn: root)
+        try await commit { database in
+            try database.change(
+                "DELETE FROM outbox WHERE event = ? AND subject = ? AND attempts = 0", NotificationEvent.rootQuiet,
+                Self.number(of: thing))
+            try database.change("DELETE FROM counter WHERE name = ?", Self.counter(of: thing))
         }
     }
 

@@ -4,6 +4,7 @@ internal import InletLinux
 internal import InletPipelines
 internal import ServiceLifecycle
 internal import Synchronization
+internal import SystemPackage
 
 /// Sends notifications. A reload replaces the receivers: sending to the old ones is cancelled, and unsent notifications
 /// wait in the journal for the new ones.
@@ -21,6 +22,12 @@ final class NotificationStage: Service {
         next.listen()
         notifier.replace(by: next)
     }
+
+    /// Something lasts that was said before: only receivers that came since then hear of it.
+    func remind(_ event: AgentEvent) { notifier.current.remind(event) }
+
+    /// A folder counts as quiet no longer, although no file came.
+    func withdrawQuiet(_ root: FilePath) { notifier.current.withdrawQuiet(root) }
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
@@ -45,6 +52,8 @@ final class NotificationSender: Service {
         case forget(thing: String)
         /// A volume is no longer done: a message that gathers must not say so.
         case withdraw(thing: String)
+        /// The same for a folder that is quiet.
+        case withdrawQuiet(FilePath)
     }
 
     private let journal: Journal
@@ -152,6 +161,11 @@ final class NotificationSender: Service {
         }
     }
 
+    /// Says it to receivers that do not know it: the last word about a thing is not repeated.
+    func remind(_ event: AgentEvent) { if !receivers.isEmpty { hear(event) } }
+
+    func withdrawQuiet(_ root: FilePath) { if !receivers.isEmpty { add(.withdrawQuiet(root)) } }
+
     private func wake() { for (_, signal) in receivers { signal.raise() } }
 
     private func isUp(_ destination: String, isReply: Bool) {
@@ -179,6 +193,7 @@ final class NotificationSender: Service {
                     Failpoint.posted.reached()
                 case .forget(let thing): try await journal.forgetLastWord(of: thing)
                 case .withdraw(let thing): try await journal.withdrawDone(of: thing, from: gathering)
+                case .withdrawQuiet(let root): try await journal.withdrawQuiet(root)
                 }
             } catch {
                 // It stays pending until the next event or the next try.

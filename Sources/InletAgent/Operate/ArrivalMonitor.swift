@@ -11,14 +11,15 @@ internal import SystemPackage
 struct ArrivalMonitor: Service {
     private let shared: Shared
     private let tally: MetricsCollector
+    private let notifications: NotificationStage
     private let start: WallTime
     private var arrivals: ArrivalRegistry { shared.arrivals }
 
     /// Before a journal that does not answer is asked again.
     private static let journalPause = Duration.seconds(10)
 
-    init(_ shared: Shared, _ tally: MetricsCollector) {
-        (self.shared, self.tally, start) = (shared, tally, shared.clock.now())
+    init(_ shared: Shared, _ tally: MetricsCollector, _ notifications: NotificationStage) {
+        (self.shared, self.tally, self.notifications, start) = (shared, tally, notifications, shared.clock.now())
     }
 
     func run() async throws {
@@ -60,33 +61,53 @@ struct ArrivalMonitor: Service {
             return .now.advanced(by: Self.journalPause)
         }
         let states = Dictionary(shared.roots.statuses.map { ($0.root, $0.state) }) { first, _ in first }
-        var next: WallTime?
+        var next: ContinuousClock.Instant?
         for folder in watched {
             guard let due = await decide(folder, states[folder.path], at: now) else { continue }
             next = min(next ?? due, due)
         }
-        return next.map { .now.advanced(by: max($0 - now, .milliseconds(10))) }
+        return next.map { max($0, .now.advanced(by: .milliseconds(10))) }
     }
 
     private func follow(_ watched: [WatchSettings], at now: WallTime) async throws(JournalError) {
         let (unread, left) = arrivals.follow(watched.map(\.path), at: now)
-        for root in left { try await shared.journal.setQuiet(root, since: nil) }
-        if unread.isEmpty, arrivals.newest != nil { return }
+        for root in left {
+            notifications.withdrawQuiet(root)
+            try await shared.journal.setQuiet(root, since: nil)
+        }
+        if unread.isEmpty, arrivals.knowsNewest { return }
         let known = try await shared.journal.arrivals(in: unread)
         arrivals.fill(known.newest, known.folders, at: now)
     }
 
     /// - Returns: when the folder must be decided about again.
-    private func decide(_ folder: WatchSettings, _ state: RootStatus.State?, at now: WallTime) async -> WallTime? {
-        let decision = arrivals.decide(folder.path) { clock -> (news: QuietClock.News?, next: WallTime?) in
-            // Its files go to the other agent.
-            if case .standby? = state { clock.startAgain(at: now) }
-            if state == .starting { clock.isListed(at: now) }
-            return clock.decide(expect: folder.expect, at: now)
+    private func decide(
+        _ folder: WatchSettings, _ state: RootStatus.State?, at now: WallTime
+    ) async -> ContinuousClock.Instant? {
+        typealias Decision = (news: QuietClock.News?, next: ContinuousClock.Instant?, quiet: WallTime?)
+        let instant = ContinuousClock.now
+        let decision = arrivals.decide(folder.path) { clock -> Decision in
+            clock.see(Self.presence(state), at: now, instant)
+            let (news, next) = clock.decide(expect: folder.expect, at: now, instant)
+            return (news, next, clock.quietSince)
         }
-        guard let (news, next) = decision else { return nil }
-        if let news { await report(news, folder) }
+        guard let (news, next, quiet) = decision else { return nil }
+        if let news {
+            await report(news, folder)
+        } else if let quiet {
+            // A new receiver does not know it; the others are not told again.
+            notifications.remind(.rootQuiet(root: folder.path, since: quiet, expect: folder.expect ?? .zero))
+        }
         return next
+    }
+
+    private static func presence(_ state: RootStatus.State?) -> QuietClock.Presence {
+        switch state {
+        case .watching: .watched
+        case .starting: .listed
+        case .standby: .elsewhere
+        case .missing, .failing, .guarded, nil: .away
+        }
     }
 
     private func report(_ news: QuietClock.News, _ folder: WatchSettings) async {
@@ -96,7 +117,7 @@ struct ArrivalMonitor: Service {
             kept = since
             shared.log.emit(.rootQuiet(root: folder.path, since: since, expect: folder.expect ?? .zero))
         case .recovered(let since): shared.log.emit(.rootRecovered(root: folder.path, since: since))
-        case .withdrawn: break
+        case .withdrawn: notifications.withdrawQuiet(folder.path)
         }
         // If the journal does not take it now, the next start reports it once more.
         try? await shared.journal.setQuiet(folder.path, since: kept)

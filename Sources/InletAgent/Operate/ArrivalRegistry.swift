@@ -11,22 +11,28 @@ final class ArrivalRegistry: Sendable {
         var folders: [FilePath: QuietClock] = [:]
         /// Folders whose earlier files are not read from the journal yet.
         var unread: Set<FilePath> = []
+        /// Whether the journal was asked for the newest file: it may have none.
+        var isAsked = false
     }
 
     private let state = Mutex(State())
-    /// Raised when a file ends a quiet time, and after a change of the configuration.
+    /// Raised when a file ends a quiet time, when a folder comes or goes, and after a change of the configuration.
     let signal = WakeSignal()
 
     /// The file that was admitted last; nil before any.
     var newest: Arrival? { state.withLock(\.newest) }
 
+    /// Whether the journal need not be asked for it.
+    var knowsNewest: Bool { state.withLock { $0.isAsked || $0.newest != nil } }
+
     /// A file is in the journal. Quick: called on the journal's writer thread.
     ///
     /// - Parameter root: its watched folder; empty for a file that was sent by itself.
     func note(_ file: Arrival, in root: FilePath) {
+        let now = ContinuousClock.now
         let isNews = state.withLock { state in
             if state.newest?.job ?? 0 < file.job { state.newest = file }
-            return state.folders[root]?.fileCame(at: file.at) ?? false
+            return state.folders[root]?.fileCame(at: file.at, now) ?? false
         }
         if isNews { signal.raise() }
     }
@@ -39,7 +45,7 @@ final class ArrivalRegistry: Sendable {
             let left = state.folders.filter { !wanted.contains($0.key) && $0.value.quietSince != nil }.map(\.key)
             state.folders = state.folders.filter { wanted.contains($0.key) }
             for root in wanted where state.folders[root] == nil {
-                state.folders[root] = QuietClock(start: now)
+                state.folders[root] = QuietClock(start: now, at: now, .now)
                 state.unread.insert(root)
             }
             state.unread.formIntersection(wanted)
@@ -50,13 +56,14 @@ final class ArrivalRegistry: Sendable {
     /// Takes the journal's answer; files that came meanwhile stay.
     func fill(_ newest: Arrival?, _ folders: [FilePath: FolderArrivals], at now: WallTime) {
         state.withLock { state in
+            state.isAsked = true
             if let newest, state.newest?.job ?? 0 < newest.job { state.newest = newest }
             for (root, known) in folders where state.unread.remove(root) != nil {
                 let since = state.folders[root]?.lastFile
                 var folder = QuietClock(
-                    lastFile: known.lastFile, quietSince: known.quietSince, start: known.firstSeen ?? now,
-                    followedSince: now)
-                if let since { _ = folder.fileCame(at: since) }
+                    lastFile: known.lastFile, quietSince: known.quietSince, start: known.firstSeen ?? now, at: now, .now
+                )
+                if let since { _ = folder.fileCame(at: since, .now) }
                 state.folders[root] = folder
             }
         }

@@ -127,13 +127,15 @@ final class RootMailbox: Sendable {
     /// Whether the root comes and goes with its volume.
     let isPassing: Bool
     let waker: Waker
+    /// Raised when the root's state changes: it was found, listed, lost, or left to another agent.
+    private let changed: WakeSignal?
     private let state = Mutex<(requests: Requests, status: RootStatus?, isStopped: Bool, isRenewed: Bool)>(
         (Requests(), nil, false, false))
     /// More than this many become a listing.
     private static let mostLooks = 10_000
 
-    init(_ root: FilePath, isPassing: Bool = false) throws(SystemError) {
-        (self.root, self.isPassing) = (root, isPassing)
+    init(_ root: FilePath, isPassing: Bool = false, changed: WakeSignal? = nil) throws(SystemError) {
+        (self.root, self.isPassing, self.changed) = (root, isPassing, changed)
         waker = try Waker()
     }
 
@@ -183,5 +185,11 @@ final class RootMailbox: Sendable {
         }
     }
 
-    func publish(_ status: RootStatus) { state.withLock { $0.status = status } }
+    func publish(_ status: RootStatus) {
+        let isNew = state.withLock { state in
+            defer { state.status = status }
+            return state.status?.state != status.state
+        }
+        if isNew { changed?.raise() }
+    }
 }

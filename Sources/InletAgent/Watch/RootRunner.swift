@@ -31,7 +31,7 @@ final class RootRunner: Sendable {
     ) throws(SystemError) {
         (self.settings, self.shared, self.places, self.passing) = (settings, shared, places, passing)
         hold = RootOwnership(settings, stateDirectory: shared.settings.settings.stateDirectory)
-        mailbox = try RootMailbox(settings.path, isPassing: passing != nil)
+        mailbox = try RootMailbox(settings.path, isPassing: passing != nil, changed: shared.arrivals.signal)
     }
 
     /// Until its task is cancelled or its mailbox stopped; a root that comes and goes also ends with its volume.

@@ -27,6 +27,8 @@ package enum NotificationEvent: String, Sendable, CaseIterable {
 
     /// Whether it is about a removable volume.
     package var isOfVolume: Bool { self == .volumeDone || self == .volumeProblem }
+    /// Whether it may turn out as no longer true before it is sent.
+    package var mayBeWithdrawn: Bool { isOfVolume || self == .rootQuiet }
 }
 
 /// An entry of `notify:`: a receiver and its events.
