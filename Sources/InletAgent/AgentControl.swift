@@ -53,6 +53,7 @@ package struct AgentControl: Sendable {
         let bandwidth: BandwidthControl
         /// A folder of another machine may take its time.
         let asking = BlockingPool(name: "send", threads: 2)
+        let viewer = FileViewer()
         /// nil for an agent that has no configuration file.
         let reload: Reload?
         /// The same.
@@ -67,6 +68,10 @@ package struct AgentControl: Sendable {
         package var destinations: [DestinationState] { shared.destinations.statuses() }
         package var roots: [RootStatus] {
             shared.arrivals.describe(shared.roots.statuses, shared.settings.watch)
+        }
+        /// Whether a folder is watched and there, as its watcher last saw it.
+        func isPresent(_ root: FilePath) -> Bool {
+            shared.roots.statuses.contains { $0.root == root && ($0.state == .watching || $0.state == .starting) }
         }
         /// The file that was admitted last; nil before any.
         package var newest: Arrival? { shared.arrivals.newest }
@@ -189,11 +194,13 @@ package struct AgentControl: Sendable {
         return (totals, ignored, seen, totals[.pending]?.files ?? 0)
     }
 
-    /// The small picture in a JPEG file, as its camera made it; nil without one, and where the admitted file is no longer
-    /// in its place.
+    /// The small picture in a JPEG file, as its camera made it; nil without one, where the admitted file is no longer in
+    /// its place, and where it is not read in time.
     package func picture(of id: Int64) async throws(JournalError) -> [UInt8]? {
-        guard let live, let file = try await journal.job(id)?.file else { return nil }
-        return await live.asking.run {
+        guard let live, let file = try await journal.job(id)?.file, file.mayHavePicture else { return nil }
+        // Files that were sent singly have no folder.
+        guard file.root.isEmpty || live.isPresent(file.root) else { return nil }
+        let found = await live.viewer.look(within: .seconds(5)) { () -> [UInt8]? in
             // A file that cannot be read now has no picture now.
             guard let source = try? SourceFile(opening: file.place), source.opened.isKnown(as: file.identity) else {
                 return nil
@@ -201,11 +208,13 @@ package struct AgentControl: Sendable {
             // Nor has one that fails while it is read.
             return try? EmbeddedPicture.read(from: source)
         }
+        return found ?? nil
     }
 
-    /// The details of a file beside its row: the proved parts of unfinished deliveries, and its receipt as JSON.
+    /// The details of a file beside its row: the proved parts of unfinished deliveries, its receipt as JSON, and whether
+    /// it may have a picture.
     package typealias JobRecord = (
-        parts: [(destination: String, number: Int, size: Int64, etag: String)], receipt: [UInt8]?
+        parts: [(destination: String, number: Int, size: Int64, etag: String)], receipt: [UInt8]?, mayHavePicture: Bool
     )
 
     /// - Returns: without a receipt while the file is unfinished, and when it ended long ago; nil when it is not in the
@@ -217,6 +226,13 @@ package struct AgentControl: Sendable {
             StoredPart.all(in: notes[delivery.id] ?? [:], fileSize: job.file.identity.size)
                 .map { (destination: delivery.destination, number: $0.number, size: $0.size, etag: $0.etag) }
         }
-        return (parts, try await journal.receipt(ofJob: id))
+        return (parts, try await journal.receipt(ofJob: id), live != nil && job.file.mayHavePicture)
+    }
+}
+
+extension FileRow {
+    /// By its type and its name alone: a rejected file has no type.
+    fileprivate var mayHavePicture: Bool {
+        mediaType == "image/jpeg" || ["jpg", "jpeg"].contains(path.extension?.lowercased())
     }
 }

@@ -108,7 +108,7 @@ package final class WakeSignal: Sendable {
     /// receiver's, is slept inside `doDue`. Work at fixed intervals is a job of the `Scheduler`.
     ///
     /// - Parameter doDue: returns the time of the next work: now if there may be more; nil to wait for the signal.
-    func loop(_ doDue: () async -> ContinuousClock.Instant?) async {
+    package func loop(_ doDue: () async -> ContinuousClock.Instant?) async {
         while !Task.isCancelled {
             let next = await doDue()
             if let next, next <= .now { continue }

@@ -23,7 +23,7 @@ package struct IgnoredFiles: Sendable {
     package static let most = 1000
     /// A big archive is not walked to its end for one look.
     private static let mostLooked = 50_000
-    private static let patience = Duration.seconds(5)
+    fileprivate static let patience = Duration.seconds(5)
 
     /// Files that are ignored unless the journal knows them.
     private var candidates: [(arrival: FoundFile, reason: String)] = []
@@ -117,23 +117,25 @@ package struct IgnoredFiles: Sendable {
 }
 
 extension AgentControl {
-    /// The ignored files of a watched folder; nil for another folder, and while no agent runs.
+    /// The ignored files of a watched folder; nil for another folder, for one that is not there or does not answer, and
+    /// while no agent runs.
     package func ignored(in root: FilePath, limit: Int) async throws -> IgnoredFiles? {
         guard let live, let found = live.shared.settings.watch.first(where: { $0.covers(root) }) else { return nil }
         // A pattern's folder is one of those that are there now.
-        guard live.roots.contains(where: { $0.root == root }) else { return nil }
+        guard live.isPresent(root) else { return nil }
         var watch = found
         watch.path = root
-        let skipBefore = watch.existing == .skip ? try await journal.firstSeen(root: root, now: .now) : nil
+        let skipBefore = watch.existing == .skip ? try await journal.firstSeen(root) ?? .now : nil
         let begun = IgnoredFiles(watch, live.shared.settings.routes, limit: limit, skipBefore: skipBefore)
-        let (listed, tolerance) = await live.asking.run {
+        let seen = await live.viewer.look(within: IgnoredFiles.patience * 2) {
             var listed = begun
             listed.look()
             // Unknown only where the folder is gone: then nothing was found in it.
-            return (listed, (try? FileSystemKind.of(root).modifiedTolerance) ?? 0)
+            return (files: listed, tolerance: (try? FileSystemKind.of(root).modifiedTolerance) ?? 0)
         }
-        var files = listed
-        files.settle(try await journal.recall(files.arrivals, tolerance: tolerance))
+        guard let seen else { return nil }
+        var files = seen.files
+        files.settle(try await journal.recall(files.arrivals, tolerance: seen.tolerance))
         return files
     }
 }

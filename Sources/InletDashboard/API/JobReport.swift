@@ -158,7 +158,7 @@ struct JobHistoryReport: Encodable, Sendable, NamedSchema {
     var parts: [Part]
     /// The receipt's text; left out while there is none.
     var receipt: JSONValue?
-    /// Whether it has a small picture (`jobs/{id}/thumbnail`).
+    /// Whether it may have a small picture (`jobs/{id}/thumbnail`): the file itself is not asked.
     var thumbnail: Bool
 
     static var schema: Schema {
@@ -166,12 +166,12 @@ struct JobHistoryReport: Encodable, Sendable, NamedSchema {
             .must("job", .named(JobReport.self)), .must("events", .list(.named(EventReport.self)), "Oldest first."),
             .may("events_since", .time, "Earlier events are no longer known."),
             .must("parts", .list(.named(Part.self))), .may("receipt", .object([], more: .anything)),
-            .must("thumbnail", .flag, "Whether it has a small picture."),
+            .must("thumbnail", .flag, "Whether it is a JPEG file, which may have a small picture."),
         ])
     }
 
-    init(_ story: AgentControl.JobRecord, _ job: JobReport, hasPicture: Bool, feed: ActivityFeed?) {
-        (self.job, thumbnail) = (job, hasPicture)
+    init(_ story: AgentControl.JobRecord, _ job: JobReport, feed: ActivityFeed?) {
+        (self.job, thumbnail) = (job, story.mayHavePicture)
         events = feed?.newest(EventRing.most, level: .debug, job: job.job) ?? []
         events_since = feed?.since?.rfc3339
         parts = story.parts.map { Part(destination: $0.destination, part: $0.number, size: $0.size, etag: $0.etag) }

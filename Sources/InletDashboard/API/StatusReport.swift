@@ -300,7 +300,7 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         return report
     }
 
-    private static func root(_ status: RootStatus) -> Root {
+    static func root(_ status: RootStatus) -> Root {
         let state =
             switch status.state {
             case .starting: "starting"

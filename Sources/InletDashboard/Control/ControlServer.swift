@@ -28,7 +28,11 @@ package struct ControlServer: Service {
         let mask = ProcessSetup.withholdWritingFromOthers()
         let restore = { @Sendable in if let mask { ProcessSetup.setFileMask(mask) } }
         do {
-            try await server(restore).run()
+            try await withThrowingDiscardingTaskGroup { group in
+                group.addTask { await responder.context.keepHome() }
+                try await server(restore).run()
+                group.cancelAll()
+            }
         } catch {
             restore()
             throw error

@@ -5,6 +5,7 @@ internal import InletAgent
 internal import InletConfig
 internal import InletCore
 internal import InletJournal
+internal import InletLinux
 internal import Synchronization
 
 /// Shared by all calls.
@@ -15,12 +16,28 @@ final class APIContext: Sendable {
     let streams = Semaphore(Semaphore.streams)
     /// nil where large answers are not limited: on the control socket, whose users are trusted.
     let largeAnswers: Semaphore?
+    /// For `GET home`.
+    private let homeStatus = HomeStatus()
     private let lastStatus = Mutex<(at: ContinuousClock.Instant, report: StatusReport)?>(nil)
 
     var version: String { control.agent.live?.version ?? "" }
 
     init(control: LocalControl, feed: ActivityFeed? = nil, largeAnswers: Semaphore? = nil) {
         (self.control, self.feed, self.largeAnswers) = (control, feed, largeAnswers)
+    }
+
+    /// Renews the status of `GET home` while it is asked for; a server runs it as long as it serves.
+    func keepHome() async { await homeStatus.keep { try await newStatus() } }
+
+    /// The status of `GET home`, from memory where a server keeps it.
+    func homeReport() async throws -> HomeReport {
+        let status = try await homeStatus.current { try await newStatus() }
+        return HomeReport(status.renewed(by: control.agent.live), control.agent, at: .now)
+    }
+
+    /// That of the streams, where it is new enough.
+    private func newStatus() async throws -> StatusReport {
+        try await status(since: ContinuousClock.now.advanced(by: .seconds(-1)))
     }
 
     /// One status report for all streams, so that many readers at once cost one query of the journal.

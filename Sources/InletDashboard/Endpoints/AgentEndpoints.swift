@@ -12,10 +12,7 @@ extension Endpoints {
     }
 
     static let home = TypedEndpoint.get("home", "The answer for a widget on a home page; every key is always there.") {
-        call in
-        // The status of the event streams, where it is new enough.
-        let status = try await call.context.status(since: .now.advanced(by: .seconds(-1)))
-        return HomeReport(status, call.control.agent, at: .now)
+        call in try await call.context.homeReport()
     }
 
     static let route = TypedEndpoint.post(

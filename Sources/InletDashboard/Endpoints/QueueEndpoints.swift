@@ -25,8 +25,7 @@ extension Endpoints {
         guard let story = try await call.control.agent.story(id), let job = try await call.control.job(id) else {
             throw noJob(call)
         }
-        let hasPicture = try await call.control.agent.picture(of: id) != nil
-        return JobHistoryReport(story, job, hasPicture: hasPicture, feed: call.context.feed)
+        return JobHistoryReport(story, job, feed: call.context.feed)
     }
 
     static let thumbnail = Endpoint(
@@ -48,7 +47,9 @@ extension Endpoints {
     ) { call throws -> IgnoredReport in
         guard let text = call.text(root) else { throw APIFault.badRequest("'root' must name a watched folder") }
         let found = try await call.control.agent.ignored(in: call.control.rootNow(text), limit: call.limit())
-        guard let found else { throw APIFault.notFound("\(DisplayText.escape(text)) is not watched now") }
+        guard let found else {
+            throw APIFault.notFound("\(DisplayText.escape(text)) is not there now, or slow; try again")
+        }
         return IgnoredReport(found)
     }
 

@@ -52,6 +52,7 @@ package struct DashboardServer: Service {
     package func run() async throws {
         try await withThrowingDiscardingTaskGroup { group in
             group.addTask { await authenticator.keepSessions() }
+            group.addTask { await responder.context.keepHome() }
             try await serve()
             group.cancelAll()
         }

@@ -28,7 +28,8 @@ export const view = {
     render: (page) => {
         const known = page.data.story;
         if (!known) return reading(page);
-        return fragment(head(page, known.job, known.thumbnail), moving(known.job), timeline(known), deliveries(known),
+        const hasPicture = known.thumbnail && page.data.bare !== known.job.job;
+        return fragment(head(page, known.job, hasPicture), moving(known.job), timeline(known), deliveries(known),
             events(known), parts(known.parts), receipt(known));
     },
 };
@@ -48,7 +49,13 @@ function head(page, job, hasPicture) {
         ? button(`${order === "retry" && isOpen ? "Try now" : verb}…`, act(order), { key: order }) : null);
     const labels = Object.entries(job.labels ?? {}).map(([label, value]) => `${label}=${value}`).join(", ");
     return h("div", { class: "head", key: "head" },
-        hasPicture ? h("img", { class: "thumbnail", src: `/api/v1/jobs/${job.job}/thumbnail`, alt: "" }) : null,
+        hasPicture ? h("img", {
+            class: "thumbnail", src: `/api/v1/jobs/${job.job}/thumbnail`, alt: "", onerror: () => {
+                // Most JPEG files have one; the others are shown without.
+                page.data.bare = job.job;
+                page.redraw();
+            },
+        }) : null,
         h("p", { class: "path" }, name(job.path)),
         facts([
             ["State", [badge(job.state), " ", h("span", { class: "small" }, MEANS[job.state])]],
