@@ -239,6 +239,9 @@ import Testing
                     "is neither a duplicate nor rejected": 1, "is not a duplicate: no destination has it": 1,
                 ])
             #expect(try await stage.jobs().allSatisfy { $0.file.policy.answer == nil })
+            let others = try await control.act(.cancel, on: filter, dryRun: true)
+            #expect(others.matched == 0 && others.bytes == 0 && others.skipped == ["has already ended": 5])
+            #expect(try await control.act(.forget, on: filter, dryRun: true).matched == 5)
             let done = try await control.act(.leave, on: filter)
             #expect(done.matched == 4 && done.done == 4)
             var open = FileFilter()
@@ -446,6 +449,15 @@ import Testing
             #expect(try await stage.agent.control.ignored(in: "/", limit: 10) == nil)
         }
     }
+
+    @Test func `a folder that is away is not looked at`() async throws {
+        var scene = try Scene()
+        scene.watch[0].path = scene.directory.path.appending("nowhere")
+        try await scene.run { stage in
+            try await eventually("it is missing") { stage.rootStatus?.state == .missing }
+            #expect(try await stage.agent.control.ignored(in: stage.scene.watch[0].path, limit: 10) == nil)
+        }
+    }
 }
 
 /// The small picture of a file's page.
@@ -469,6 +481,9 @@ import Testing
             try scene.directory.write(Self.file, to: "drop/a.jpg")
             let job = try await stage.finished("a.jpg")
             #expect(try await stage.agent.control.picture(of: job.file.id) == Self.picture)
+            #expect(try await stage.agent.control.story(job.file.id)?.mayHavePicture == true)
+            let other = try await stage.process("b.txt")
+            #expect(try await stage.agent.control.story(other.file.id)?.mayHavePicture == false)
             #expect(try await AgentControl(journal: stage.journal).picture(of: job.file.id) == nil)
             try remove(job.file.fullPath)
             #expect(try await stage.agent.control.picture(of: job.file.id) == nil)

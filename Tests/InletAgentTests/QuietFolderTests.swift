@@ -142,6 +142,78 @@ import Testing
         #expect(try await waiting(after: recovered, recovered) == 2)
         #expect(try await waiting(after: quiet(second)) == 3)
     }
+
+    @Test func `a notice that is no longer true is taken back, and a new receiver hears of a quiet folder`()
+        async throws
+    {
+        let directory = try TemporaryDirectory()
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        let log = try EventLog(nil)
+        func sender(_ names: String...) async throws -> NotificationSender {
+            let receivers = names.map { name in
+                NotificationReceiver(
+                    NotifySettings(name: name, receiver: .exec(["/bin/true"]), events: [.rootQuiet]),
+                    pool: BlockingPool(name: "hook", threads: 1))
+            }
+            return try await NotificationSender(receivers, journal: journal, log: log, listens: false)
+        }
+        func waiting(_ sender: NotificationSender) async throws -> Int {
+            #expect(await sender.flush())
+            return try await journal.outboxBacklog().waiting
+        }
+        let quiet = AgentEvent.rootQuiet(root: "/in", since: WallTime(milliseconds: 1000), expect: .seconds(60))
+        let first = try await sender("ops")
+        first.hear(quiet)
+        #expect(try await waiting(first) == 1)
+        first.withdrawQuiet("/in")
+        #expect(try await waiting(first) == 0)
+        first.hear(quiet)
+        first.remind(quiet)
+        #expect(try await waiting(first) == 1, "it may be said again, and once")
+        let second = try await sender("ops", "new")
+        second.remind(quiet)
+        second.remind(quiet)
+        #expect(try await waiting(second) == 3, "to the new one, and as a fault that lasts to the former one")
+    }
+
+    @Test func `a receiver that a reload adds hears of a folder that is quiet already`() async throws {
+        let directory = try TemporaryDirectory()
+        let book = directory.path.appending("book")
+        let program = #"["/bin/sh", "-c", "cat >> \#(book.string)"]"#
+        let site = try ReloadSite(ReloadSite.text(watch: ", expect: 1s"))
+        try await site.scene().run { stage in
+            try await eventually("it is quiet") { stage.events.count("root.quiet") == 1 }
+            let top = "notify: [{ name: ops, exec: \(program), on: [root_quiet] }]"
+            try await site.reload(ReloadSite.text(top: top, watch: ", expect: 1s"), in: stage)
+            try await eventually("it hears that") {
+                // There is no such file before the first.
+                (try? String(contentsOfFile: book.string, encoding: .utf8))?.contains("root_quiet") ?? false
+            }
+            #expect(stage.events.count("root.quiet") == 1)
+        }
+    }
+
+    @Test func `a folder that comes or goes wakes those who wait for that, and a look at it does not`() async throws {
+        let signal = WakeSignal()
+        let mailbox = try RootMailbox("/in", changed: signal)
+        let wakes = Count()
+        try await withThrowingTaskGroup { group in
+            group.addTask {
+                await signal.loop {
+                    wakes.add()
+                    return nil
+                }
+            }
+            try await eventually("it waits") { wakes.value == 1 }
+            for (index, state) in [RootStatus.State.starting, .watching, .missing].enumerated() {
+                for _ in 0..<3 { mailbox.publish(RootStatus(root: "/in", state: state)) }
+                try await eventually("it wakes") { wakes.value == index + 2 }
+            }
+            group.cancelAll()
+        }
+        #expect(wakes.value == 4)
+    }
 }
 
 /// How files of the last 30 days ended.

@@ -3,6 +3,7 @@ import InletCore
 import InletJournal
 import InletLinux
 import InletTestSupport
+import Synchronization
 import SystemPackage
 import Testing
 
@@ -79,6 +80,49 @@ import Testing
         page = PrometheusText()
         MetricsPage(scene.control.agent).addRoots([root], to: &page)
         #expect(!page.text.contains("inlet_root_quiet{"), "nothing is expected of it")
+    }
+
+    @Test func `while the journal does not answer, the last report is given, and the next is asked for once`()
+        async throws
+    {
+        struct Asked: Error {}
+        final class Count: Sendable {
+            let asked = Mutex(0)
+            var value: Int { asked.withLock(\.self) }
+            func add() -> Int {
+                asked.withLock {
+                    $0 += 1
+                    return $0
+                }
+            }
+        }
+        let home = HomeStatus(fresh: .zero)
+        let report = try SampleStatus.report()
+        let (count, gate) = (Count(), WakeSignal())
+        try await withThrowingTaskGroup { group in
+            group.addTask {
+                await home.keep {
+                    // The second one hangs.
+                    if count.add() > 1 { await gate.wait(until: nil) }
+                    return report
+                }
+            }
+            try await eventually("it is kept") {
+                // Until then each request asks by itself.
+                do {
+                    _ = try await home.current { throw Asked() }
+                    return true
+                } catch is Asked {
+                    return false
+                }
+            }
+            for _ in 0..<20 {
+                #expect(try await home.current { throw Asked() }.version == report.version)
+            }
+            try await eventually("the next one is asked for") { count.value == 2 }
+            group.cancelAll()
+        }
+        #expect(count.value == 2)
     }
 
     static let verdicts: [(HomeReport.Verdict, @Sendable (inout StatusReport) -> Void)] = [

@@ -153,7 +153,12 @@ import Testing
     @Test func `every metric is on the page of an agent, with the labels that the documents name`() async throws {
         let place = try MetricsPlace()
         defer { place.journal.close() }
-        let text = try await MetricsPage(place.agent(EventLog(nil)).control).text()
+        let agent = try await place.agent(EventLog(nil))
+        // As if a file had come: some metrics have no line before.
+        let arrivals = try #require(agent.control.live).shared.arrivals
+        _ = arrivals.follow([place.root], at: .now)
+        arrivals.note(Arrival(job: 1, path: place.root.appending("a"), at: .now), in: place.root)
+        let text = try await MetricsPage(agent.control).text()
         for metric in Metric.allCases {
             let name = metric.kind == .histogram ? metric.rawValue + "_count" : metric.rawValue
             let lines = text.split(separator: "\n").filter { $0.hasPrefix(name + "{") || $0.hasPrefix(name + " ") }
@@ -214,8 +219,10 @@ struct MetricsPlace: Sendable {
     }
 
     func agent(_ log: EventLog) async throws -> Agent {
+        var watch = WatchSettings(path: root)
+        watch.expect = .seconds(86_400)
         var settings = Settings(
-            stateDirectory: directory.path, watch: [WatchSettings(path: root)],
+            stateDirectory: directory.path, watch: [watch],
             routes: [Route(name: "all", key: try KeyTemplate("{name}"), to: ["here"])])
         settings.bandwidth.all = Timetable(1_000_000)
         let here = Destination(

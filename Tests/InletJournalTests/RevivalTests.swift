@@ -164,6 +164,17 @@ import Testing
             #expect(none.jobs.isEmpty && none.reads == 5)
         }
 
+        @Test func `an open question among many answered files is found in one read`() async throws {
+            let bench = try await bench()
+            try SQLiteShell.run(bench.journal.path, "UPDATE history_file SET unanswered = NULL WHERE id <> 18")
+            var filter = FileFilter(states: [.rejected], limit: 100)
+            filter.isUnanswered = true
+            let found = try await list(bench, filter)
+            #expect(found.jobs.map(\.file.id) == [18])
+            // And one for what was found.
+            #expect(found.reads == 2)
+        }
+
         @Test func `of many that pass so many are read at once, newest first`() async throws {
             let bench = try await bench()
             let wanted = Int(Journal.stretch) + 2 * Journal.readAtOnce

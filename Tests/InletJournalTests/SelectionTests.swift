@@ -46,7 +46,8 @@ import Testing
         ({ $0.before = Bench.start + .seconds(10) }, [2, 4]),
         ({ $0.since = Bench.start + .seconds(50) }, [1]),
         ({ $0.until = Bench.start + .seconds(49) }, [2, 3, 4]),
-        ({ $0.isUnanswered = true }, [2, 3]),
+        ({ $0.isUnanswered = true }, []),
+        ({ $0.upTo = 2 }, [1, 2]),
         ({ $0.batch = 1 }, []),
         (
             {

@@ -3,8 +3,8 @@ internal import InletCore
 internal import InletLinux
 internal import Synchronization
 
-/// The status behind `GET home`, from memory. It is renewed only while somebody asks for it, by one query of the journal
-/// at a time: a journal that is slow, or does not answer, holds up no answer for long.
+/// The status behind `GET home`, from memory. It is renewed only while somebody asks, by one query of the journal at a
+/// time: a journal that is slow, or does not answer, holds up no answer for long.
 final class HomeStatus: Sendable {
     private struct State {
         /// The newest report, and when it was asked for.
@@ -16,7 +16,7 @@ final class HomeStatus: Sendable {
     }
 
     /// A newer report is not renewed.
-    private static let fresh = Duration.seconds(2)
+    private let fresh: Duration
     /// An older one is given only when the next does not come within `patience`.
     private static let stale = Duration.seconds(10)
     private static let patience = Duration.milliseconds(250)
@@ -26,13 +26,15 @@ final class HomeStatus: Sendable {
     private let state = Mutex(State())
     private let wanted = WakeSignal()
 
+    init(fresh: Duration = .seconds(2)) { self.fresh = fresh }
+
     /// Renews the report whenever it is wanted; a server runs it as long as it serves.
     func keep(_ ask: () async throws -> StatusReport) async {
         state.withLock { $0.isKept = true }
         defer { state.withLock { $0.isKept = false } }
         await wanted.loop {
             let now = ContinuousClock.now
-            if state.withLock({ ($0.known?.at).map { $0.duration(to: now) < Self.fresh } ?? false }) { return nil }
+            if state.withLock({ ($0.known?.at).map { $0.duration(to: now) < fresh } ?? false }) { return nil }
             // Other parts report a journal that does not answer; the last report stays.
             let report = try? await ask()
             let waiting = state.withLock { state in
@@ -58,7 +60,7 @@ final class HomeStatus: Sendable {
             return (state.isKept, age, signal)
         }
         if !isKept { return try await ask() }
-        if age.map({ $0 >= Self.fresh }) ?? true { wanted.raise() }
+        if age.map({ $0 >= fresh }) ?? true { wanted.raise() }
         if let signal {
             await signal.wait(until: now.advanced(by: age == nil ? Self.firstPatience : Self.patience))
             state.withLock { $0.waiting.removeAll { $0 === signal } }
