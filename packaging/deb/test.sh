@@ -85,7 +85,7 @@ check "every file is as it was packed" sums_match
 check "the user's own group, no shell, no password" inside sh -c \
     'id inlet && getent passwd inlet | grep -q ":/var/lib/inlet:/usr/sbin/nologin$" && passwd -S inlet | grep -q " L "'
 check "/var/lib/inlet is the user's alone" own /var/lib/inlet "inlet:inlet 750"
-check "/etc/inlet is root's, and the service may read and write there" own /etc/inlet "root:inlet 2770"
+check "/etc/inlet is the service's, and its group may only read there" own /etc/inlet "inlet:inlet 2750"
 check "inlet --version is $version" installed_version
 check "systemd-analyze verify" unit_verifies
 check "systemd-analyze verify, of a card's unit" card_unit_verifies

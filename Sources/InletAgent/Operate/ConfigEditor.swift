@@ -340,7 +340,7 @@ package final class ConfigEditor: Sendable {
             }
             try DurableFile.requireWritable(real.removingLastComponent())
         } catch {
-            return "the agent cannot write beside the configuration, which needs 'chmod g+w' of its folder: \(error)"
+            return "the agent cannot write beside the configuration: \(error); make user \(ProcessSetup.userID) the folder's owner"
         }
         if confinement?.mayWrite(in: real.removingLastComponent()) == false {
             return "the agent gave up writing in \(real.removingLastComponent().display) at its start; restart it"

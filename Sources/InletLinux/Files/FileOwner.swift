@@ -80,10 +80,19 @@ package enum FileOwner {
         if wanted != rights { try setMode(path, wanted) }
     }
 
-    /// Gives the file at `path`, which is no symlink, to a user; its group stays. Blocks.
+    /// Gives the file at `path` to a user; its group stays. Blocks.
+    ///
+    /// - Throws: for a symlink, a file with other names, or one that is not regular: whoever may write in the folder
+    ///   may have put it there meanwhile.
     package static func set(_ path: FilePath, user: UInt32) throws(SystemError) {
-        let descriptor = try Descriptor(opening: path, O_RDONLY | O_NOFOLLOW)
+        // A FIFO would wait for its writer.
+        let descriptor = try Descriptor(opening: path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
         let number = descriptor.number
+        var status = stat()
+        _ = try SystemCall.result("stat", path) { fstat(number, &status) }
+        guard status.isRegular, status.st_nlink == 1 else {
+            throw SystemError(call: "chown", path: path, code: .notPermitted)
+        }
         _ = try SystemCall.result("chown", path) { fchown(number, user, gid_t.max) }
     }
 
