@@ -111,6 +111,19 @@ extension Journal {
         }
     }
 
+    /// The number of rejected files that a person has left in their places; among the newest `most`.
+    package func rejectedLeft(most: Int = 10_000) async throws(JournalError) -> Int {
+        try await read { database in
+            try database.row(
+                """
+                SELECT count(*) FROM (
+                    SELECT policy FROM file INDEXED BY file_by_state WHERE state = 'rejected' ORDER BY id DESC LIMIT ?)
+                WHERE \(FilePolicy.isLeft)
+                """, most
+            ) { $0.int(0) } ?? 0
+        }
+    }
+
     /// Whether the rules of its admission may still move or remove a file: it is not finished, or a person may retry
     /// it.
     package func mayFinishMore() async throws(JournalError) -> Bool {

@@ -28,7 +28,7 @@ package protocol DestinationKind: KeyTable {
     /// A delivery's note with its secrets sealed, for the journal; nil for a note without secrets, or of another kind.
     func withoutSecrets(_ name: String, _ note: [UInt8]) -> [UInt8]?
 
-    /// Its claim on an address that is of this kind without doubt; nil for any other address. Other kinds refuse it.
+    /// Its claim on an address that is of this kind, for other kinds that are given it; nil for any other address.
     func claim(host: String, path: String) -> AddressClaim?
 
     /// Files below the user's home that it reads although no key names them.
@@ -87,13 +87,15 @@ package struct RightfulKey: Sendable, Equatable {
     package var address: String
 }
 
-/// A kind's claim on an address that no other kind can use.
+/// A kind's claim on an address.
 package struct AddressClaim: Sendable {
     var key: String
     /// The beginning of its path that belongs to the address of the service.
     var path: Substring
     /// Completes the sentence "It is …".
     var words: String
+    /// Whether no other kind can use it: then they refuse it. Otherwise a person is told or asked.
+    var isCertain: Bool
 }
 
 extension Section {
@@ -141,13 +143,31 @@ package enum DestinationKinds {
 
     package static func named(_ type: String) -> (any DestinationKind)? { all.first { $0.type.name == type } }
 
-    /// - Throws: the fault of `key`, when the address is of another kind than `type`.
+    /// - Throws: the fault of `key`, when the address is of another kind than `type` without doubt.
     static func requireOwn(_ url: HTTPURL, _ key: String, _ type: DestinationType) throws(SettingFault) {
-        for kind in all where kind.type.name != type.name {
-            if let claim = kind.claim(host: url.host, path: url.path) {
-                throw SettingFault(key, url, claim, of: kind.type)
-            }
-        }
+        if let fault = claimed(url, key, type, isCertain: true) { throw fault }
+    }
+
+    /// What a person should know about a destination's address that looks as if it were of another kind; nil for any
+    /// other. The destination works all the same where the address is right.
+    package static func doubt(about destination: DestinationSettings) -> SettingFault? {
+        guard let kind = named(destination.type), kind.type.givesURLs else { return nil }
+        return kind.setup.questions.lazy.compactMap { question -> SettingFault? in
+            // Most keys are no addresses.
+            guard let text = destination.values.string(question.key),
+                let url = try? HTTPURL(text, rules: .configured(allowHTTP: true))
+            else { return nil }
+            return claimed(url, question.key, kind.type, isCertain: false)
+        }.first
+    }
+
+    private static func claimed(
+        _ url: HTTPURL, _ key: String, _ type: DestinationType, isCertain: Bool
+    ) -> SettingFault? {
+        all.lazy.filter { $0.type.name != type.name }.compactMap { kind in
+            let claim = kind.claim(host: url.host, path: url.path)
+            return claim?.isCertain == isCertain ? claim.map { SettingFault(key, url, $0, of: kind.type) } : nil
+        }.first
     }
 
     /// For an address whose server answers in JSON where it should not.

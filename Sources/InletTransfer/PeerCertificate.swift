@@ -6,7 +6,8 @@ package struct PeerCertificate: Sendable, Equatable {
     /// As libcurl's TLS library words them: `CN = storage.example.com`.
     package var subject: String
     package var issuer: String
-    /// nil where the date cannot be read.
+    /// The dates of its life; nil where one cannot be read.
+    package var begins: WallTime?
     package var expires: WallTime?
     /// `TLSv1.3`; nil where libcurl does not say.
     package var version: String?
@@ -15,6 +16,7 @@ package struct PeerCertificate: Sendable, Equatable {
     init?(version: String?, fact: (String) -> String?) {
         guard let subject = fact("Subject:"), let issuer = fact("Issuer:") else { return nil }
         (self.subject, self.issuer, self.version) = (subject, issuer, version)
+        begins = fact("Start date:").flatMap { WallTime($0, formats: Self.formats) }
         expires = fact("Expire date:").flatMap { WallTime($0, formats: Self.formats) }
     }
 

@@ -53,6 +53,7 @@ struct Inlet: AsyncParsableCommand {
     /// `inlet` alone: what to do next.
     func run() async throws {
         var options = ConfigOption()
+        // The library reads only what was parsed or set.
         options.config = nil
         Console.print(await NextStep.text(options))
     }

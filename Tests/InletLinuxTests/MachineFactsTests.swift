@@ -1,3 +1,4 @@
+import Foundation
 import InletTestSupport
 import SystemPackage
 import Testing
@@ -13,6 +14,22 @@ import Testing
         #expect(MachineFacts.unit("no-such.service") == nil)
     }
 
+    @Test func `a service is enabled and running as its files show, and is none without systemd`() throws {
+        let folder = try TemporaryDirectory()
+        func unit() -> MachineFacts.Unit? { MachineFacts.unit("inlet.service", of: folder.path) }
+        try folder.write("".utf8, to: "usr/lib/systemd/system/inlet.service")
+        #expect(unit() == nil)
+        try folder.makeDirectory("run/systemd/system")
+        #expect(unit() == MachineFacts.Unit(isEnabled: false, isActive: false))
+        try folder.write("".utf8, to: "etc/systemd/system/multi-user.target.wants/inlet.service")
+        #expect(unit() == MachineFacts.Unit(isEnabled: true, isActive: false))
+        // systemd leaves the invocation as a symlink without a target.
+        try folder.makeDirectory("run/systemd/units")
+        let invocation = folder.path.pushing("run/systemd/units/invocation:inlet.service")
+        try FileManager.default.createSymbolicLink(atPath: invocation.string, withDestinationPath: "0123456789abcdef")
+        #expect(unit() == MachineFacts.Unit(isEnabled: true, isActive: true))
+    }
+
     @Test func `the limit of descriptors is that which raising it leads to`() {
         let most = ProcessSetup.raiseDescriptorLimit()
         #expect(ProcessSetup.descriptorLimit.now == most && ProcessSetup.descriptorLimit.most == most)
@@ -23,8 +40,9 @@ import Testing
         let inotify = try Inotify()
         for name in ["a", "b", "c"] { _ = try inotify.add(folder.makeDirectory(FilePath(name))) }
         // Others come and go meanwhile: only what is surely there can be expected.
-        let used = WatchNeed.used()
+        let used = WatchNeed.used(by: ProcessSetup.userID)
         #expect(used.watches >= 3 && used.instances >= 1)
+        #expect(WatchNeed.used(by: 4_000_000_000).instances == 0, "another user has limits of its own")
         withExtendedLifetime(inotify) {}
     }
 

@@ -41,11 +41,31 @@ import Testing
         #expect(S3Settings.type.keys.allSatisfy { $0.summary.hasSuffix(".") })
     }
 
-    @Test(arguments: ["https://api.example/base/v1/multipart/create", "https://api.example/base/v1/presign/upload"])
-    func `a call of the Spiral API is refused with the type and the key that it belongs to`(_ address: String) {
-        let fault = #expect(throws: SettingFault.self) { try Self.settings(["endpoint": .string(address)]) }
-        #expect(fault?.key == "endpoint" && fault?.message.contains("use 'type: r2' with 'api: https://") == true)
-        #expect(fault?.rightful == RightfulKey(type: "r2", key: "api", address: "https://api.example/base"))
+    /// What a person is told about a bucket's endpoint.
+    private static func remarks(_ endpoint: String) -> [SettingFinding] {
+        let values = section(["endpoint": .string(endpoint), "bucket": .string("media")])
+        return S3Kind().remarks(on: DestinationSettings(name: "store", type: "s3", values: values), [])
+    }
+
+    @Test(arguments: [
+        "https://api.example/base/v1/multipart/create", "https://api.example/base/v1/presign/upload",
+        "https://api.example/base/v1/objects",
+    ])
+    func `what looks like a call of the Spiral API is taken, and remarked on`(_ address: String) {
+        #expect(throws: Never.self) { try Self.settings(["endpoint": .string(address)]) }
+        let remarks = Self.remarks(address)
+        #expect(remarks.count == 1 && remarks.first?.isFine == false)
+        #expect(
+            remarks.first?.text.contains("use 'type: r2' with 'api: https://api.example/base'") == true, "\(remarks)")
+    }
+
+    @Test(arguments: [
+        "https://gw.example/v1/objectstore", "https://gw.example/v1", "https://gw.example/v1/objects/tenant/store",
+        "https://gw.example/xv1/objects", "https://gw.example/r2", "https://v1.example/objects",
+    ])
+    func `an endpoint that only resembles one is taken without a word`(_ address: String) {
+        #expect(throws: Never.self) { try Self.settings(["endpoint": .string(address)]) }
+        #expect(Self.remarks(address).isEmpty)
     }
 
     static let addresses: [([String: ConfigValue], String, String)] = [

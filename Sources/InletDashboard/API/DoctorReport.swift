@@ -59,10 +59,9 @@ package enum ProblemTopic: String, Codable, Sendable, CaseIterable, SchemaSample
         switch self {
         case .configuration: [.agent]
         case .state: [.agent, .files]
-        // A signature and a certificate are right for a while only.
-        case .clock: [.certificate, .credentials]
         case .space, .held, .folder, .access, .names, .proxy, .network, .certificate, .credentials, .service: [.files]
-        case .agent, .limits, .files, .advice: []
+        // What a wrong clock causes, it causes at the same destination: `causes` names each place once.
+        case .clock, .agent, .limits, .files, .advice: []
         }
     }
 
@@ -100,22 +99,25 @@ package struct DoctorFindings: Sendable {
     package static let most = 3
 
     private let problems: [(topic: ProblemTopic, finding: CheckReport.Finding)]
-    private let servers: Int
+    private let hosts: [String: String]
 
     /// - Parameters:
     ///   - findings: in the order in which they were made; those that are fine do not count.
-    ///   - servers: the number of destinations that are reached over a network.
-    package init(_ findings: [CheckReport.Finding], servers: Int) {
+    ///   - hosts: the server of each destination that is reached over a network, by the name of its findings.
+    package init(_ findings: [CheckReport.Finding], hosts: [String: String]) {
         problems = findings.filter { $0.grade != .fine }.map { (Self.topic(of: $0), $0) }
-        self.servers = servers
+        self.hosts = hosts
     }
 
-    /// Whether anything needs a person.
-    package var isWell: Bool { problems.isEmpty }
+    /// Whether nothing is wrong. What could be better is a hint.
+    package var isWell: Bool { problems.count == hints }
 
-    /// The likeliest first: by topic, then by grade, then as they were found.
+    /// Lines about what works, and could be better.
+    package var hints: Int { problems.count { $0.topic == .advice } }
+
+    /// The likeliest first: by topic, then by grade, then as they were found. Advice is no cause of anything.
     package var causes: [Cause] {
-        let topics = Set(problems.map(\.topic))
+        let topics = Set(problems.map(\.topic)).subtracting([.advice])
         let explained = topics.reduce(into: Set<ProblemTopic>()) { $0.formUnion($1.explains) }
         var found: [Cause] = []
         var named: Set<String> = []
@@ -131,15 +133,23 @@ package struct DoctorFindings: Sendable {
     private func causes(of topic: ProblemTopic, _ own: [CheckReport.Finding]) -> [Cause] {
         var places: [String] = []
         for finding in own where !places.contains(finding.check) { places.append(finding.check) }
-        if let reason = Self.common[topic], servers > 1, places.count >= servers {
+        // The worst of each place: the others follow from it, or are above.
+        let worst = places.compactMap { place in
+            own.filter { $0.check == place }.max { $0.grade.rank < $1.grade.rank }
+        }
+        if let reason = Self.common[topic], isCommon(worst) {
             return [Cause(topic, "\(reason.text) (\(places.joined(separator: ", ")))", remedy: reason.remedy)]
         }
-        // The worst of each place: the others follow from it, or are above.
-        return places.compactMap { place in
-            own.filter { $0.check == place }.max { $0.grade.rank < $1.grade.rank }
-        }.enumerated().sorted { left, right in
+        return worst.enumerated().sorted { left, right in
             (-left.element.grade.rank, left.offset) < (-right.element.grade.rank, right.offset)
         }.map { Cause(topic, "\($0.element.check): \($0.element.text)", remedy: $0.element.remedy) }
+    }
+
+    /// Whether all destinations, on several servers, cannot be reached for the same reason. A slow answer, a
+    /// certificate that ends soon, and a name that name servers do not know are each destination's own.
+    private func isCommon(_ worst: [CheckReport.Finding]) -> Bool {
+        Set(hosts.values).count > 1 && worst.allSatisfy { $0.grade == .unavailable }
+            && Set(hosts.keys).isSubset(of: worst.map(\.check))
     }
 
     /// The cause that all destinations share when they fail in the same way: this machine.
@@ -173,7 +183,8 @@ package struct DoctorFindings: Sendable {
         case .limits: .limits
         case .clock: .clock
         case .errors: .files
-        case .program, .system: .advice
+        // An agent would not start with it, or would not do what its configuration says.
+        case .program, .system: .configuration
         }
     }
 }

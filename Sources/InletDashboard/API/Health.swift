@@ -56,7 +56,7 @@ package struct Health: Codable, Sendable, Equatable, NamedSchema {
     /// For the files alone: a destination that is down, for example, makes no delivered file unsafe.
     private static func safety(_ report: StatusReport) -> String {
         if !report.running { return "Unknown: no agent runs." }
-        let ends = [FileState.failed, .expired, .rejected].map { report.files[$0.rawValue] ?? 0 }.reduce(0, +)
+        let ends = [FileState.failed, .expired].map { count($0, report) }.reduce(0, +)
         if ends > 0 { return "No: \(ends.counted("file is not where it belongs", "files are not where they belong"))." }
         let stuck = report.roots.reduce(report.forbidden?.files ?? 0) { $0 + ($1.stuck?.files ?? 0) }
         if stuck > 0 { return "No: \(stuck.counted("file", "files")) cannot be taken." }
@@ -68,7 +68,23 @@ package struct Health: Codable, Sendable, Equatable, NamedSchema {
         if let first = listed.first { return "Not yet: \(first.path) is being listed." }
         let unseen = report.roots.filter { $0.state != "watching" && !$0.state.hasPrefix("standby") }
         if let first = unseen.first { return "Not known: \(first.path) is not watched." }
-        return "Yes: every file that came is where it belongs."
+        return "Yes: every file that came is where it belongs\(exceptions(report))."
+    }
+
+    /// `; but 2 rejected, and not sent`: files that nothing will send. Their originals stay where they are.
+    private static func exceptions(_ report: StatusReport) -> String {
+        let states: [(FileState, String)] = [
+            (.rejected, "rejected, and not sent"), (.gone, "gone before Inlet could send them"),
+            (.cancelled, "cancelled by somebody"),
+        ]
+        let words = states.map { (count($0, report), $1) }.filter { $0.0 > 0 }.map { "\($0) \($1)" }
+        return words.isEmpty ? "" : "; but \(words.joined(separator: "; "))"
+    }
+
+    /// The files that ended so. A rejected one that a person has left where it is needs nothing more.
+    private static func count(_ state: FileState, _ report: StatusReport) -> Int {
+        let all = report.files[state.rawValue] ?? 0
+        return state == .rejected ? max(0, all - (report.rejected_left ?? 0)) : all
     }
 
     /// `store is down since 10:32; next try in 40s (and 2 more).`
@@ -157,7 +173,7 @@ extension Health {
             found.append(.init(.attention, .agent, name: "log", what, DisplayText.escape(log.reason)))
         }
         if !report.running {
-            let remedy = "start one with 'inlet run' or 'systemctl start inlet'"
+            let remedy = "start it as you usually do: 'inlet run', 'sudo systemctl start inlet', or its container"
             found.append(.init(report.pending > 0 ? .trouble : .attention, .agent, "no agent runs", remedy))
         }
         if let page = report.dashboard, page.state == .failing {
@@ -231,11 +247,12 @@ extension Health {
         func add(_ about: HealthFinding.Subject, name: String? = nil, _ text: String, _ remedy: String) {
             found.append(.init(.attention, about, name: name, text, remedy))
         }
-        for state in [FileState.failed, .expired, .rejected].map(\.rawValue) {
-            guard let count = report.files[state], count > 0 else { continue }
-            let again = state == FileState.rejected.rawValue ? "" : "; 'inlet queue retry' sends them again"
-            let remedy = "see why with 'inlet queue list --state \(state)'\(again)"
-            add(.files, name: state, "\(count.counted("file")) \(state)", remedy)
+        for state in [FileState.failed, .expired, .rejected] {
+            let (count, name) = (count(state, report), state.rawValue)
+            guard count > 0 else { continue }
+            let next = state == .rejected ? "'inlet queue leave' accepts it" : "'inlet queue retry' sends them again"
+            let remedy = "see why with 'inlet queue list --state \(name)'; \(next)"
+            add(.files, name: name, "\(count.counted("file")) \(name)", remedy)
         }
         if let gone = report.gone_soon, gone >= mostGone {
             add(

@@ -169,6 +169,8 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
     package var stuck: BlockedFiles?
     package var forbidden: BlockedFiles?
     package var gone_soon: Int?
+    /// nil where there are none, and from an agent of an older version.
+    package var rejected_left: Int?
     package var away: [AwayVolume]?
     /// nil while the log can be written.
     package var log: LogStatus?
@@ -192,6 +194,7 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         "away": "Removable volumes that files wait for.", "log": "Why log lines are lost.",
         "stuck": "Files that could not be archived, deleted or quarantined at their end.",
         "forbidden": "Files that wait for permission to be read.",
+        "rejected_left": "Rejected files that a person has left in their places.",
         "gone_soon": "Files that ended as gone within seconds of their admission, since yesterday.",
     ]
 
@@ -233,6 +236,9 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         notices_waiting = backlog.waiting > 0 ? backlog.waiting : nil
         notices_failed = backlog.failed > 0 ? backlog.failed : nil
         (stuck, forbidden, gone_soon, away) = try await Self.troubles(agent.journal)
+        // Most agents have no rejected file, and need not look.
+        let left = balance.totals[.rejected] == nil ? 0 : try await agent.journal.rejectedLeft()
+        rejected_left = left > 0 ? left : nil
         health = Health(self)
     }
 

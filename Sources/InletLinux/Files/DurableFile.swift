@@ -48,8 +48,12 @@ package enum DurableFile {
 
     /// Writes `bytes` to `path`, where nothing may be yet: completely or not at all. Throws `isTaken` when the name
     /// exists.
-    package static func create(_ bytes: [UInt8], at path: FilePath, mode: UInt32) throws(SystemError) {
-        try put(bytes, at: path, mode, owner: .we, replacing: false)
+    ///
+    /// - Parameter asFolderOwner: as for `write`.
+    package static func create(
+        _ bytes: [UInt8], at path: FilePath, mode: UInt32, asFolderOwner: Bool = false
+    ) throws(SystemError) {
+        try put(bytes, at: path, mode, owner: asFolderOwner ? .folder : .we, replacing: false)
     }
 
     /// Renames a finished file to `target`, replacing a file that is there, once its content is on disk. A reader, or

@@ -42,13 +42,15 @@ package enum FileOwner {
     }
 
     /// Gives the folder at `path` the group of `model` and `mode`, whatever the umask was at its creation. Blocks.
+    ///
+    /// - Parameter owner: its new owner; nil keeps the one that it has.
     package static func share(
-        _ path: FilePath, withGroupOf model: FilePath, mode: UInt32
+        _ path: FilePath, withGroupOf model: FilePath, owner: UInt32? = nil, mode: UInt32
     ) throws(SystemError) {
         let group = try SystemCall.status(of: model, following: true).st_gid
         let descriptor = try Descriptor(opening: path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, call: "opendir")
         let number = descriptor.number
-        _ = try SystemCall.result("chown", path) { fchown(number, uid_t.max, group) }
+        _ = try SystemCall.result("chown", path) { fchown(number, owner ?? uid_t.max, group) }
         _ = try SystemCall.result("chmod", path) { fchmod(number, mode_t(mode)) }
     }
 

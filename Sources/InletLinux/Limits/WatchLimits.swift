@@ -36,11 +36,13 @@ package struct WatchNeed: Sendable, Hashable {
         "sysctl fs.inotify.max_user_instances=\(room(from: 1 << 10, for: needed, above: limit))"
     }
 
-    /// The watches and instances that are in use, as far as this user may see other processes (`/proc/PID/fdinfo`,
+    /// The watches and instances that a user's programs have, as far as we may see other processes (`/proc/PID/fdinfo`,
     /// proc(5)). Takes some milliseconds for each hundred processes.
-    package static func used() -> (watches: Int, instances: Int) {
+    package static func used(by user: UInt32) -> (watches: Int, instances: Int) {
         var (watches, instances) = (0, 0)
         for process in numbers(in: "/proc") {
+            // One that has just ended has none.
+            guard (try? FileOwner.ofFile(FilePath("/proc/\(process)")).user) == user else { continue }
             for descriptor in numbers(in: FilePath("/proc/\(process)/fd")) {
                 let link = DurableFile.target(ofLink: FilePath("/proc/\(process)/fd/\(descriptor)"))
                 guard link?.string == "anon_inode:inotify" else { continue }

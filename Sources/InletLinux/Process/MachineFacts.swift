@@ -1,6 +1,6 @@
 import CLinux
 import Glibc
-import SystemPackage
+package import SystemPackage
 
 /// The machine as a person who looks for a fault needs to know it; nil where it does not say.
 package enum MachineFacts {
@@ -39,14 +39,14 @@ package enum MachineFacts {
         package var isActive: Bool
     }
 
-    package static func unit(_ name: String) -> Unit? {
-        let places: [FilePath] = ["/etc/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system"]
-        guard isThere("/run/systemd/system"), places.contains(where: { isThere($0.pushing(FilePath(name))) }) else {
-            return nil
-        }
+    /// - Parameter machine: the folder in which its files are.
+    package static func unit(_ name: String, of machine: FilePath = "/") -> Unit? {
+        func has(_ file: String) -> Bool { isThere(machine.pushing(FilePath(file))) }
+        let places = ["etc/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system"]
+        guard has("run/systemd/system"), places.contains(where: { has("\($0)/\(name)") }) else { return nil }
         return Unit(
-            isEnabled: isThere(FilePath("/etc/systemd/system/multi-user.target.wants/\(name)")),
-            isActive: isThere(FilePath("/run/systemd/units/invocation:\(name)")))
+            isEnabled: has("etc/systemd/system/multi-user.target.wants/\(name)"),
+            isActive: has("run/systemd/units/invocation:\(name)"))
     }
 
     /// Whether anything is there, a symlink without a target included.

@@ -90,12 +90,20 @@ package struct R2Kind: DestinationKind {
     package var type: DestinationType { R2Settings.type }
     package var pipeline: any Pipeline.Type { R2Pipeline.self }
 
-    /// Calls of the API, which a person may have copied with its address. No store has its buckets below these.
+    /// Calls of the API, which a person may have copied with its address. Another server may have folders of these
+    /// names: it is a guess.
     package func claim(host: String, path: String) -> AddressClaim? {
-        let calls = ["/v1/multipart", "/v1/presign", "/v1/objects", "/r2/multipart"]
-        guard let call = calls.compactMap({ path.firstRange(of: $0) }).first else { return nil }
-        return AddressClaim(
-            key: api.spec.name, path: path[..<call.lowerBound], words: "a call of the Spiral Storage API")
+        let calls = [["v1", "multipart"], ["v1", "presign"], ["v1", "objects"], ["r2", "multipart"]]
+        let names = path.split(separator: "/")
+        // The call, or the call and its verb, ends the path.
+        for length in [2, 3] where names.count >= length {
+            let call = names.suffix(length)
+            guard calls.contains(call.prefix(2).map(String.init)), let first = call.first else { continue }
+            return AddressClaim(
+                key: api.spec.name, path: path[..<path.index(before: first.startIndex)],
+                words: "a call of the Spiral Storage API", isCertain: false)
+        }
+        return nil
     }
 
     package func make(

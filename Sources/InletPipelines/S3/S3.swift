@@ -212,7 +212,11 @@ package struct S3Kind: DestinationKind {
     package func claim(host: String, path: String) -> AddressClaim? {
         guard S3Settings.isCloudflare(host) else { return nil }
         // The path that Cloudflare shows behind it is a bucket.
-        return AddressClaim(key: endpoint.spec.name, path: "", words: "Cloudflare R2's own S3 address")
+        return AddressClaim(key: endpoint.spec.name, path: "", words: "Cloudflare R2's own S3 address", isCertain: true)
+    }
+
+    package func remarks(on destination: DestinationSettings, _ routes: [Route]) -> [SettingFinding] {
+        DestinationKinds.doubt(about: destination).map { [(false, "'\($0.key)' perhaps \($0.message)")] } ?? []
     }
 
     package func usualFiles(home: FilePath) -> [FilePath] { [CredentialsSource.usualFile(home: home)] }

@@ -39,18 +39,18 @@ struct Init: AsyncParsableCommand {
         let file = options.newFile()
         try requireFree(file)
         let environment = ProcessInfo.processInfo.environment
-        let rules = InitRules(file: file, environment: environment, defaults: ConfigOption.defaults(environment))
-        let isAsked = !yes && ProcessSetup.isTerminal(0) && Console.isTerminal
-        let dialog = InitDialog(
-            rules: rules, person: isAsked ? Self.terminal : nil, trial: isAsked ? InitTrial(rules: rules) : nil)
         let service = file == ConfigOption.ofService ? await InitService.find() : nil
+        let files = InitFiles(configuration: file, replaces: force)
+        let rules = Self.rules(file, environment, hasService: service != nil)
+        let isAsked = !yes && ProcessSetup.isTerminal(0) && Console.isTerminal
+        let trial = InitTrial(rules: rules, agentUser: Self.isForService(files) ? InitFiles.serviceUser : nil)
+        let dialog = InitDialog(rules: rules, person: isAsked ? Self.terminal : nil, trial: isAsked ? trial : nil)
         if start, service == nil {
             Self.refuse(
                 "--start needs root, systemd, the package's \(InitService.unit), and its configuration "
                     + "\(ConfigOption.ofService.display)")
             throw ExitCode.validationFailure
         }
-        let files = InitFiles(configuration: file, replaces: force)
         let answers: InitInput
         do {
             answers = try await dialog.answers(try flags.given())
@@ -72,6 +72,14 @@ struct Init: AsyncParsableCommand {
         try await next(files, unset: answers.variables.filter { environment[$0]?.isEmpty ?? true }, dialog)
     }
 
+    private static func rules(_ file: FilePath, _ environment: [String: String], hasService: Bool) -> InitRules {
+        var rules = InitRules(file: file, environment: environment, defaults: ConfigOption.defaults(environment))
+        // Inlet's image names the place of its configuration so.
+        let isNamed = !(environment["INLET_CONFIG"] ?? "").isEmpty
+        rules.isInImage = isNamed && !hasService && MachineFacts.container != nil
+        return rules
+    }
+
     /// Starts the service where that is wanted, and prints the link to its page. - Returns: whether it runs.
     private func begin(
         _ service: InitService, _ answers: InitInput, _ rules: InitRules, _ dialog: InitDialog
@@ -88,8 +96,14 @@ struct Init: AsyncParsableCommand {
         do {
             try await service.start()
             let settings = try rules.load(answers).settings
-            let link = try await service.link(at: StateDirectory.controlSocket(in: settings.stateDirectory))
+            let (link, needs) = try await service.answer(
+                at: StateDirectory.controlSocket(in: settings.stateDirectory))
             Console.print("The service runs. Drop files in \(settings.watch.first?.path.display ?? answers.watch).")
+            if !needs.isEmpty {
+                let lines = needs.map { "  \(DisplayText.escape($0))" }
+                Console.print(
+                    "It needs you:\n\(lines.joined(separator: "\n"))\n  'sudo inlet doctor' looks for the cause.")
+            }
             if let link { Console.print("Its page, for one browser within ten minutes: \(link)") }
             return true
         } catch let refusal as Refusal {
@@ -111,7 +125,10 @@ struct Init: AsyncParsableCommand {
     }
 
     private func makeFolder(_ folder: FilePath, _ files: InitFiles, _ dialog: InitDialog) throws(SystemError) {
-        guard try FileLook.look(at: folder) == .missing else { return }
+        guard let look = try InitTrial.look({ () throws(SystemError) in try FileLook.look(at: folder) }) else {
+            return Console.print("\(folder.display): its disk does not answer. Make the folder when it does.")
+        }
+        guard look == .missing else { return }
         guard yes || dialog.confirms("\(folder.display) is not there. Make it?") else {
             return Console.print("\(folder.display) is not there yet.")
         }
@@ -119,6 +136,12 @@ struct Init: AsyncParsableCommand {
             try DurableFile.makeDirectories(folder, mode: 0o755)
             return Console.print("Made \(folder.display).")
         }
+        try makeShared(folder, files)
+    }
+
+    /// Makes a folder that the service and a person can write to: the one who typed sudo owns it.
+    private func makeShared(_ folder: FilePath, _ files: InitFiles) throws(SystemError) {
+        let person = ProcessSetup.environment("SUDO_UID").flatMap { UInt32($0) }
         var missing: [FilePath] = []
         var place = folder
         while place.lastComponent != nil, try FileLook.look(at: place) == .missing {
@@ -127,9 +150,18 @@ struct Init: AsyncParsableCommand {
         }
         for path in missing.reversed() {
             try DurableFile.makeDirectories(path, mode: 0o700)
-            try FileOwner.share(path, withGroupOf: files.folder, mode: path == folder ? 0o2770 : 0o2750)
+            try FileOwner.share(
+                path, withGroupOf: files.folder, owner: person, mode: path == folder ? 0o2770 : 0o2750)
         }
-        Console.print("Made \(folder.display); the group of \(files.folder.display) can write to it.")
+        let group = "the group of \(files.folder.display) can write to it"
+        guard person == nil else { return Console.print("Made \(folder.display); you and \(group).") }
+        let rights =
+            missing.dropFirst().reversed().map { ("u:NAME:x", $0) }
+            + [("u:NAME:rwx,d:u:NAME:rwx,d:g::rwx", folder)]
+        let lines = rights.map { "  setfacl -m \($0) \(DisplayText.shellWord($1.display))" }
+        Console.print(
+            "Made \(folder.display); \(group). For a person, put in the name of the user:\n"
+                + lines.joined(separator: "\n"))
     }
 
     /// Whether root configures an agent that runs as another user: the folder hands on a group, as /etc/inlet of a
@@ -145,7 +177,10 @@ struct Init: AsyncParsableCommand {
         }
         // A check as root proves nothing about the service's user.
         if Self.isForService(files) {
-            let steps = ["sudo -u inlet inlet check\(named)", "systemctl enable --now inlet", "inlet open\(named)"]
+            let steps = [
+                "sudo -u \(InitFiles.serviceUser) inlet check\(named)", "systemctl enable --now inlet",
+                "inlet open\(named)",
+            ]
             return Console.print("Next:\n" + steps.map { "  \($0)" }.joined(separator: "\n"))
         }
         if unset.isEmpty, dialog.confirms("Check it now?") {
@@ -259,6 +294,9 @@ struct InitFlags: ParsableArguments {
 
 /// Writes the files of `inlet init`: complete, private, and over no other file.
 struct InitFiles {
+    /// The package's user.
+    static let serviceUser = "inlet"
+
     let configuration: FilePath
     /// Whether an existing configuration may be replaced.
     let replaces: Bool
@@ -285,7 +323,7 @@ struct InitFiles {
 
     /// The page may then change the configuration (`dashboard.edit`): who replaces a file must be able to keep its owner.
     func giveToService() throws(SystemError) {
-        guard case .found(let user) = FileOwner.user(named: "inlet") else { return }
+        guard case .found(let user) = FileOwner.user(named: Self.serviceUser) else { return }
         try FileOwner.set(configuration, user: user)
     }
 

@@ -48,6 +48,7 @@ struct InitDialog {
         try await watch(given, &answers)
         answers.onSuccess = try onSuccess(given.onSuccess)
         if rules.defaults.stateDirectory == "/var/lib/inlet" { answers.stateDirectory = "/var/lib/inlet" }
+        answers.isInImage = rules.isInImage
         // Valid answers may conflict, such as a pattern whose files are to be moved.
         if let objection = rules.objection(to: answers) { throw Refusal(objection.text) }
         return answers

@@ -42,6 +42,8 @@ struct InitInput: Sendable {
     var onSuccess = Route.OnSuccess.keep
     /// Written where the default depends on the agent's user.
     var stateDirectory: String?
+    /// Whether the agent runs in Inlet's image: nobody reaches the usual address of the page there.
+    var isInImage = false
 
     private var targets: [Target] { [storage, target].compactMap(\.self) }
 
@@ -79,7 +81,7 @@ struct InitInput: Sendable {
 
     /// The configuration, with hints at other settings.
     var text: String {
-        let blocks = [head, destinations, watched, routes, Self.more]
+        let blocks = [head, destinations, watched, routes, page + Self.more]
         return blocks.map { $0.joined(separator: "\n") + "\n" }.joined(separator: "\n")
     }
 
@@ -171,10 +173,20 @@ struct InitInput: Sendable {
             ]
     }
 
+    private var page: [String] {
+        isInImage
+            ? [
+                "# The page. In a container it needs this address, a published port, and a password or a token.",
+                "# dashboard: { listen: \"0.0.0.0:8844\", password: \"${env:INLET_PASSWORD}\", edit: true }",
+            ]
+            : [
+                "# The page, on this machine only. 'inlet open' prints a link that logs a browser in. edit: this file may be",
+                "# changed there.",
+                "dashboard: { listen: \"127.0.0.1:8844\", login: link, edit: true }",
+            ]
+    }
+
     private static let more = [
-        "# The page, on this machine only. 'inlet open' prints a link that logs a browser in. edit: this file may be",
-        "# changed there.",
-        "dashboard: { listen: \"127.0.0.1:8844\", login: link, edit: true }",
         "",
         "# notify:                          # receivers",
         "#   - { name: me, webhook: \"https://hooks.example.com/inlet\", on: [failed, rejected, destination_down] }",
@@ -187,6 +199,8 @@ struct InitRules: Sendable {
     let file: FilePath
     let environment: [String: String]
     let defaults: ConfigDefaults
+    /// As `InitInput.isInImage`.
+    var isInImage = false
 
     /// Why answers cannot be used.
     struct Objection: Sendable, Equatable {
@@ -200,7 +214,7 @@ struct InitRules: Sendable {
         if answers.words.contains(where: { $0.unicodeScalars.contains("\u{FFFD}") }) {
             return Objection(text: "it is not valid UTF-8, which a configuration is")
         }
-        if let name = answers.variables.first(where: { !Self.isVariable($0) }) {
+        if let name = answers.variables.first(where: { !Self.canBeVariable($0) }) {
             return Objection(text: "'\(DisplayText.escape(name))' is not a name of an environment variable")
         }
         let config: LoadedConfig
@@ -219,6 +233,16 @@ struct InitRules: Sendable {
             }
         }
         return nil
+    }
+
+    /// What a person should know about the value of `key`, which can be used; nil where there is nothing to say.
+    func doubt(about answers: InitInput, _ key: String) -> Objection? {
+        // Answers that cannot be read have an objection.
+        guard let settings = try? load(answers).settings else { return nil }
+        let doubts = settings.destinations.compactMap { DestinationKinds.doubt(about: $0) }
+        return doubts.first { $0.key == key }.map {
+            Objection(text: "'\($0.key)' perhaps \($0.message)", rightful: $0.rightful)
+        }
     }
 
     /// The configuration as the agent will read it. Unset variables get values here, because they may be set for the
@@ -277,7 +301,21 @@ struct InitRules: Sendable {
     /// Destinations that store files for others.
     static let storages = DestinationKinds.all.filter { $0.type.givesURLs }
 
-    private static func isVariable(_ name: String) -> Bool {
+    /// Whether an answer is the name of a variable, and no secret: the environment has it, or it looks as people write
+    /// such names. Keys of AWS have capitals and digits only.
+    func isVariable(_ name: String) -> Bool {
+        if environment[name] != nil { return true }
+        let capitals = name.utf8.allSatisfy { byte in
+            byte == 0x5F || (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte)
+        }
+        return capitals && Self.canBeVariable(name) && name.utf8.count <= Self.longestName
+            && (name.contains("_") || !name.contains(where: \.isNumber))
+    }
+
+    private static let longestName = 40
+
+    /// Whether a shell takes it as a name.
+    static func canBeVariable(_ name: String) -> Bool {
         let letters = name.utf8.allSatisfy { byte in
             byte == 0x5F || (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte)
                 || (0x61...0x7A).contains(byte)

@@ -2,6 +2,7 @@ import Foundation
 import InletAgent
 import InletConfig
 import InletCore
+import InletLinux
 import InletPipelines
 import SystemPackage
 
@@ -130,11 +131,15 @@ extension InitDialog {
             let answer = try said(input.words, input.flag, text, earlier, isRequired: question.isRequired)
             guard let answer else { return .value(nil) }
             let value = InitInput.Value.text(isPath ? absolute(answer) : answer)
-            guard let objection = rules.objection(to: around(value)) else { return .value(value) }
-            try refuse(objection.text, input.flag, isGiven: text != nil)
-            if let owner = objection.rightful, confirms("Go on with 'type: \(owner.type)' at \(owner.address)?") {
+            let objection = rules.objection(to: around(value))
+            if let objection { try refuse(objection.text, input.flag, isGiven: text != nil) }
+            // An option is taken as it is, where it can be used.
+            let doubt = objection ?? (text == nil ? rules.doubt(about: around(value), input.key) : nil)
+            if objection == nil, let doubt { person?.say("  \(doubt.text)") }
+            if let owner = doubt?.rightful, confirms("Go on with 'type: \(owner.type)' at \(owner.address)?") {
                 return .misplaced(owner)
             }
+            if objection == nil { return .value(value) }
         }
     }
 
@@ -158,18 +163,34 @@ extension InitDialog {
             guard let said = person.ask(words, false) else { throw Self.ended }
             let answer = said.trimmingCharacters(in: .whitespaces)
             if !question.isRequired, answer == Self.none || answer.isEmpty && usual == nil { return nil }
-            let value: InitInput.Value
-            if answer.isEmpty, let usual {
-                value = usual
-            } else if answer == "=" {
-                guard let typed = person.ask("\(input.words) (not shown): ", true) else { throw Self.ended }
-                value = .typed(Secret(typed))
-            } else {
-                value = answer.contains("/") ? .file(absolute(answer)) : .variable(answer)
-            }
+            let place = answer.isEmpty ? usual : try self.place(answer, input.words)
+            guard let value = place else { continue }
             guard let objection = rules.objection(to: around(value)) else { return value }
             person.say("  \(objection.text)")
         }
+    }
+
+    /// Where an answer says that a secret is; nil where it is to be given again. A secret that was pasted here must not
+    /// get into the configuration.
+    private func place(_ answer: String, _ words: String) throws(Refusal) -> InitInput.Value? {
+        if answer == "=" {
+            guard let typed = person?.ask("\(words) (not shown): ", true) else { throw Self.ended }
+            return .typed(Secret(typed))
+        }
+        if isPath(answer) { return .file(absolute(answer)) }
+        if rules.isVariable(answer) { return .variable(answer) }
+        if confirms("Is that the secret itself?") { return .typed(Secret(answer)) }
+        if InitRules.canBeVariable(answer) { return .variable(answer) }
+        person?.say("  Name an environment variable or a file, or type = and then the secret.")
+        return nil
+    }
+
+    /// Whether an answer is a path: many secrets have a slash.
+    private func isPath(_ answer: String) -> Bool {
+        if ["/", "~/", "./", "../"].contains(where: { answer.hasPrefix($0) }) { return true }
+        // One that cannot be looked at is no reason to write the answer anywhere.
+        guard answer.contains("/"), let look = FileLook.glance(at: FilePath(absolute(answer))) else { return false }
+        return look != .missing
     }
 
     /// The path for the configuration, which may be in another folder. A path that begins with `~` stays unchanged.

@@ -12,6 +12,8 @@ struct InitService: Sendable {
 
     /// How long the agent may take until it can be asked, and the pause between tries.
     private static let absence = (longest: Duration.seconds(30), pause: Duration.milliseconds(100))
+    /// How long it may list its folders before it is asked what it needs: one that it may not read shows at once.
+    private static let listing = Duration.seconds(5)
 
     private let program: FilePath
     private let pool = BlockingPool(name: "service", threads: 1)
@@ -32,16 +34,19 @@ struct InitService: Sendable {
         if wasActive { try await run("restart", Self.unit) }
     }
 
-    /// Waits until the agent that listens at `socket` can be asked.
-    /// - Returns: the link to its page; nil without a page.
-    func link(at socket: FilePath) async throws -> String? {
-        let end = ContinuousClock.now.advanced(by: Self.absence.longest)
+    /// Waits until the agent that listens at `socket` can be asked, and has looked at its folders.
+    /// - Returns: the link to its page, nil without a page; and what needs a person: the agent has rights of its own.
+    func answer(at socket: FilePath) async throws -> (link: String?, needs: [String]) {
+        let start = ContinuousClock.now
+        let (end, listed) = (start.advanced(by: Self.absence.longest), start.advanced(by: Self.listing))
         while true {
             if let agent = try await ControlAccess.runningAgent(at: socket) {
                 defer { agent.shutdown() }
-                return try await agent.ask(Endpoints.loginLink).url
-            }
-            guard ContinuousClock.now < end else {
+                let status = try await agent.ask(Endpoints.status)
+                if ContinuousClock.now > listed || !status.roots.contains(where: { $0.state.hasPrefix("starting") }) {
+                    return (try await agent.ask(Endpoints.loginLink).url, status.health?.needs ?? [])
+                }
+            } else if ContinuousClock.now >= end {
                 throw Refusal(
                     "the service was started, and does not answer at \(socket.display); "
                         + "see why with: journalctl -u inlet")

@@ -34,13 +34,14 @@ struct FileCount: Sendable, Equatable {
             do throws(SystemError) {
                 var listing = try DirectoryStream(folder.pushing(place))
                 while let entry = try listing.next() {
+                    if .now > end { return isMore = true }
                     let path = place.appending(entry.name)
                     let isFolder = entry.kind == .directory
                     if ignore.ignoresName(path, isDirectory: isFolder) { continue }
                     if isFolder {
                         waiting.append(path)
                     } else if entry.kind == .regular {
-                        if count >= most || .now > end { return isMore = true }
+                        if count >= most { return isMore = true }
                         count += 1
                     }
                 }
@@ -55,11 +56,32 @@ struct FileCount: Sendable, Equatable {
 /// Tries what a person has typed, before anything is written.
 struct InitTrial: Sendable {
     let rules: InitRules
+    /// The user that the agent will run as, where that is another one: the rights of folders are only tried with ours.
+    var agentUser: String?
 
     /// How long a server may take.
     private static let patience = Duration.seconds(20)
-    /// The threads that look at folders: a share that does not answer may hold one.
+    /// How long a disk may take.
+    private static let diskPatience = Duration.seconds(10)
     private static let pool = BlockingPool(name: "look", threads: 1)
+
+    /// The result of `body`; nil where its disk does not answer in time. The thread is left behind then. Blocks.
+    static func look<Value: Sendable>(
+        _ body: @escaping @Sendable () throws(SystemError) -> Value
+    ) throws(SystemError) -> Value? {
+        try LoopThread.result(name: "look", within: diskPatience, body)
+    }
+
+    /// What is said of a folder besides what a look at it finds, or instead of that.
+    private func add(_ what: String, isLate: Bool, to findings: inout Findings) {
+        if isLate {
+            findings.add(
+                .unavailable, what, "its disk does not answer within \(DurationText.format(Self.diskPatience))",
+                remedy: "look for a disk or a server of files that hangs")
+        } else if let agentUser {
+            findings.add(.warning, what, "tested as root; the service is user \(agentUser), and may have fewer rights")
+        }
+    }
 
     // MARK: - Destinations
 
@@ -78,14 +100,18 @@ struct InitTrial: Sendable {
                 await findings.connect(made, try factory.proxyUse(of: made, settings), why)
                 return findings.all
             }
-            if let folder = made.folder, let found = Self.missing(folder, what) { return [found] }
-            return await Self.check(made)
-                ?? {
-                    findings.add(
-                        .unavailable, what, "no answer within \(DurationText.format(Self.patience))",
-                        remedy: "check the address, and any firewall or proxy in between")
-                    return findings.all
-                }()
+            if let folder = made.folder {
+                let look = try await Self.pool.run { () throws(SystemError) in
+                    try Self.look { () throws(SystemError) in Self.missing(folder, what) }
+                }
+                add(what, isLate: look == nil, to: &findings)
+                guard let look else { return findings.all }
+                if let missing = look { return [missing] + findings.all }
+            }
+            if let found = await Self.check(made) { return found + findings.all }
+            findings.add(
+                .unavailable, what, "no answer within \(DurationText.format(Self.patience))",
+                remedy: "check the address, and any firewall or proxy in between")
         } catch let fault as SettingFault {
             findings.add(.wrong, what, "'\(fault.key)' \(fault.message)")
         } catch {
@@ -123,11 +149,15 @@ struct InitTrial: Sendable {
         }
     }
 
-    /// The finding about a folder that is not there: whether it can be made. nil where something is there.
+    /// The finding about a folder that is not there: whether it can be made. nil where something is there. Blocks.
     private static func missing(_ folder: FilePath, _ what: String) -> CheckReport.Finding? {
         var findings = Findings(isJSON: true)
         do {
-            guard try FileLook.look(at: folder) == .missing else { return nil }
+            guard try FileLook.look(at: folder) == .missing else {
+                // A share that hangs may still know the name: this asks its server. The check reports its errors.
+                _ = try? FreeSpace.available(at: folder)
+                return nil
+            }
             var parent = folder.removingLastComponent()
             while parent.lastComponent != nil, try FileLook.look(at: parent) == .missing {
                 parent.removeLastComponent()
@@ -152,13 +182,26 @@ struct InitTrial: Sendable {
             // These answers were accepted just now; a secret's file has gone since, which the end reports.
             return ([], FileCount())
         }
-        return await Self.pool.run { Self.look(at: watch) }
+        let what = "watch \(watch.path.display)"
+        var own = Findings(isJSON: true)
+        own.begin(.watch)
+        do throws(SystemError) {
+            let found = try await Self.pool.run { () throws(SystemError) in
+                try Self.look { () throws(SystemError) in Self.look(at: watch, what) }
+            }
+            add(what, isLate: found == nil, to: &own)
+            return ((found?.findings ?? []) + own.all, found?.files ?? FileCount())
+        } catch {
+            own.add(.wrong, what, error)
+            return (own.all, FileCount())
+        }
     }
 
-    private static func look(at watch: WatchSettings) -> (findings: [CheckReport.Finding], files: FileCount) {
+    private static func look(
+        at watch: WatchSettings, _ what: String
+    ) -> (findings: [CheckReport.Finding], files: FileCount) {
         var (findings, files) = (Findings(isJSON: true), FileCount())
         findings.begin(.watch)
-        let what = "watch \(watch.path.display)"
         let end = ContinuousClock.now.advanced(by: FileCount.patience)
         if let pattern = watch.pattern {
             let folders = RootCheck.folders(of: pattern)

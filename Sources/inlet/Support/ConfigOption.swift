@@ -95,6 +95,9 @@ struct ConfigOption: ParsableArguments {
     /// Whether the search finds a configuration.
     var isFound: Bool { path() != nil }
 
+    /// Whether it is the one that the package's service reads.
+    var isOfService: Bool { path() == Self.ofService }
+
     private func path() -> FilePath? {
         if let config { return FilePath(config) }
         if let named = Self.environment["INLET_CONFIG"], !named.isEmpty { return FilePath(named) }

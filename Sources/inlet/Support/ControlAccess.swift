@@ -68,10 +68,19 @@ enum ControlAccess {
         }
     }
 
-    /// The status of a state directory's agent; nil when none answers within 5 s.
+    /// For looks at a disk that may hang.
+    private static let looks = BlockingPool(name: "look", threads: 4)
+
+    /// The status of a state directory's agent; nil when none answers within 5 s, or its disk does not.
     static func status(at stateDirectory: FilePath) async -> StatusReport? {
         let socket = StateDirectory.controlSocket(in: stateDirectory)
-        guard let look = FileLook.glance(at: socket), look != .missing else { return nil }
+        let look = await looks.run {
+            // Where nothing can be seen, nobody can be asked.
+            (try? LoopThread.result(name: "look", within: patience) { () throws(SystemError) -> FileLook in
+                try FileLook.look(at: socket)
+            }).flatMap(\.self)
+        }
+        guard let look, look != .missing else { return nil }
         let client = ControlClient(socket: socket)
         defer { client.shutdown() }
         // `runningAgent` tells why there is no answer.

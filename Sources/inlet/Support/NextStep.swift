@@ -8,7 +8,7 @@ import SystemPackage
 struct NextStep {
     /// - Parameter options: those of a command line without any.
     static func text(_ options: ConfigOption) async -> String {
-        guard options.isFound else { return newcomer }
+        guard options.isFound else { return hasClosedService ? closed : newcomer }
         // A wrong configuration may still lead to an agent that runs with the last right one.
         if let status = await ControlAccess.status(at: options.socket().removingLastComponent()) {
             return running(status)
@@ -36,9 +36,24 @@ struct NextStep {
         """
     }
 
+    /// Whether the package's service is installed, with a configuration that this user may not see.
+    private static var hasClosedService: Bool {
+        MachineFacts.unit(InitService.unit) != nil && FileLook.glance(at: ConfigOption.ofService) == nil
+    }
+
+    private static var closed: String {
+        """
+        Inlet is installed here as a service. Its configuration, \(ConfigOption.ofService.display), is closed to this user.
+
+        \(line("sudo inlet status", "shows how the service is"))
+        \(line("sudo inlet doctor", "looks for what is wrong"))
+        \(line("inlet --help", "lists all commands"))
+        """
+    }
+
     private static func stopped(_ config: LoadedConfig) -> String {
         // The package's unit reads this one.
-        let isService = MachineFacts.unit("inlet.service") != nil && config.file.string == "/etc/inlet/inlet.yaml"
+        let isService = MachineFacts.unit(InitService.unit) != nil && config.file == ConfigOption.ofService
         let start = isService ? "sudo systemctl start inlet" : "inlet run"
         return """
             \(config.file.display) is correct, and no agent runs with it: nothing is delivered.

@@ -70,15 +70,17 @@ struct Findings {
 
     private let isJSON: Bool
     private let isSilent: Bool
+    /// Whether the checks make no folder and no test file.
+    let onlyLooks: Bool
     private var group = Group.configuration
     private var shownGroup: Group?
     private(set) var all: [CheckReport.Finding] = []
 
     /// - Parameter isJSON: prints one object at the end instead of a line per finding.
-    init(isJSON: Bool = false) { (self.isJSON, isSilent) = (isJSON, isJSON) }
+    init(isJSON: Bool = false) { (self.isJSON, isSilent, onlyLooks) = (isJSON, isJSON, false) }
 
-    /// A list that prints nothing: one part's, or one that is written to a file.
-    init(silently group: Group) { (isJSON, isSilent, self.group) = (false, true, group) }
+    /// A list of `inlet doctor`, which only looks. It prints nothing: it is one part's, or is written to a file.
+    init(silently group: Group) { (isJSON, isSilent, onlyLooks, self.group) = (false, true, true, group) }
 
     /// Later findings belong to `group`.
     mutating func begin(_ group: Group) { self.group = group }

@@ -10,6 +10,14 @@ import SystemPackage
 extension Findings {
     /// The state directory exists or can be made, is on a local disk, and belongs to this user.
     mutating func checkState(_ path: FilePath) {
+        if onlyLooks, FileLook.glance(at: path) == .missing {
+            do throws(SystemError) {
+                try Self.requireRoom(for: path)
+                return add(.fine, "state_dir", "\(path.display) is not there yet; an agent makes it")
+            } catch {
+                return add(.wrong, "state_dir", error, because: "The agent makes its state directory there")
+            }
+        }
         do {
             let state = try StateDirectory(path)
             add(.fine, "state_dir", "\(state.path.display) is ready to use")
@@ -26,12 +34,16 @@ extension Findings {
     mutating func checkResults(_ path: FilePath, of name: String, _ watched: [WatchSettings]) {
         let what = "destination \(name)"
         let test = path.appending(".inlet-check.tmp")
-        do {
-            try DurableFile.makeDirectories(path, mode: 0o755)
-            try DurableFile.write([], to: test, mode: 0o600)
-            try DurableFile.remove(test)
+        do throws(SystemError) {
+            if onlyLooks {
+                try Self.requireRoom(for: path)
+            } else {
+                try DurableFile.makeDirectories(path, mode: 0o755, asFolderOwner: true)
+                try DurableFile.write([], to: test, mode: 0o600)
+                try DurableFile.remove(test)
+            }
         } catch {
-            DurableFile.discard(test)
+            if !onlyLooks { DurableFile.discard(test) }
             return add(.wrong, what, error, because: "Inlet writes its results there")
         }
         if let watch = watched.first(where: { $0.root(of: path) != nil }) {
@@ -62,6 +74,13 @@ extension Findings {
                         : nil)
             }
         }
+    }
+
+    /// Whether names can be created in a folder, or the folder itself can be made.
+    private static func requireRoom(for path: FilePath) throws(SystemError) {
+        var place = path
+        while place.lastComponent != nil, try FileLook.look(at: place) == .missing { place.removeLastComponent() }
+        try DurableFile.requireWritable(place)
     }
 
     // MARK: - Watched folders
@@ -127,17 +146,18 @@ extension Findings {
         }
     }
 
-    /// Makes, renames and removes a file, as a disposal does.
+    /// Makes, renames and removes a file, as a disposal does; or looks whether that is allowed.
     private mutating func checkMoves(in folder: FilePath, _ name: String) {
         let test = folder.appending(".inlet-check.tmp")
         let moved = folder.appending(".inlet-check-moved.tmp")
-        do {
+        do throws(SystemError) {
+            if onlyLooks { return try DurableFile.requireWritable(folder) }
             try DurableFile.write([], to: test, mode: 0o600)
             try DurableFile.rename(test, to: moved)
             try DurableFile.remove(moved)
         } catch {
             // The agent never takes a file of this name.
-            for file in [test, moved] { DurableFile.discard(file) }
+            if !onlyLooks { for file in [test, moved] { DurableFile.discard(file) } }
             add(
                 .wrong, name, error,
                 because: "To archive, delete or quarantine files here, user "

@@ -10,8 +10,8 @@ struct Doctor: AsyncParsableCommand {
         abstract: "Find out what is wrong: look at everything that matters, and name the likeliest causes.",
         discussion: """
             Lists versions, limits, folders, clock, names, proxy, certificates, destinations and the last errors. It asks
-            the running agent, and works without one. Secrets never appear. Exits with 0 when nothing is wrong, 1 when
-            something is.
+            the running agent, and works without one. Secrets never appear. Exits with 0 when nothing is wrong, also with
+            hints, and with 1 when something is.
 
             Examples:
               inlet doctor
@@ -45,16 +45,19 @@ struct Examination {
     /// nil where no agent answers.
     let agent: StatusReport?
     private let socket: FilePath
-    /// Destinations that are reached over a network.
-    var servers = 0
+    /// Whether the package's service reads this configuration.
+    private let isOfService: Bool
+    /// The server of each destination that is reached over a network, by the name of its findings.
+    var hosts: [String: String] = [:]
     /// Whether a disk or a server of files has left a part without an answer: others that need it are left out.
-    private(set) var hasHung = false
+    var hasHung = false
     let pool = BlockingPool(name: "doctor", threads: 8)
 
     /// - Parameter findings: receives what is found, as it is found.
     init(_ options: ConfigOption, _ findings: Findings) async {
         self.findings = findings
         isConfigured = options.isFound
+        isOfService = options.isOfService
         (config, refusal) = Self.read(options)
         socket = options.socket()
         agent = await ControlAccess.status(at: socket.removingLastComponent())
@@ -65,15 +68,16 @@ struct Examination {
         do throws(ConfigErrors) { return (try options.reload(), nil) } catch { return (nil, error) }
     }
 
-    /// Looks at everything. Takes a minute at most where servers do not answer.
+    /// Looks at everything. A part that gets no answer ends after ten seconds, or some more where many things are asked;
+    /// the destinations are asked at the same time.
     mutating func run() async {
-        let (agent, socket, config) = (agent, socket, config)
+        let (agent, socket, config, isOfService) = (agent, socket, config, isOfService)
         let state = socket.removingLastComponent()
-        await look(.program, "inlet") { $0.noteProgram(agent, at: socket) }
+        await look(.program, "inlet") { $0.noteProgram(agent, at: socket, isOfService: isOfService) }
         await look(.program, "machine") { $0.noteMachine() }
         noteConfiguration()
         await look(.folders, "state_dir") { $0.noteState(state, isInUse: agent != nil, isConfigured: config != nil) }
-        await look(.limits, "inotify") { $0.noteWatches(agent) }
+        await look(.limits, "inotify") { $0.noteWatches(agent, at: socket) }
         await look(.limits, "resources") { $0.noteResources() }
         if let config {
             await lookAtFolders(config.settings)
@@ -86,7 +90,7 @@ struct Examination {
                 part.checkDerivations(config.settings.routes)
             }
         }
-        let isJournalSound = !findings.all.contains { $0.check == "journal" && $0.grade != .fine }
+        let isJournalSound = isJournalSound
         await ask(.errors, "log") { part in
             if agent != nil {
                 await part.noteErrors(ofAgentAt: socket)
@@ -94,6 +98,12 @@ struct Examination {
                 await part.noteErrors(ofJournal: config)
             }
         }
+    }
+
+    /// Whether the journal was looked at, and is fine. One whose disk gave no answer is not opened.
+    var isJournalSound: Bool {
+        let own = findings.all.filter { $0.check == "journal" }
+        return !own.isEmpty && own.allSatisfy { $0.grade == .fine }
     }
 
     private mutating func noteConfiguration() {
@@ -136,14 +146,14 @@ extension Examination {
         _ group: Findings.Group, _ what: String, within patience: Duration = Self.patience,
         _ body: @escaping @Sendable (inout Findings) -> Void
     ) async {
-        let (found, isLate) = await looked(group, what, within: patience, body)
+        let (found, isLate) = await Self.looked(group, what, within: patience, on: pool, body)
         hasHung = hasHung || isLate
         findings.append(found)
     }
 
     /// The same for a part whose findings are shown later.
-    func looked(
-        _ group: Findings.Group, _ what: String, within patience: Duration = Self.patience,
+    static func looked(
+        _ group: Findings.Group, _ what: String, within patience: Duration = Self.patience, on pool: BlockingPool,
         _ body: @escaping @Sendable (inout Findings) -> Void
     ) async -> (found: [CheckReport.Finding], isLate: Bool) {
         await pool.run {
@@ -154,16 +164,17 @@ extension Examination {
                     body(&own)
                     return own.all
                 }
-                return (made ?? Self.late(group, what, patience), made == nil)
+                return (made ?? late(group, what, patience), made == nil)
             } catch {
                 var own = Findings(silently: group)
-                own.add(.warning, what, error)
+                own.add(.warning, what, "\(error)", topic: .limits)
                 return (own.all, false)
             }
         }
     }
 
-    /// Runs a part that waits for others, and ends it where it takes too long.
+    /// Runs a part that waits for others, and ends it where it takes too long. A call in it that blocks cannot be ended:
+    /// such a one belongs to `look`.
     mutating func ask(
         _ group: Findings.Group, _ what: String, within patience: Duration = Self.patience,
         _ body: @escaping @Sendable (inout Findings) async -> Void
@@ -197,14 +208,24 @@ extension Examination {
         var own = Findings(silently: group)
         own.add(
             .warning, what, "no answer within \(DurationText.format(patience)); this part is left out",
-            remedy: "look for a server or a disk that hangs", topic: group == .watch ? .folder : nil)
+            remedy: "look for a server or a disk that hangs", topic: topic(ofLate: group))
         return own.all
+    }
+
+    private static func topic(ofLate group: Findings.Group) -> ProblemTopic {
+        switch group {
+        case .watch: .folder
+        case .folders: .state
+        case .clock, .network, .destinations: .network
+        case .limits: .limits
+        case .program, .configuration, .errors, .system: .agent
+        }
     }
 }
 
 // Its end.
 extension Examination {
-    private var diagnosis: DoctorFindings { DoctorFindings(findings.all, servers: servers) }
+    private var diagnosis: DoctorFindings { DoctorFindings(findings.all, hosts: hosts) }
 
     var isWell: Bool { diagnosis.isWell }
 
@@ -217,7 +238,13 @@ extension Examination {
 
     /// The likeliest causes, in words.
     func conclusion(tint: (String, TextStyle) -> String) -> String {
-        guard !isWell else { return tint("Nothing is wrong: all \(findings.all.count) lines are fine.", .good) }
+        let diagnosis = diagnosis
+        guard !diagnosis.isWell else {
+            let hints = diagnosis.hints
+            return hints > 0
+                ? tint("Nothing is wrong; \(hints.counted("hint")) above.", .good)
+                : tint("Nothing is wrong: all \(findings.all.count) lines are fine.", .good)
+        }
         var lines = [tint("Most likely:", .strong)]
         for (index, cause) in diagnosis.causes.enumerated() {
             lines.append("\(index + 1). \(DisplayText.escape(cause.text))")

@@ -26,7 +26,7 @@ extension Findings {
             }
             if lines.isEmpty { add(.fine, "log", "no warning and no error since the agent's start") }
         } catch {
-            add(.warning, "log", "the agent does not say: \(error)")
+            add(.warning, "log", "the agent does not say: \(error)", topic: .agent)
         }
     }
 
@@ -43,7 +43,7 @@ extension Findings {
         } catch StateDirectory.Fault.held {
             add(.fine, "files", "an agent has the journal, and does not answer yet: it starts or stops")
         } catch {
-            add(.warning, "files", "the journal does not say: \(error)")
+            add(.warning, "files", "the journal does not say: \(error)", topic: .state)
         }
     }
 

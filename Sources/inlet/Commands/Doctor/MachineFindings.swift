@@ -8,34 +8,35 @@ import SystemPackage
 // Parts of `inlet doctor`: the program, the machine and the state directory.
 
 extension Findings {
-    private static let unit = "inlet.service"
-
     // MARK: - Inlet
 
     /// The version, and the agent that runs, or why none may run.
-    mutating func noteProgram(_ agent: StatusReport?, at socket: FilePath) {
+    ///
+    /// - Parameter isOfService: whether the package's service reads this configuration.
+    mutating func noteProgram(_ agent: StatusReport?, at socket: FilePath, isOfService: Bool) {
         #if DEBUG
             let build = "a debug build"
         #else
             let build = "a release build"
         #endif
         add(.fine, "version", "\(Inlet.release), \(build)")
-        let service = MachineFacts.unit(Self.unit).map { unit in
-            "\(Self.unit) is \(unit.isEnabled ? "enabled" : "not enabled") and \(unit.isActive ? "running" : "not running")"
+        // Another configuration's agent is not this service.
+        let unit = isOfService ? MachineFacts.unit(InitService.unit) : nil
+        if let unit {
+            let words = [unit.isEnabled ? "enabled" : "not enabled", unit.isActive ? "running" : "not running"]
+            add(.fine, "service", "\(InitService.unit) is \(words.joined(separator: " and "))")
         }
-        if let service { add(.fine, "service", service) }
+        let host: AgentHost = unit != nil ? .service : MachineFacts.container != nil ? .container : .person
         guard let agent else {
             return add(
-                .warning, "agent", "no agent runs, or none answers: nothing is delivered",
-                remedy: service == nil
-                    ? "start one with 'inlet run'" : "see 'systemctl status inlet', then: sudo systemctl start inlet",
+                .warning, "agent", "no agent runs, or none answers: nothing is delivered", remedy: host.start,
                 topic: .agent)
         }
         add(.fine, "agent", "running\(agent.started_at.map { " since \($0)" } ?? "")")
         if let version = agent.version, version != Inlet.version {
             add(
                 .warning, "agent", "it is version \(version), and this command is \(Inlet.version)",
-                remedy: "restart the agent: sudo systemctl restart inlet")
+                remedy: host.restart)
         }
         noteAgentUser(at: socket)
     }
@@ -76,7 +77,7 @@ extension Findings {
     ///   - isConfigured: whether it is known to be the right one.
     mutating func noteState(_ path: FilePath, isInUse: Bool, isConfigured: Bool) {
         guard let look = FileLook.glance(at: path), look != .missing else {
-            // Making it is a check of the agent's rights, for a configuration that asks for it.
+            // Whether it can be made matters to a configuration that asks for it.
             return isConfigured ? checkState(path) : add(.fine, "state_dir", "\(path.display) is not there yet")
         }
         checkState(path)
@@ -126,14 +127,18 @@ extension Findings {
 
     // MARK: - Limits
 
-    /// inotify: what is in use, and whether one more instance and watch can be had.
-    mutating func noteWatches(_ agent: StatusReport?) {
-        let used = WatchNeed.used()
-        let own = agent.map { $0.roots.reduce(0) { $0 + ($1.watches ?? 0) } }
+    /// inotify: what the agent's user has in use, and whether one more instance and watch can be had. The limits are a
+    /// user's own.
+    mutating func noteWatches(_ agent: StatusReport?, at socket: FilePath) {
+        // Without an agent, this user would run it.
+        let owner = agent.flatMap { _ in try? FileOwner.ofFolder(socket).owner } ?? ProcessSetup.userID
+        let used = WatchNeed.used(by: owner)
         let watches = "\(used.watches) watches of \(WatchNeed.limit.map(String.init) ?? "?")"
         let instances = "\(used.instances) instances of \(WatchNeed.instanceLimit.map(String.init) ?? "?")"
-        let seen = "in use by the programs that this user may see"
+        let own = agent.map { $0.roots.reduce(0) { $0 + ($1.watches ?? 0) } }
+        let seen = "in use by user \(owner), as far as this command may see"
         add(.fine, "inotify", "\(watches), \(instances) \(seen)\(own.map { "; the agent has \($0) watches" } ?? "")")
+        guard owner == ProcessSetup.userID else { return }
         do throws(SystemError) {
             _ = try Inotify().add("/")
         } catch {
@@ -141,9 +146,16 @@ extension Findings {
                 error.isWatchLimit
                 ? WatchNeed(directories: used.watches).remedy : WatchNeed.instanceRemedy(needed: used.instances)
             add(
-                .warning, "inotify", "no more can be had (\(error)): folders are polled", remedy: "sudo \(remedy)",
+                .warning, "inotify", "no more can be had (\(error)); \(Self.polled(agent))", remedy: "sudo \(remedy)",
                 topic: .limits)
         }
+    }
+
+    /// What follows from a full limit.
+    private static func polled(_ agent: StatusReport?) -> String {
+        guard let agent else { return "an agent that starts polls the folders" }
+        let folders = agent.roots.reduce(0) { $0 + $1.polled }
+        return folders > 0 ? "the agent polls \(folders.counted("folder"))" : "the agent has what it needs now"
     }
 
     private static let leastMemory: Int64 = 64 << 20
@@ -155,14 +167,14 @@ extension Findings {
         add(
             isShort ? .warning : .fine, "open files", "\(limit.now) may be open, \(limit.most) after raising the limit",
             remedy: isShort ? "raise LimitNOFILE= or 'ulimit -n'" : nil, topic: isShort ? .limits : nil)
-        guard let memory = MachineFacts.memory(ofUnit: Self.unit) else { return }
+        guard let memory = MachineFacts.memory(ofUnit: InitService.unit) else { return }
         var text = "\(ByteText.format(memory.available)) of \(ByteText.format(memory.total)) available"
         var isTight = memory.available < Self.leastMemory
         if let most = memory.limit {
             text += "; the limit is \(ByteText.format(most))"
             if let used = memory.used {
                 text += ", of which \(ByteText.format(used)) is used"
-                // The page cache counts, and is given back: only what is beyond it would matter.
+                // Its use has the page cache in it, which is given back: only the limit itself tells.
                 isTight = isTight || most < Self.leastMemory
             }
         }
@@ -170,5 +182,30 @@ extension Findings {
             isTight ? .warning : .fine, "memory", text,
             remedy: isTight ? "end other programs, or raise the container's or the service's MemoryMax=" : nil,
             topic: isTight ? .limits : nil)
+    }
+}
+
+/// What starts the agent of a configuration.
+private enum AgentHost {
+    /// The package's service.
+    case service
+    case container
+    /// Somebody, or a program of theirs.
+    case person
+
+    var start: String {
+        switch self {
+        case .service: "see 'systemctl status inlet', then: sudo systemctl start inlet"
+        case .container: "start the container, or an agent in it with 'inlet run'"
+        case .person: "start one with 'inlet run'"
+        }
+    }
+
+    var restart: String {
+        switch self {
+        case .service: "restart the agent: sudo systemctl restart inlet"
+        case .container: "restart the container"
+        case .person: "stop the agent, and start it again with 'inlet run'"
+        }
     }
 }

@@ -11,7 +11,7 @@ extension Examination {
     /// A destination may have to be connected to several times.
     private static let destinationPatience = Duration.seconds(45)
 
-    /// Asks all destinations at once, and lists what they say in the order of the configuration.
+    /// Asks all destinations everything at once, and lists what they say in the order of the configuration.
     mutating func lookAtDestinations(_ config: LoadedConfig) async {
         let factory = PipelineFactory.standard(config)
         defer { factory.shutdown() }
@@ -21,20 +21,20 @@ extension Examination {
         } catch {
             return add(error, "destinations")
         }
-        let uses = Self.uses(of: destinations, config, factory)
-        servers = uses.count
-        let pool = pool
-        let clocks = await all(uses, .clock) { part, name, use in await part.noteClock(name, use) }
-        let networks = await all(uses, .network) { part, name, use in
-            await part.noteName(name, use, on: pool)
-            await part.noteCertificate(name, use)
-        }
-        let answers = await answers(of: destinations)
-        findings.append(clocks + networks)
-        await ask(.network, "proxy", within: Self.destinationPatience) { part in
+        let (uses, pool) = (Self.uses(of: destinations, config, factory), pool)
+        hosts = Dictionary(uses.map { ($0.name, $0.use.host) }, uniquingKeysWith: { first, _ in first })
+        async let clocks = Self.all(uses, .clock) { part, name, use in await part.noteClock(name, use) }
+        async let names = Self.all(uses, .network) { part, name, use in await part.noteName(name, use, on: pool) }
+        async let certificates = Self.all(uses, .network) { part, name, use in await part.noteCertificate(name, use) }
+        async let proxies = Self.answer(.network, "proxy", within: Self.destinationPatience) { part in
             await part.checkProxies(config, destinations, factory)
         }
-        findings.append(answers)
+        async let answers = Self.each(destinations) { made in await Self.answers(of: made, on: pool) }
+        findings.append(await clocks + names + certificates + proxies)
+        for (found, isLate) in await answers {
+            findings.append(found)
+            hasHung = hasHung || isLate
+        }
         if !hasHung { await look(.destinations, "destinations") { $0.checkUse(of: destinations, config) } }
         findings.begin(.destinations)
         do throws(ConfigErrors) {
@@ -44,19 +44,19 @@ extension Examination {
         }
     }
 
-    /// Whether each destination answers, and the room of those that are folders. One whose disk hangs is not asked.
-    private func answers(of destinations: [Destination]) async -> [CheckReport.Finding] {
-        var rooms: [CheckReport.Finding] = []
-        var asked: [(name: String, subject: Destination)] = []
-        for made in destinations {
-            let name = "destination \(made.name)"
-            let (found, isLate) = await looked(.destinations, name) { part in
-                if let folder = made.folder { part.noteSpace(name, at: folder) }
-            }
-            rooms += found
-            if !isLate { asked.append((name, made)) }
+    /// Whether a destination answers, and the room of one that is a folder. One whose disk hangs is not asked.
+    private static func answers(
+        of made: Destination, on pool: BlockingPool
+    ) async -> (found: [CheckReport.Finding], isLate: Bool) {
+        let name = "destination \(made.name)"
+        let (room, isLate) = await looked(.destinations, name, on: pool) { part in
+            if let folder = made.folder { part.noteSpace(name, at: folder) }
         }
-        return await all(asked, .destinations) { part, _, made in await part.check(made, upload: false) } + rooms
+        if isLate { return (room, true) }
+        let answer = await answer(.destinations, name, within: destinationPatience) { part in
+            await part.check(made, upload: false)
+        }
+        return (answer + room, false)
     }
 
     private mutating func add(_ errors: ConfigErrors, _ what: String) {
@@ -71,7 +71,7 @@ extension Examination {
     /// The way to each destination that is reached over a network.
     private static func uses(
         of destinations: [Destination], _ config: LoadedConfig, _ factory: PipelineFactory
-    ) -> [(name: String, subject: ProxyUse)] {
+    ) -> [(name: String, use: ProxyUse)] {
         destinations.compactMap { made in
             guard let settings = config.settings.destinations.first(where: { $0.name == made.name }),
                 // The proxy's own line reports one that cannot be used.
@@ -81,24 +81,25 @@ extension Examination {
         }
     }
 
-    /// The findings on each of `subjects`, made at the same time and in their order.
-    private func all<Subject: Sendable>(
-        _ subjects: [(name: String, subject: Subject)], _ group: Findings.Group,
-        _ body: @escaping @Sendable (inout Findings, String, Subject) async -> Void
+    /// The findings on each way to a destination.
+    private static func all(
+        _ uses: [(name: String, use: ProxyUse)], _ group: Findings.Group,
+        _ body: @escaping @Sendable (inout Findings, String, ProxyUse) async -> Void
     ) async -> [CheckReport.Finding] {
-        await withTaskGroup(of: (Int, [CheckReport.Finding]).self) { tasks in
-            for (index, entry) in subjects.enumerated() {
-                let (name, subject) = entry
-                tasks.addTask {
-                    let found = await Self.answer(group, name, within: Self.destinationPatience) { part in
-                        await body(&part, name, subject)
-                    }
-                    return (index, found)
-                }
-            }
-            var found: [Int: [CheckReport.Finding]] = [:]
-            for await (index, findings) in tasks { found[index] = findings }
-            return subjects.indices.flatMap { found[$0] ?? [] }
+        await each(uses) { name, use in
+            await answer(group, name, within: destinationPatience) { part in await body(&part, name, use) }
+        }.flatMap(\.self)
+    }
+
+    /// The values for each of `subjects`, made at the same time and in their order.
+    private static func each<Subject: Sendable, Value: Sendable>(
+        _ subjects: [Subject], _ body: @escaping @Sendable (Subject) async -> Value
+    ) async -> [Value] {
+        await withTaskGroup(of: (Int, Value).self) { tasks in
+            for (index, subject) in subjects.enumerated() { tasks.addTask { (index, await body(subject)) } }
+            var found: [Int: Value] = [:]
+            for await (index, value) in tasks { found[index] = value }
+            return subjects.indices.compactMap { found[$0] }
         }
     }
 }
@@ -119,8 +120,10 @@ extension Findings {
 
     // MARK: - Clock
 
-    /// Signatures bear 15 min; this much shows that nothing keeps a clock right.
+    /// This much shows that nothing keeps a clock right.
     private static let largestDifference = Duration.seconds(30)
+    /// Signatures bear 15 min, some servers less: from here on the clock may be the cause of what else is wrong.
+    private static let harmfulDifference = Duration.seconds(300)
 
     /// Compares this machine's clock with the server's. Says nothing of a server that does not answer: others do.
     fileprivate mutating func noteClock(_ what: String, _ use: ProxyUse) async {
@@ -135,7 +138,7 @@ extension Findings {
             .warning, what,
             "the server's clock is \(text) \(difference > .zero ? "ahead of" : "behind") this machine's",
             remedy: "set this machine's clock (timedatectl set-ntp true); if it is right, the server's is wrong",
-            topic: .clock)
+            topic: size < Self.harmfulDifference ? .advice : .clock)
     }
 
     // MARK: - Name
@@ -167,7 +170,11 @@ extension Findings {
                 "\(host) has \(found) (\(addresses.prefix(3).joined(separator: ", "))), found in \(time.milliseconds) ms",
                 remedy: isSlow ? "ask a nearer name server: see /etc/resolv.conf" : nil, topic: isSlow ? .names : nil)
         case .failure(let failure)?:
-            add(.unavailable, what, "\(host) has no address: \(failure)", remedy: remedy, topic: .names)
+            // Silence is no destination's own fault; an unknown name is.
+            let text =
+                failure.isSilence
+                ? "no name server answers for \(host): \(failure)" : "\(host) has no address: \(failure)"
+            add(failure.isSilence ? .unavailable : .wrong, what, text, remedy: remedy, topic: .names)
         case nil:
             let patience = DurationText.format(Self.namePatience)
             add(
@@ -178,6 +185,7 @@ extension Findings {
 
     // MARK: - Certificate
 
+    /// How long before its end a certificate is due.
     private static let renewal = Duration.seconds(14 * 86_400)
 
     /// The certificate that the server shows, whatever it is worth: whether it is trusted says the check.
@@ -195,7 +203,9 @@ extension Findings {
         let words = "\(peer.version ?? "TLS"), certificate of \(peer.subject), issued by \(peer.issuer)"
         guard let end = peer.expires else { return add(.fine, what, words) }
         let left = end - .now
-        let isDue = left < Self.renewal
+        // One that lives for days is renewed by a program, which begins in the last third of its life.
+        let life = peer.begins.map { end - $0 }
+        let isDue = left < min(Self.renewal, life.map { $0 / 4 } ?? Self.renewal)
         let days = left.components.seconds / 86_400
         let when =
             left > .zero ? "ends \(end.rfc3339Seconds) (in \(Int(days).counted("day")))" : "ended \(end.rfc3339Seconds)"

@@ -31,11 +31,18 @@ struct SupportCommand: AsyncParsableCommand {
         let day = now.filter { $0 != ":" && $0 != "Z" }.replacing("T", with: "-")
         let path = FilePath.absolute(file ?? "inlet-support-\(day).txt")
         // Nothing is collected for a file that cannot be written.
-        if let look = FileLook.glance(at: path), look != .missing { throw Self.isThere(path) }
+        let isTaken: Bool
+        do throws(SystemError) {
+            isTaken = try FileLook.look(at: path) != .missing
+            if !isTaken { try DurableFile.requireWritable(path.removingLastComponent()) }
+        } catch {
+            throw ExitStatus.failed.saying("\(error)")
+        }
+        if isTaken { throw Self.isThere(path) }
         var text = await SupportText(options, now)
         let bytes = Array(await text.made().utf8)
         do throws(SystemError) {
-            try DurableFile.create(bytes, at: path, mode: 0o600)
+            try DurableFile.create(bytes, at: path, mode: 0o600, asFolderOwner: true)
         } catch {
             throw error.code == .fileExists ? Self.isThere(path) : ExitStatus.failed.saying("\(error)")
         }
@@ -51,6 +58,8 @@ struct SupportCommand: AsyncParsableCommand {
 private struct SupportText {
     private static let mostLines = 1000
     private static let mostBytes: Int64 = 2 << 20
+    /// How long the disk of a log file may take.
+    private static let patience = Duration.seconds(10)
 
     private let now: String
     private let socket: FilePath
@@ -90,8 +99,7 @@ private struct SupportText {
                 defer { client.shutdown() }
                 return try await Self.figures(client)
             }
-            let isSound = !examination.findings.all.contains { $0.check == "journal" && $0.grade != .fine }
-            guard let config = examination.config, isSound else { return (nil, nil) }
+            guard let config = examination.config, examination.isJournalSound else { return (nil, nil) }
             return try await ControlAccess.tryJournal(config) { try await Self.figures($0) } ?? (nil, nil)
         } catch {
             return ("(not available: \(error))", nil)
@@ -114,7 +122,13 @@ private struct SupportText {
             guard let output = examination.config?.settings.log.output, output.hasPrefix("/") else {
                 return "(no agent runs; with systemd: journalctl -u inlet -n \(Self.mostLines))"
             }
-            return try await examination.pool.run { () throws(SystemError) in try Self.end(of: FilePath(output)) }
+            let patience = Self.patience
+            let end = try await examination.pool.run { () throws(SystemError) -> String? in
+                try LoopThread.result(name: "log", within: patience) { () throws(SystemError) in
+                    try Self.end(of: FilePath(output))
+                }
+            }
+            return end ?? "(not available: \(output) was not read within \(DurationText.format(patience)))"
         } catch {
             return "(not available: \(error))"
         }
