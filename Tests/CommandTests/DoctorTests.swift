@@ -1,4 +1,5 @@
 import Foundation
+import InletCore
 import InletDashboard
 import InletLinux
 import InletSandbox
@@ -109,6 +110,32 @@ import Testing
         #expect(topics == ["clock", "agent"])
     }
 
+    @Test func `a clock that a signature bears explains nothing`() async throws {
+        let format = DateFormatter()
+        (format.locale, format.timeZone) = (Locale(identifier: "en_US_POSIX"), TimeZone(identifier: "GMT"))
+        format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+        let date = format.string(from: Date.now.addingTimeInterval(100))
+        let server = try ScriptedServer { connection in
+            while true {
+                _ = try connection.readRequest()
+                try connection.answer("401 Unauthorized", headers: "Date: \(date)\r\n")
+            }
+        }
+        let topics = try await topics(try Place(.spiral(Int(server.port))))
+        #expect(topics == ["agent", "credentials"])
+    }
+
+    @Test func `a certificate is due in its last weeks, and one that lives for days in its last quarter`() throws {
+        let begins = try #require(WallTime(rfc3339: "2026-11-01T00:00:00Z"))
+        func isDue(_ life: Int, after days: Int, isKnown: Bool = true) -> Bool {
+            let (day, now) = (Duration.seconds(86_400), begins + .seconds(86_400 * days))
+            return Findings.isDue(begins: isKnown ? begins : nil, ends: begins + day * life, at: now)
+        }
+        #expect(!isDue(90, after: 70) && isDue(90, after: 77))
+        #expect(!isDue(8, after: 5) && isDue(8, after: 7))
+        #expect(!isDue(90, after: 70, isKnown: false) && isDue(90, after: 77, isKnown: false))
+    }
+
     @Test(.enabled(if: TLSFront.isAvailable, "needs openssl and python3"))
     func `a certificate is told with its issuer and its end, and one that nobody trusts is a cause`() async throws {
         try await withS3 { place, sandbox in
@@ -151,6 +178,48 @@ import Testing
         let topics = try await topics(place)
         #expect(topics == ["state"])
         #expect(try place.content(journal) == content)
+    }
+
+    /// What `inlet doctor` looks at in a place, before anything was looked at.
+    private func examination(_ place: Place) async -> Examination {
+        var options = ConfigOption()
+        options.config = place.configuration.string
+        return await Examination(options, Findings(silently: .program))
+    }
+
+    @Test func `a disk that hangs is a line of its own, is a cause, and its journal is left alone`() async throws {
+        let place = try Place()
+        let pipe = place.folder.path.appending("pipe")
+        #expect(mkfifo(pipe.string, 0o600) == 0)
+        var examination = await examination(place)
+        await examination.look(.folders, "state_dir", within: .milliseconds(50)) { part in
+            // The kernel waits for a writer.
+            close(open(pipe.string, O_RDONLY))
+            part.add(.fine, "journal", "never said")
+        }
+        #expect(examination.findings.all.map(\.check) == ["state_dir"] && examination.hasHung)
+        #expect(!examination.isJournalSound && !examination.isWell)
+        #expect(examination.report.causes.map(\.topic) == [.state])
+        // Lets the thread that was left behind end.
+        close(open(pipe.string, O_WRONLY))
+    }
+
+    @Test func `hints alone are told as such, and are no failure`() async throws {
+        var examination = await examination(try Place())
+        examination.findings.add(.warning, "names", "could be better")
+        #expect(examination.isWell && examination.report.exit_code == 0 && examination.report.causes.isEmpty)
+        #expect(examination.conclusion { text, _ in text } == "Nothing is wrong; 1 hint above.")
+    }
+
+    @Test func `it only looks: it makes no folder, and writes nothing to a watched one`() async throws {
+        let place = try Place(route: ["on_success: archive"])
+        let past = Date(timeIntervalSince1970: 1_600_000_000)
+        try FileManager.default.setAttributes([.modificationDate: past], ofItemAtPath: place.drop.string)
+        let wasThere = FileManager.default.fileExists(atPath: place.state.string)
+        _ = try await topics(place)
+        let attributes = try FileManager.default.attributesOfItem(atPath: place.drop.string)
+        #expect(attributes[.modificationDate] as? Date == past)
+        #expect(FileManager.default.fileExists(atPath: place.state.string) == wasThere)
     }
 
     @Test func `a part that takes too long is a line of its own`() async {
@@ -219,9 +288,21 @@ import Testing
         try await place.inlet("support", file.string, code: 0, says: "\(file) is written. Look through it")
         let mode = try FileManager.default.attributesOfItem(atPath: file.string)[.posixPermissions] as? Int
         #expect(mode == 0o600)
+        try await place.inlet("support", "no/such/folder.txt", code: 1, errors: "no/such")
         try Data("precious".utf8).write(to: URL(fileURLWithPath: file.string))
         try await place.inlet("support", file.string, code: 1, errors: "is there already, and stays as it is")
         #expect(try place.content(file) == Data("precious".utf8))
+    }
+
+    @Test(.enabled(if: getuid() == 0, "needs root"))
+    func `root's file is its folder's owner's`() async throws {
+        let place = try Place()
+        try place.folder.makeDirectory("home")
+        let home = place.folder.path.appending("home")
+        #expect(chown(home.string, 4321, 4321) == 0)
+        try await place.inlet("support", "home/mine.txt", code: 0)
+        let file = try FileManager.default.attributesOfItem(atPath: home.appending("mine.txt").string)
+        #expect((file[.ownerAccountID] as? NSNumber)?.intValue == 4321)
     }
 
     @Test func `without an agent it has the journal's figures and the end of the log file`() async throws {

@@ -83,7 +83,28 @@ import Testing
             #expect(try mode(folder.path.appending("a").appending("drop")) == 0o2770)
             #expect(try mode(folder.path.appending("a")) == 0o2750 && mode(folder.path.appending("library")) == 0o2770)
             #expect(made.output.contains("sudo -u inlet inlet check"), "\(made.output)")
+            #expect(made.output.contains("setfacl -m u:NAME:rwx,d:u:NAME:rwx,d:g::rwx"), "\(made.output)")
         }
+    }
+
+    @Test(.enabled(if: getuid() == 0, "needs root"))
+    func `who typed sudo owns the folders that are made, so that files can be dropped there`() async throws {
+        let folder = try TemporaryDirectory()
+        try folder.makeDirectory("etc")
+        let etc = folder.path.appending("etc")
+        #expect(chmod(etc.string, 0o2750) == 0)
+        let made = try await InletProcess.run(
+            [
+                "init", "--config", etc.appending("inlet.yaml").string, "--watch", "a/drop", "--to", "folder", "--path",
+                "library", "--yes",
+            ], in: folder.path, environment: ["SUDO_UID": "4321"], code: 0)
+        for (name, mode) in [("a", 0o2750), ("a/drop", 0o2770)] {
+            let attributes = try FileManager.default.attributesOfItem(
+                atPath: folder.path.pushing(FilePath(name)).string)
+            #expect((attributes[.ownerAccountID] as? NSNumber)?.intValue == 4321, "\(name)")
+            #expect((attributes[.posixPermissions] as? NSNumber)?.intValue == mode, "\(name)")
+        }
+        #expect(!made.output.contains("setfacl"), "\(made.output)")
     }
 
     @Test func `a folder that cannot be made leaves no configuration in the way`() async throws {
@@ -262,6 +283,38 @@ import Testing
         #expect(Self.rules.objection(to: answers)?.text.contains("'A KEY'") == true)
     }
 
+    @Test(arguments: ["sk-live-9f31", "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCY", "hunter2"])
+    func `a secret that is pasted where its place is asked for stays out of the configuration`(
+        _ secret: String
+    ) async throws {
+        let given = InitGiven(
+            watch: "/srv/drop", type: "r2", values: ["api": .text("https://storage.example.com")], onSuccess: .keep)
+        let (answers, said, _) = try await Self.ask(given, secret, "")
+        #expect(answers.target.values["api_key"] == .typed(Secret(secret)))
+        #expect(!answers.text.contains(secret) && !said.contains { $0.contains(secret) }, "\(said)")
+    }
+
+    @Test(arguments: [("SPIRAL_KEY", []), ("KEY", []), ("PRESENT9", []), ("my_key", ["n"])] as [(String, [String])])
+    func `the name of a variable is taken as one`(_ name: String, _ more: [String]) async throws {
+        var rules = Self.rules
+        rules = InitRules(file: rules.file, environment: ["PRESENT9": "k-1"], defaults: rules.defaults)
+        let rest = Mutex(([name] + more)[...])
+        let person = InitDialog.Prompt(ask: { _, _ in rest.withLock { $0.popFirst() } }, say: { _ in })
+        let given = InitGiven(
+            watch: "/srv/drop", type: "r2", values: ["api": .text("https://storage.example.com")], onSuccess: .keep)
+        let answers = try await InitDialog(rules: rules, person: person).answers(given)
+        #expect(answers.target.values["api_key"] == .variable(name))
+    }
+
+    @Test func `in Inlet's image the page is left to a person, with what it needs there`() throws {
+        var answers = try Self.example("folder")
+        answers.isInImage = true
+        #expect(try Self.rules.load(answers).settings.dashboard == nil)
+        #expect(answers.text.contains("# dashboard: { listen: \"0.0.0.0:8844\", password: "), "\(answers.text)")
+        answers.isInImage = false
+        #expect(try Self.rules.load(answers).settings.dashboard != nil)
+    }
+
     @Test func `for VOPI the four kinds of pictures are named, and that they cost`() throws {
         let text = try Self.example("vopi").text
         for kind in VOPIJobConfig.versions { #expect(text.contains(kind), "\(kind)") }
@@ -290,7 +343,7 @@ import Testing
         async throws
     {
         let (answers, said, hidden) = try await Self.ask(
-            InitGiven(), "ftp", "r2", "storage.example.com", "https://storage.example.com", "not a name", "=",
+            InitGiven(), "ftp", "r2", "storage.example.com", "https://storage.example.com", "not a name", "n", "=",
             "hunter2", "drop", "sell", "archive")
         #expect(answers.watch == "/srv/config/drop")
         #expect(answers.target.kind.type.name == "r2" && answers.onSuccess == .archive)
@@ -299,7 +352,7 @@ import Testing
         #expect(hidden.count == 1)
         #expect(said.contains { $0.contains("choose one of") })
         #expect(said.contains { $0.contains("'api'") })
-        #expect(said.contains { $0.contains("'not a name' is not a name of an environment variable") })
+        #expect(said.contains { $0.contains("Name an environment variable or a file") })
         #expect(said.contains { $0.contains("choose one of") })
     }
 
@@ -337,6 +390,23 @@ import Testing
         #expect(other.target.values["api"] == .text("https://storage.example.com"))
     }
 
+    @Test func `an address that looks like a call of the Spiral API is asked about, and kept where it is right`()
+        async throws
+    {
+        let address = "https://gw.example/v1/objects"
+        let (answers, said, _) = try await Self.ask(
+            InitGiven(), "bucket", address, "n", "media", "", "", "", "drop", "")
+        #expect(said.contains { $0.contains("perhaps is a call of the Spiral Storage API") }, "\(said)")
+        #expect(answers.target.kind.type.name == "s3" && answers.target.values["endpoint"] == .text(address))
+        let (other, _, _) = try await Self.ask(InitGiven(), "bucket", address, "y", "", "drop", "")
+        #expect(other.target.values["api"] == .text("https://gw.example"))
+        // An option is taken as it is.
+        var given = InitGiven(watch: "/srv/drop", type: "s3", onSuccess: .keep)
+        given.values = ["endpoint": .text(address), "bucket": .text("media")]
+        let flagged = try await InitDialog(rules: Self.rules, person: nil).answers(given)
+        #expect(flagged.target.values["endpoint"] == .text(address))
+    }
+
     @Test func `files that are there are counted up to a bound, and others than those that Inlet ignores`() throws {
         let folder = try TemporaryDirectory()
         for name in ["a.jpg", "b.jpg", "c.jpg.part", "in/c.jpg", ".inlet/lock"] {
@@ -350,7 +420,12 @@ import Testing
         #expect(some == FileCount(count: 2, isMore: true) && some.text == "more than 2 files")
         var late = FileCount()
         late.add(folder.path, until: .now)
-        #expect(late.isMore)
+        #expect(late == FileCount(isMore: true))
+        // Folders count, too: a share of many empty ones ends as well.
+        try folder.makeDirectory("empty/folder")
+        var empty = FileCount()
+        empty.add(folder.path.appending("empty"), until: .now)
+        #expect(empty.isMore)
         #expect(FileCount(count: 100_000, isMore: true).text == "more than 100,000 files")
     }
 

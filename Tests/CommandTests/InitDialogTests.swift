@@ -163,14 +163,16 @@ private struct Typist {
     }()
 
     /// A systemctl that knows the unit, and starts the agent as the unit does. It writes down what it was asked.
-    private func systemctl(_ folder: TemporaryDirectory) throws {
+    ///
+    /// - Parameter before: a command that runs before the agent.
+    private func systemctl(_ folder: TemporaryDirectory, before: String = ":") throws {
         let binary = try BuiltBinary.path()
         let text = """
             #!/bin/sh
             echo "$*" >> "\(folder.path)/asked"
             case "$1" in
             is-active) exit 3 ;;
-            enable) \(binary) run --config /etc/inlet/inlet.yaml > "\(folder.path)/agent.log" 2>&1 < /dev/null & ;;
+            enable) \(before); \(binary) run --config /etc/inlet/inlet.yaml > "\(folder.path)/agent.log" 2>&1 < /dev/null & ;;
             esac
             """
         let file = try folder.write(text.utf8, to: "bin/systemctl")
@@ -187,10 +189,25 @@ private struct Typist {
         // No --config: root's usual one is the service's.
         let said = try await typist.initialize([], "folder", "library", "drop", "", "y")
         #expect(said.contains("Wrote /etc/inlet/inlet.yaml."), "\(said)")
+        #expect(said.contains("! tested as root; the service is user inlet"), "\(said)")
+        #expect(!said.contains("It needs you:"), "\(said)")
         #expect(said.contains("The service runs. Drop files in \(folder.path.appending("drop").display)."), "\(said)")
         #expect(said.contains(/Its page, .*: http:\/\/127\.0\.0\.1:8844\/\S+/), "\(said)")
         let asked = try text(folder.path.appending("asked")).split(separator: "\n")
         #expect(asked == ["cat inlet.service", "is-active --quiet inlet.service", "enable --now inlet.service"])
+    }
+
+    @Test(.enabled(if: hasMachines, "needs namespaces (unshare -Urmnpf) and ip"))
+    func `what the service cannot use is told once it runs`() async throws {
+        let folder = try TemporaryDirectory()
+        for name in ["drop", "library"] { try folder.makeDirectory(FilePath(name)) }
+        // As a folder that only root sees.
+        let drop = folder.path.appending("drop")
+        try systemctl(folder, before: "rmdir '\(drop)'")
+        let said = try await InletProcess.run(
+            ["init", "--start", "--watch", "drop", "--to", "folder", "--path", "library", "--yes"],
+            in: folder.path, launcher: Self.machine + [folder.path.string], code: 0, says: "The service runs.")
+        #expect(said.output.contains("It needs you:\n  \(drop.display) is not there: "), "\(said)")
     }
 
     @Test(.enabled(if: hasMachines, "needs namespaces (unshare -Urmnpf) and ip"))

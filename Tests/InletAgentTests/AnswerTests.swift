@@ -242,12 +242,14 @@ import Testing
             let others = try await control.act(.cancel, on: filter, dryRun: true)
             #expect(others.matched == 0 && others.bytes == 0 && others.skipped == ["has already ended": 5])
             #expect(try await control.act(.forget, on: filter, dryRun: true).matched == 5)
+            #expect(try await stage.journal.rejectedLeft() == 0)
             let done = try await control.act(.leave, on: filter)
             #expect(done.matched == 4 && done.done == 4)
             var open = FileFilter()
             open.isUnanswered = true
             open.states = [.duplicate, .rejected]
             #expect(try await stage.journal.jobs(open).isEmpty)
+            #expect(try await stage.journal.rejectedLeft() == 1)
             #expect(isThere(stage.root.appending("b")) && isThere(stage.root.appending("big")))
         }
     }

@@ -124,6 +124,25 @@ import Testing
             ("Not yet: 3 files are on the way.", { ($0.pending, $0.roots[0].settling) = (2, 1) }),
             ("Not yet: /srv/drop is being listed.", { $0.roots[0].state = "starting" }),
             ("No: 1 file is not where it belongs.", { $0.files["failed"] = 1 }),
+            ("No: 3 files are not where they belong.", { ($0.files["expired"], $0.files["rejected"]) = (3, 1) }),
+            // What nothing will send is said, and is not lost.
+            (
+                "Yes: every file that came is where it belongs; but 2 rejected, and not sent.",
+                { $0.files["rejected"] = 2 }
+            ),
+            (
+                "Yes: every file that came is where it belongs; but 1 rejected, and not sent; "
+                    + "2 gone before Inlet could send them; 3 cancelled by somebody.",
+                {
+                    $0.files.merge(["rejected": 5, "gone": 2, "cancelled": 3]) { $1 }
+                    $0.rejected_left = 4
+                }
+            ),
+            // A person has said that it may stay.
+            (
+                "Yes: every file that came is where it belongs.",
+                { ($0.files["rejected"], $0.rejected_left) = (2, 2) }
+            ),
             ("No: 2 files cannot be taken.", { $0.roots[0].stuck = .init(files: 2, reason: "no") }),
             ("Not known: a part of Inlet cannot work.", { $0.journal_failing = true }),
             ("Yes: every file that came is where it belongs.", { $0.destinations[0].state = "credentials refused" }),
@@ -131,6 +150,13 @@ import Testing
             ("Unknown: no agent runs.", { $0.running = false }),
         ]
         for (safety, change) in cases { #expect(Health(try Self.idle(change)).safety == safety) }
+    }
+
+    @Test func `rejected files that were left in their places need nobody`() throws {
+        let some = Health(try SampleStatus.report { ($0.files["rejected"], $0.rejected_left) = (3, 1) })
+        #expect(some.needing == 1 && some.findings?.first?.text == "2 files rejected")
+        let none = Health(try SampleStatus.report { ($0.files["rejected"], $0.rejected_left) = (3, 3) })
+        #expect(none.state == .ok && none.needing == 0, "\(none)")
     }
 
     @Test func `what is worth knowing is told, and needs nobody`() throws {

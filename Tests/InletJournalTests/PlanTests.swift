@@ -116,7 +116,7 @@ import Testing
             let bench = try await filled()
             try await expectNoWalk(bench, except: "outbox") { journal in
                 _ = try await (journal.totals(), journal.queueCounts(), journal.paused(), journal.oldestPending())
-                _ = try await (journal.waiting(limit: 100), journal.outboxBacklog())
+                _ = try await (journal.waiting(limit: 100), journal.outboxBacklog(), journal.rejectedLeft())
             }
         }
 

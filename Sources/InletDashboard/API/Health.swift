@@ -250,7 +250,8 @@ extension Health {
         for state in [FileState.failed, .expired, .rejected] {
             let (count, name) = (count(state, report), state.rawValue)
             guard count > 0 else { continue }
-            let next = state == .rejected ? "'inlet queue leave' accepts it" : "'inlet queue retry' sends them again"
+            let next =
+                state == .rejected ? "'inlet queue leave' lets them stay" : "'inlet queue retry' sends them again"
             let remedy = "see why with 'inlet queue list --state \(name)'; \(next)"
             add(.files, name: name, "\(count.counted("file")) \(name)", remedy)
         }

@@ -188,6 +188,13 @@ extension Findings {
     /// How long before its end a certificate is due.
     private static let renewal = Duration.seconds(14 * 86_400)
 
+    /// Whether a certificate should have been renewed. One that lives for days only is renewed by a program, which
+    /// begins in the last third of its life.
+    static func isDue(begins: WallTime?, ends: WallTime, at now: WallTime) -> Bool {
+        let life = begins.map { ends - $0 } ?? renewal * 4
+        return ends - now < min(renewal, life / 4)
+    }
+
     /// The certificate that the server shows, whatever it is worth: whether it is trusted says the check.
     fileprivate mutating func noteCertificate(_ what: String, _ use: ProxyUse) async {
         guard use.isEncrypted else { return add(.fine, what, "\(use.host) is reached without TLS") }
@@ -203,9 +210,7 @@ extension Findings {
         let words = "\(peer.version ?? "TLS"), certificate of \(peer.subject), issued by \(peer.issuer)"
         guard let end = peer.expires else { return add(.fine, what, words) }
         let left = end - .now
-        // One that lives for days is renewed by a program, which begins in the last third of its life.
-        let life = peer.begins.map { end - $0 }
-        let isDue = left < min(Self.renewal, life.map { $0 / 4 } ?? Self.renewal)
+        let isDue = Self.isDue(begins: peer.begins, ends: end, at: .now)
         let days = left.components.seconds / 86_400
         let when =
             left > .zero ? "ends \(end.rfc3339Seconds) (in \(Int(days).counted("day")))" : "ended \(end.rfc3339Seconds)"
