@@ -296,8 +296,7 @@ import Testing
 
     @Test(arguments: [("SPIRAL_KEY", []), ("KEY", []), ("PRESENT9", []), ("my_key", ["n"])] as [(String, [String])])
     func `the name of a variable is taken as one`(_ name: String, _ more: [String]) async throws {
-        var rules = Self.rules
-        rules = InitRules(file: rules.file, environment: ["PRESENT9": "k-1"], defaults: rules.defaults)
+        let rules = InitRules(file: Self.rules.file, environment: ["PRESENT9": "k"], defaults: Self.rules.defaults)
         let rest = Mutex(([name] + more)[...])
         let person = InitDialog.Prompt(ask: { _, _ in rest.withLock { $0.popFirst() } }, say: { _ in })
         let given = InitGiven(
@@ -311,8 +310,6 @@ import Testing
         answers.isInImage = true
         #expect(try Self.rules.load(answers).settings.dashboard == nil)
         #expect(answers.text.contains("# dashboard: { listen: \"0.0.0.0:8844\", password: "), "\(answers.text)")
-        answers.isInImage = false
-        #expect(try Self.rules.load(answers).settings.dashboard != nil)
     }
 
     @Test func `for VOPI the four kinds of pictures are named, and that they cost`() throws {
@@ -353,7 +350,6 @@ import Testing
         #expect(said.contains { $0.contains("choose one of") })
         #expect(said.contains { $0.contains("'api'") })
         #expect(said.contains { $0.contains("Name an environment variable or a file") })
-        #expect(said.contains { $0.contains("choose one of") })
     }
 
     @Test(

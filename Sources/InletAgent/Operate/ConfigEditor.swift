@@ -340,7 +340,7 @@ package final class ConfigEditor: Sendable {
             }
             try DurableFile.requireWritable(real.removingLastComponent())
         } catch {
-            return "the agent cannot write beside the configuration: \(error); make user \(ProcessSetup.userID) the folder's owner"
+            return "the agent cannot write beside the configuration; its user must own that folder: \(error)"
         }
         if confinement?.mayWrite(in: real.removingLastComponent()) == false {
             return "the agent gave up writing in \(real.removingLastComponent().display) at its start; restart it"

@@ -235,10 +235,7 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         let backlog = try await agent.journal.outboxBacklog()
         notices_waiting = backlog.waiting > 0 ? backlog.waiting : nil
         notices_failed = backlog.failed > 0 ? backlog.failed : nil
-        (stuck, forbidden, gone_soon, away) = try await Self.troubles(agent.journal)
-        // Most agents have no rejected file, and need not look.
-        let left = balance.totals[.rejected] == nil ? 0 : try await agent.journal.rejectedLeft()
-        rejected_left = left > 0 ? left : nil
+        (stuck, forbidden, gone_soon, rejected_left, away) = try await Self.troubles(agent.journal)
         health = Health(self)
     }
 
@@ -266,11 +263,12 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
     /// Files that a person should look at.
     private static func troubles(
         _ journal: Journal
-    ) async throws(JournalError) -> (BlockedFiles?, BlockedFiles?, Int?, [AwayVolume]?) {
+    ) async throws(JournalError) -> (BlockedFiles?, BlockedFiles?, Int?, Int?, [AwayVolume]?) {
         let stuck = try await journal.stuck().map { BlockedFiles(files: $0.files, reason: $0.reason) }
         let forbidden = try await journal.forbidden().map { BlockedFiles(files: $0.files, reason: $0.reason) }
         let gone = try await journal.goneSoon(within: Health.soon, since: .now + Health.goneSince)
-        return (stuck, forbidden, gone > 0 ? gone : nil, try await away(journal))
+        let left = try await journal.rejectedLeft()
+        return (stuck, forbidden, gone > 0 ? gone : nil, left > 0 ? left : nil, try await away(journal))
     }
 
     /// Removable volumes that files wait for; nil where there are none.

@@ -43,7 +43,7 @@ struct NextStep {
 
     private static var closed: String {
         """
-        Inlet is installed here as a service. Its configuration, \(ConfigOption.ofService.display), is closed to this user.
+        Inlet is installed here as a service, and this user may not see \(ConfigOption.ofService.display).
 
         \(line("sudo inlet status", "shows how the service is"))
         \(line("sudo inlet doctor", "looks for what is wrong"))
