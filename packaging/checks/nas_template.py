@@ -23,10 +23,30 @@ def described_by_template(path):
     found = {"Path": set(), "Variable": set(), "Port": set()}
     values = {}
     for config in root.iter("Config"):
+        # A secret: compose.yaml reads those from .env.
+        if config.get("Mask") == "true":
+            continue
         found[config.get("Type")].add(config.get("Target"))
         values[config.get("Target")] = (config.text or "").strip()
-    found["Capability"] = set(re.findall(r"--cap-add=(\w+)", root.findtext("ExtraParams", "")))
+    options = set(root.findtext("ExtraParams", "").split())
+    found["Capability"] = {option.removeprefix("--cap-add=") for option in options if option.startswith("--cap-add=")}
+    found["Option"] = {option for option in options if not option.startswith("--cap-add=")}
     return found, values
+
+
+def options_of_compose(text):
+    """The keys of the service that are options of docker run, as such."""
+    found = set()
+    for key, option in [("init", "--init"), ("read_only", "--read-only")]:
+        if re.search(rf"^    {key}: true\b", text, re.MULTILINE):
+            found.add(option)
+    for key, option in [("cap_drop", "--cap-drop"), ("security_opt", "--security-opt"), ("tmpfs", "--tmpfs")]:
+        if listed := re.search(rf"^    {key}: \[(.*?)\]", text, re.MULTILINE):
+            values = (value.strip(' "').removesuffix(":true") for value in listed[1].split(","))
+            found |= {f"{option}={value}" for value in values}
+    if grace := re.search(r"^    stop_grace_period: (\d+)s", text, re.MULTILINE):
+        found.add(f"--stop-timeout={grace[1]}")
+    return found
 
 
 def described_by_compose(path):
@@ -39,6 +59,7 @@ def described_by_compose(path):
         "Variable": set(re.findall(r"^ {6}(\w+):", block, re.MULTILINE)) - SET_BY_UNRAID,
         "Port": set(re.findall(r'ports: \["(?:[\d.]+:)?\d+:(\d+)"\]', text)),
         "Capability": set(re.findall(r"- (\w+)", added)),
+        "Option": options_of_compose(text),
     }
 
 

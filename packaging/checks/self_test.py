@@ -165,6 +165,9 @@ def runs_of_tests():
 # What stands in the template in the place of what, and what is then said.
 TEMPLATE_FAULTS = (
     ('Target="UMASK"', 'Target="UMAKS"', "variable UMASK is only in"), ('Target="/state"', 'Target="/store"', "path /store is only in"),
+    ("--read-only ", "", "option --read-only is only in"), ("--cap-drop=ALL ", "", "option --cap-drop=ALL is only in"),
+    ("--stop-timeout=60", "--stop-timeout=10", "option --stop-timeout=60 is only in"), ("--init ", "", "option --init is only in"),
+    ("--tmpfs=/tmp ", "", "option --tmpfs=/tmp is only in"), (' Mask="true"', ' Mask="false"', "variable SPIRAL_KEY is only in"),
     ("--cap-add=LEASE ", "", "capability LEASE is only in"), (">99<", ">1000<", "PUID is '1000'"), ("</Container>", "", "not well formed"),
 )
 

@@ -70,7 +70,7 @@ health)
 run)
     if [ ! -e "$INLET_CONFIG" ]; then
         fail "user $(id -u) finds no $INLET_CONFIG: put an inlet.yaml into the folder that is mounted there, readable by that user
-(docker compose run --rm inlet init --help says how one is written), then start the container again"
+(docker compose run --rm inlet init writes one), then start the container again"
     fi
     ;;
 esac

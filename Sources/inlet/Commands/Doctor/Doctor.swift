@@ -68,8 +68,8 @@ struct Examination {
         do throws(ConfigErrors) { return (try options.reload(), nil) } catch { return (nil, error) }
     }
 
-    /// Looks at everything. A part without an answer ends after ten seconds, and later where it asks for many things. All
-    /// destinations are asked at the same time.
+    /// Looks at everything. A part without an answer ends after ten seconds, and later where it asks for many things.
+    /// All destinations are asked at the same time.
     mutating func run() async {
         let (agent, socket, config, isOfService) = (agent, socket, config, isOfService)
         let state = socket.removingLastComponent()
@@ -173,8 +173,8 @@ extension Examination {
         }
     }
 
-    /// Runs a part that waits for others, and ends it where it takes too long. A call that blocks cannot be ended so: it
-    /// belongs to `look`.
+    /// Runs a part that waits for others, and ends it where it takes too long. A call that blocks cannot be ended so:
+    /// it belongs to `look`.
     mutating func ask(
         _ group: Findings.Group, _ what: String, within patience: Duration = Self.patience,
         _ body: @escaping @Sendable (inout Findings) async -> Void
