@@ -72,8 +72,8 @@ package final class Agent: Sendable {
                 changeable: Self.changeable(shared.settings.knownRoots, label.confinement)))
     }
 
-    /// The folders in which confinement lets the agent change files; nil without confinement. What a later
-    /// configuration wants changes nothing in that.
+    /// The folders in which confinement lets the agent change files; nil without confinement. A later configuration
+    /// changes nothing in that.
     static func changeable(_ watch: [WatchSettings], _ confinement: ConfinementReport?) -> Set<FilePath>? {
         guard let confinement, confinement.landlock != nil else { return nil }
         return Set(watch.filter { confinement.mayWrite(in: $0.pattern?.parent ?? $0.path) }.map(\.path))

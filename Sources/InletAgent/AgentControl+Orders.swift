@@ -124,8 +124,8 @@ extension AgentControl {
         }
         guard let changeable = live.changeable else { return nil }
         if let folder, changeable.contains(folder.path) { return nil }
-        return "stays: the agent gave up the right to change this folder when it started, as no route moved or deleted "
-            + "anything there; set 'on_failure: quarantine' at one, or 'landlock: off', and restart it"
+        return "stays: the agent gave up the right to change this folder when it started; "
+            + "set 'on_failure: quarantine' at a route, or 'landlock: off', and restart it"
     }
 
     /// The same for one file.

@@ -194,7 +194,7 @@ package struct AgentControl: Sendable {
         return (totals, ignored, seen, totals[.pending]?.files ?? 0)
     }
 
-    /// The small picture in a JPEG file, as its camera made it; nil without one, where the admitted file is no longer in
+    /// The small picture in a JPEG file, as its camera made it. nil without one, where the admitted file is no longer in
     /// its place, and where it is not read in time.
     package func picture(of id: Int64) async throws(JournalError) -> [UInt8]? {
         guard let live, let file = try await journal.job(id)?.file, file.mayHavePicture else { return nil }

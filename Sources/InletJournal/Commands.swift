@@ -80,7 +80,7 @@ extension Journal {
                 switch action {
                 case .retry(let uptimes, let returned, let scope):
                     let isSent = try Self.retry(file, uptimes, returned, of: scope, now, database)
-                    // Whatever of it is not sent lies at its own place now.
+                    // A file of it that is not sent lies at its own place now.
                     for (id, identity) in returned { try Self.isBack(id, identity, database) }
                     if isSent { return .done }
                     guard scope.destination == nil else { return .skipped(Self.hasNothing) }

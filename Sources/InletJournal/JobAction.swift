@@ -80,7 +80,7 @@ extension Job {
 
     private var refusalOfFirst: String? {
         let waiting = deliveries.filter { $0.state == .ready || $0.state == .parked }
-        // What a worker has at hand only seems to wait: the order would not reach it.
+        // A file that a worker has at hand only seems to wait: the order would not reach it.
         if waiting.isEmpty || isAtHand { return file.state.isFinal ? Journal.hasEnded : "is being sent" }
         return waiting.allSatisfy { $0.priority == .high } ? "goes before the others already" : nil
     }

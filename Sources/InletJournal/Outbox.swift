@@ -109,7 +109,7 @@ extension Journal {
         "DROP TRIGGER IF EXISTS temp.notice_of_file; DROP TRIGGER IF EXISTS temp.notice_of_batch;"
 
     /// A file is finished when its receipt is written, so no caller that finishes one can forget its notice. A unit's
-    /// marker is not a file of the user. What a person has done with the source since then is no news.
+    /// marker is not a file of the user. A person's later order about the source is no news.
     private static let fileTrigger = """
         CREATE TEMP TRIGGER notice_of_file AFTER INSERT ON main.receipt BEGIN
             INSERT INTO outbox (sink, event, subject, created_at, payload, next_at)

@@ -344,7 +344,8 @@ extension FilePolicy {
             AND instr(policy, CAST('"answer":"left"' AS BLOB)) = 0
         """
 
-    /// The same for any answer, and for one to remove the file.
+    /// The same for a file that was left, for any answer, and for one to remove the file.
+    static let isLeft = "instr(policy, CAST('\"answer\":\"left\"' AS BLOB)) > 0"
     static let isAnswered = "instr(policy, CAST('\"answer\":' AS BLOB)) > 0"
     static let isToBeRemoved = "instr(policy, CAST('\"answer\":\"removed\"' AS BLOB)) > 0"
 

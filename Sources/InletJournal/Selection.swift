@@ -96,12 +96,10 @@ private struct FileQuery {
             source = tables.files
         } else if filter.batch != nil {
             source = "file INDEXED BY file_by_batch"
-        } else if filter.ids == nil, filter.isUnanswered {
-            source = "file INDEXED BY file_unanswered"
-        } else if filter.ids == nil, !filter.states.isEmpty {
-            source = "file INDEXED BY file_by_state"
-        } else {
+        } else if filter.ids != nil || (!filter.isUnanswered && filter.states.isEmpty) {
             source = "file"
+        } else {
+            source = "file INDEXED BY " + (filter.isUnanswered ? "file_unanswered" : "file_by_state")
         }
         if let batch = filter.batch { add("batch_id = ?", batch) }
         if let ids = filter.ids {

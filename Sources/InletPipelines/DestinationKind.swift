@@ -94,7 +94,7 @@ package struct AddressClaim: Sendable {
     var path: Substring
     /// Completes the sentence "It is …".
     var words: String
-    /// Whether no other kind can use it: then they refuse it. Otherwise a person is told or asked.
+    /// Whether no other kind can use it: then they refuse it. Otherwise `check` warns, and `init` asks.
     var isCertain: Bool
 }
 
@@ -148,8 +148,8 @@ package enum DestinationKinds {
         if let fault = claimed(url, key, type, isCertain: true) { throw fault }
     }
 
-    /// What a person should know about a destination's address that looks as if it were of another kind; nil for any
-    /// other. The destination works all the same where the address is right.
+    /// The warning about a destination's address that looks as if it were of another kind; nil for any other. If the
+    /// address is right, the destination works.
     package static func doubt(about destination: DestinationSettings) -> SettingFault? {
         guard let kind = named(destination.type), kind.type.givesURLs else { return nil }
         return kind.setup.questions.lazy.compactMap { question -> SettingFault? in

@@ -180,7 +180,7 @@ import Testing
         #expect(try place.content(journal) == content)
     }
 
-    /// What `inlet doctor` looks at in a place, before anything was looked at.
+    /// The examination of a place, with nothing looked at yet.
     private func examination(_ place: Place) async -> Examination {
         var options = ConfigOption()
         options.config = place.configuration.string
@@ -236,8 +236,8 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(5))) struct SupportTests {
     private static let apiKey = "api-canary-7f31c2"
     private static let webhook = "webhook-canary-55aa"
-    private static let password = "pr0xy+canary 9x"
-    private static let encoded = "pr0xy%2Bcanary%209x"
+    private static let password = "pr0xy+canary-9x"
+    private static let encoded = "pr0xy%2Bcanary-9x"
 
     /// Every form in which a text may hold it: those of `Canary`, and the login that it is a half of.
     private static let canaries =

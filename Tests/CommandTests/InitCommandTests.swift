@@ -396,7 +396,7 @@ import Testing
         #expect(answers.target.kind.type.name == "s3" && answers.target.values["endpoint"] == .text(address))
         let (other, _, _) = try await Self.ask(InitGiven(), "bucket", address, "y", "", "drop", "")
         #expect(other.target.values["api"] == .text("https://gw.example"))
-        // An option is taken as it is.
+        // Options are not asked about.
         var given = InitGiven(watch: "/srv/drop", type: "s3", onSuccess: .keep)
         given.values = ["endpoint": .text(address), "bucket": .text("media")]
         let flagged = try await InitDialog(rules: Self.rules, person: nil).answers(given)

@@ -261,7 +261,8 @@ struct StallDetectorTests {
             "Reload", "Watchdog", "RootSupervisor", "CardStage", "RecoveredDestinations", "RemovedDestinationStage",
             "ExpiryClocks",
             "DeliveryStage",
-            "FinishingStage", "ManifestWriter", "BandwidthControl", "Probes", "UploadCleaner", "Scheduler",
+            "FinishingStage", "ManifestWriter", "BandwidthControl", "Probes", "UploadCleaner", "ArrivalMonitor",
+            "Scheduler",
             "NotificationStage",
             "JournalMonitor",
         ]

@@ -77,7 +77,7 @@ import Testing
         let one = ["destination a": "x.example", "destination b": "x.example"]
         #expect(Self.topics(both, at: one) == [topic, topic])
         #expect(Self.topics(Array(both.prefix(1)), at: Self.hosts("a")) == [topic])
-        // What works, or is a destination's own fault, is no sign either.
+        // Nor is a warning, or a destination's own fault.
         for grade in [CheckReport.Grade.warning, .wrong] {
             let own = [both[0], Self.finding(topic, "destination b", grade)]
             #expect(Self.topics(own, at: Self.hosts("a", "b")) == [topic, topic], "\(grade)")

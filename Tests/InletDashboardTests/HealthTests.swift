@@ -125,7 +125,7 @@ import Testing
             ("Not yet: /srv/drop is being listed.", { $0.roots[0].state = "starting" }),
             ("No: 1 file is not where it belongs.", { $0.files["failed"] = 1 }),
             ("No: 3 files are not where they belong.", { ($0.files["expired"], $0.files["rejected"]) = (3, 1) }),
-            // What nothing will send is said, and is not lost.
+            // Files that nothing will send are named, and are not lost.
             (
                 "Yes: every file that came is where it belongs; but 2 rejected, and not sent.",
                 { $0.files["rejected"] = 2 }

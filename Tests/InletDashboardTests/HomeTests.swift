@@ -82,20 +82,22 @@ import Testing
         #expect(!page.text.contains("inlet_root_quiet{"), "nothing is expected of it")
     }
 
+    private final class Count: Sendable {
+        private let asked = Mutex(0)
+        var value: Int { asked.withLock(\.self) }
+
+        func add() -> Int {
+            asked.withLock {
+                $0 += 1
+                return $0
+            }
+        }
+    }
+
     @Test func `while the journal does not answer, the last report is given, and the next is asked for once`()
         async throws
     {
         struct Asked: Error {}
-        final class Count: Sendable {
-            let asked = Mutex(0)
-            var value: Int { asked.withLock(\.self) }
-            func add() -> Int {
-                asked.withLock {
-                    $0 += 1
-                    return $0
-                }
-            }
-        }
         let home = HomeStatus(fresh: .zero)
         let report = try SampleStatus.report()
         let (count, gate) = (Count(), WakeSignal())
@@ -165,45 +167,5 @@ import Testing
     private static func window(open: Bool, _ change: String) throws -> WindowReport {
         let text = #"{"route": "big", "window": "w", "open": \#(open), "next_change": "\#(change)"}"#
         return try JSONDecoder().decode(WindowReport.self, from: Data(text.utf8))
-    }
-
-    private static let shell = "/usr/bin/sqlite3"
-
-    /// As many files as the first one, and a delivery of each that waits.
-    private static let copies = """
-        .timeout 60000
-        WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
-        INSERT INTO file (root, path, size, modified, changed, inode, device, state, route, category, media_type,
-            policy, admitted_at)
-        SELECT root, CAST(i AS BLOB), size, modified, changed, i, device, state, route, category, media_type, policy,
-            admitted_at
-        FROM n CROSS JOIN file WHERE file.id = 1;
-        INSERT INTO delivery (file_id, destination, key, lane, state, next_at)
-        SELECT file.id, first.destination, file.id, first.lane, first.state, first.next_at
-        FROM file CROSS JOIN delivery AS first ON first.file_id = 1 WHERE file.id > 1;
-        """
-
-    /// The best of 20: a machine that is busy with other tests says nothing about one that is not.
-    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: shell)))
-    func `with 100,000 files in the journal it answers in less than 10 ms`() async throws {
-        let scene = try DashboardScene()
-        defer { scene.journal.close() }
-        try await scene.admit("1")
-        let script = try scene.directory.write(Array(Self.copies.utf8), to: "copies.sql")
-        let process = Process()
-        process.executableURL = URL(filePath: Self.shell)
-        process.arguments = ["-bail", scene.journal.path.string, ".read \(script.string)"]
-        try process.run()
-        process.waitUntilExit()
-        #expect(process.terminationStatus == 0)
-        #expect(try await scene.journal.totals()[.pending]?.files == 100_000)
-        var best = Duration.seconds(60)
-        for _ in 0..<20 {
-            let began = ContinuousClock.now
-            let home = HomeReport(try await scene.control.status(), scene.control.agent, at: .now)
-            best = min(best, began.duration(to: .now))
-            #expect(home.verdict == .working)
-        }
-        #expect(best < .milliseconds(10), "\(best)")
     }
 }

@@ -62,6 +62,7 @@ import Testing
     private static let earlier = """
         DROP VIEW history_as_file; DROP INDEX history_unanswered; ALTER TABLE history_file DROP COLUMN unanswered;
         DROP INDEX file_unanswered; DROP INDEX delivery_failed; ALTER TABLE root DROP COLUMN last_file;
+        ALTER TABLE delivery DROP COLUMN resent;
         DELETE FROM grdb_migrations WHERE identifier = '12 answers and arrivals';
         """
 

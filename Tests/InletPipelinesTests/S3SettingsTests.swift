@@ -41,7 +41,7 @@ import Testing
         #expect(S3Settings.type.keys.allSatisfy { $0.summary.hasSuffix(".") })
     }
 
-    /// What a person is told about a bucket's endpoint.
+    /// The remarks of `inlet check` on a bucket's endpoint.
     private static func remarks(_ endpoint: String) -> [SettingFinding] {
         let values = section(["endpoint": .string(endpoint), "bucket": .string("media")])
         return S3Kind().remarks(on: DestinationSettings(name: "store", type: "s3", values: values), [])

@@ -6,7 +6,7 @@ internal import Synchronization
 
 /// A time in which a destination was away, or refused its credentials, after which failed files are sent again.
 struct Outage: Sendable, Equatable {
-    /// When it was last known to work. What failed before has another cause.
+    /// When it was last known to work. Earlier failures have another cause.
     var since: WallTime
     /// How often it was found away since: a change shows that it is away anew.
     var number = 1
@@ -80,7 +80,7 @@ struct RecoveredDestinations: Service {
     }
 }
 
-/// What the registry remembers of outages.
+/// The registry's memory of outages.
 extension DestinationRegistry {
     /// The outages that are not dealt with, also of destinations that are still away.
     func outages() -> [(name: String, outage: Outage)] {

@@ -41,7 +41,7 @@ struct CopyQuestion: Sendable {
                 return .unproved("\(row.destination) is at another address now, or the object was deleted there")
             }
             let answer = await answer(row.destination, proof, job.file, isHidden, isKnown: known != nil)
-            // What a stop interrupts is no answer.
+            // A question that a stop interrupts has no answer.
             if Task.isCancelled { return .stopped }
             switch answer {
             case .proved(let how): found.append("\(row.destination) has it (\(how))")

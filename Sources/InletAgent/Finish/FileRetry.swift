@@ -41,7 +41,7 @@ struct FileRetry: Sendable {
 
     /// Moves a file and its companions back from quarantine, and sends them again: all of them, or none.
     private func bringBack(_ file: Int64) async throws(JournalError) -> ActionOutcome {
-        // What was sent with an earlier file has been returned already.
+        // A file that was sent with an earlier one has been returned already.
         let lying = try await journal.quarantined(byRetryOf: [file], scope)[file] ?? []
         var returned: [Int64: FileIdentity] = [:]
         try await journal.beginReturn(of: lying.map(\.id))
@@ -51,7 +51,7 @@ struct FileRetry: Sendable {
             }) {
             case .success(let identity): returned[lain.id] = identity
             case .failure(let refusal):
-                // Those that were moved are known in their places, and wait there.
+                // Files that were moved are known in their places, and wait there.
                 try await journal.endReturn(of: lying.map(\.id), returned: returned)
                 return .skipped(refusal.description)
             }

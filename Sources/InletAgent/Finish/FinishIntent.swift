@@ -60,7 +60,7 @@ extension DisposalStep {
         return .end(Disposition.untouched(why), state: nil, place: file.fullPath)
     }
 
-    /// Nothing is to be done with it. A person's order ends with the reason.
+    /// Inlet does nothing with it. A person's order ends with the reason.
     static func kept(_ file: FileRow) -> DisposalStep {
         if file.isOrdered { return .stays(file, "Inlet does not change this volume (volume_writes)") }
         return .end(Disposition.kept, state: nil, place: file.fullPath)

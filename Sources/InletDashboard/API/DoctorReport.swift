@@ -60,7 +60,7 @@ package enum ProblemTopic: String, Codable, Sendable, CaseIterable, SchemaSample
         case .configuration: [.agent]
         case .state: [.agent, .files]
         case .space, .held, .folder, .access, .names, .proxy, .network, .certificate, .credentials, .service: [.files]
-        // What a wrong clock causes, it causes at the same destination: `causes` names each place once.
+        // A wrong clock explains faults of the same destination only: `causes` names each place once.
         case .clock, .agent, .limits, .files, .advice: []
         }
     }
@@ -109,7 +109,7 @@ package struct DoctorFindings: Sendable {
         self.hosts = hosts
     }
 
-    /// Whether nothing is wrong. What could be better is a hint.
+    /// Whether nothing is wrong. Hints do not count.
     package var isWell: Bool { problems.count == hints }
 
     /// Lines about what works, and could be better.

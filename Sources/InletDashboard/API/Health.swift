@@ -60,8 +60,7 @@ package struct Health: Codable, Sendable, Equatable, NamedSchema {
         if ends > 0 { return "No: \(ends.counted("file is not where it belongs", "files are not where they belong"))." }
         let stuck = report.roots.reduce(report.forbidden?.files ?? 0) { $0 + ($1.stuck?.files ?? 0) }
         if stuck > 0 { return "No: \(stuck.counted("file", "files")) cannot be taken." }
-        let isWorking = report.incidents == nil && report.journal_reason == nil
-        guard isWorking else { return "Not known: a part of Inlet cannot work." }
+        guard report.isWorking else { return "Not known: a part of Inlet cannot work." }
         let coming = report.pending + report.roots.reduce(0) { $0 + $1.settling }
         if coming > 0 { return "Not yet: \(coming.counted("file is", "files are")) on the way." }
         let listed = report.roots.filter { $0.state.hasPrefix("starting") }

@@ -152,6 +152,8 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
     package var journal_failing: Bool
     /// The reason, as in the log.
     package var journal_reason: String?
+    /// Whether all parts of the agent work.
+    var isWorking: Bool { !journal_failing && incidents == nil }
     package var seen: Int
     package var pending: Int
     package var ignored: Int

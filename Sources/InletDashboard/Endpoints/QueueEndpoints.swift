@@ -207,7 +207,7 @@ package struct JobSelection: Codable, Sendable, NamedSchema {
     package var until: String?
     /// Only duplicates and rejected files that lie in their place, and that nobody has left there.
     package var unanswered: Bool?
-    /// What a dry run has answered: files that came, or that ended, after the question are not meant.
+    /// The answer of a dry run: files that came, or that ended, after the question are not meant.
     package var upto: Int64?
     package var ended_until: String?
     /// The most files; nil = all.

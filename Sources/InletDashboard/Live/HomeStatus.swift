@@ -3,8 +3,8 @@ internal import InletCore
 internal import InletLinux
 internal import Synchronization
 
-/// The status behind `GET home`, from memory. It is renewed only while somebody asks, by one query of the journal at a
-/// time: a journal that is slow, or does not answer, holds up no answer for long.
+/// The status behind `GET home`, from memory. It is renewed only while somebody asks, by one query of the
+/// journal at a time. A journal that is slow, or does not answer, holds up no answer for long.
 final class HomeStatus: Sendable {
     private struct State {
         /// The newest report, and when it was asked for.

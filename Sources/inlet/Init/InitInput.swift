@@ -235,7 +235,7 @@ struct InitRules: Sendable {
         return nil
     }
 
-    /// What a person should know about the value of `key`, which can be used; nil where there is nothing to say.
+    /// The warning about the value of `key`, which can be used; nil without one.
     func doubt(about answers: InitInput, _ key: String) -> Objection? {
         // Answers that cannot be read have an objection.
         guard let settings = try? load(answers).settings else { return nil }

@@ -133,7 +133,7 @@ extension InitDialog {
             let value = InitInput.Value.text(isPath ? absolute(answer) : answer)
             let objection = rules.objection(to: around(value))
             if let objection { try refuse(objection.text, input.flag, isGiven: text != nil) }
-            // An option is taken as it is, where it can be used.
+            // A usable option needs no question.
             let doubt = objection ?? (text == nil ? rules.doubt(about: around(value), input.key) : nil)
             if objection == nil, let doubt { person?.say("  \(doubt.text)") }
             if let owner = doubt?.rightful, confirms("Go on with 'type: \(owner.type)' at \(owner.address)?") {
@@ -170,8 +170,8 @@ extension InitDialog {
         }
     }
 
-    /// Where an answer says that a secret is; nil where it is to be given again. A secret that was pasted here must not
-    /// get into the configuration.
+    /// The place of a secret by an answer; nil asks again. A secret that was pasted here must not get into the
+    /// configuration.
     private func place(_ answer: String, _ words: String) throws(Refusal) -> InitInput.Value? {
         if answer == "=" {
             guard let typed = person?.ask("\(words) (not shown): ", true) else { throw Self.ended }
@@ -188,7 +188,7 @@ extension InitDialog {
     /// Whether an answer is a path: many secrets have a slash.
     private func isPath(_ answer: String) -> Bool {
         if ["/", "~/", "./", "../"].contains(where: { answer.hasPrefix($0) }) { return true }
-        // One that cannot be looked at is no reason to write the answer anywhere.
+        // If Inlet cannot look, the answer may be a secret.
         guard answer.contains("/"), let look = FileLook.glance(at: FilePath(absolute(answer))) else { return false }
         return look != .missing
     }

@@ -72,7 +72,7 @@ struct InitTrial: Sendable {
         try LoopThread.result(name: "look", within: diskPatience, body)
     }
 
-    /// What is said of a folder besides what a look at it finds, or instead of that.
+    /// Adds the finding that a folder's disk is late, or that another user's rights were not tried.
     private func add(_ what: String, isLate: Bool, to findings: inout Findings) {
         if isLate {
             findings.add(

@@ -151,7 +151,7 @@ extension Findings {
         }
     }
 
-    /// What follows from a full limit.
+    /// The effect of a full limit.
     private static func polled(_ agent: StatusReport?) -> String {
         guard let agent else { return "an agent that starts polls the folders" }
         let folders = agent.roots.reduce(0) { $0 + $1.polled }
@@ -185,7 +185,7 @@ extension Findings {
     }
 }
 
-/// What starts the agent of a configuration.
+/// The owner of an agent's process: whoever starts and stops it.
 private enum AgentHost {
     /// The package's service.
     case service
