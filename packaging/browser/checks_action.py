@@ -261,6 +261,7 @@ def change(page, station):
     page.shows("destinations.copy", within=".outcome")
     page.press("Apply")
     until(lambda: station.file.read_text() == before, what="the file is as it was")
+    until(lambda: not page.find(".outcome"), what="the page has its answer")
     page.press("Add a route…")
     page.shows("New route")
     page.type("#change-name", "wrong")

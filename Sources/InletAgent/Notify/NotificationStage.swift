@@ -259,9 +259,9 @@ final class NotificationSender: Service {
         case .leave: return
         case .remove:
             Failpoint.noticeTaken.reached()
+            try await journal.removeNotices(notices.map(\.id))
             log.emit(
                 .notificationSent(sink: notice.sink, notice: text.id, event: text.event, tries: notice.attempts + 1))
-            try await journal.removeNotices(notices.map(\.id))
             Failpoint.noticeRemoved.reached()
         case .again(let time, let holdsLine):
             // Logged once until the receiver accepts a notification.

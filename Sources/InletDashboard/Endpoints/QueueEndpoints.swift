@@ -30,12 +30,13 @@ extension Endpoints {
 
     static let thumbnail = Endpoint(
         method: .get, path: Endpoint.base + "jobs/{id}/thumbnail",
-        summary: "The small picture in a JPEG file, as its camera made it.", need: .read, answer: .text,
-        answerType: "image/jpeg"
+        summary: "The small picture in a JPEG file, as its camera made it; 204 without one.", need: .read, answer: .text,
+        answerType: "image/jpeg", others: [204]
     ) { call, _ in
         let permit = try call.context.largeAnswers?.permitForAnswer()
         guard let picture = try await call.control.agent.picture(of: call.id()) else {
-            throw APIFault.notFound("there is no picture in job \(call.text(.id) ?? "")")
+            // No fault: most files have none, and a browser would report each.
+            return Response(status: .noContent)
         }
         let response = Response.picture(picture)
         return permit.map { response.holding($0) } ?? response

@@ -135,7 +135,8 @@ export function confirm({ title, body, yes, no, tone, fields }) {
             h("div", { class: "actions" },
                 button(no ?? "Cancel", () => end(null), { autofocus: !fields }),
                 yes ? h("button", { type: "submit", class: tone === "bad" ? "danger" : "primary" }, yes) : null)));
-        dialog.onclose = () => end(null);
+        // The event of an earlier question comes late.
+        dialog.onclose = () => dialog.open || end(null);
         dialog.showModal();
     });
 }
