@@ -114,7 +114,8 @@ let package = Package(
         library(
             "InletDashboard",
             [
-                "InletCore", "InletLinux", "InletConfig", "InletAgent", "InletJournal", "InletTransfer", "InletWeb", hummingbird,
+                "InletCore", "InletLinux", "InletConfig", "InletAgent", "InletJournal", "InletTransfer", "InletWeb",
+                hummingbird,
                 hummingbirdCore, httpTypes, nioCore, nioHTTP, nioPosix, lifecycle, logging, system,
             ]),
         library(

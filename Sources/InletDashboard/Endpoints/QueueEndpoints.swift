@@ -30,7 +30,8 @@ extension Endpoints {
 
     static let thumbnail = Endpoint(
         method: .get, path: Endpoint.base + "jobs/{id}/thumbnail",
-        summary: "The small picture in a JPEG file, as its camera made it; 204 without one.", need: .read, answer: .text,
+        summary: "The small picture in a JPEG file, as its camera made it; 204 without one.", need: .read,
+        answer: .text,
         answerType: "image/jpeg", others: [204]
     ) { call, _ in
         let permit = try call.context.largeAnswers?.permitForAnswer()
