@@ -20,8 +20,11 @@ extension Endpoints {
     /// Of the keys of a form; equal for all agents of a version.
     static let configSchema = Endpoint(
         method: .get, path: Endpoint.base + "config/schema", summary: "The JSON schema of the configuration.",
-        need: .read, answer: .object([], more: .anything)
-    ) { call, _ in .text(try editor(call).schema, type: "application/schema+json") }
+        need: .read, answer: .object([], more: .anything), answerType: schemaType
+    ) { call, _ in .text(try editor(call).schema, type: schemaType) }
+
+    /// Of a JSON Schema document.
+    private static let schemaType = "application/schema+json"
 
     /// Trying changes nothing. A login without the right to apply gets the lines only: checks of new values, and files in
     /// folders that they name, would tell more than it may know.

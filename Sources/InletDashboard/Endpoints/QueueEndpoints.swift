@@ -37,7 +37,7 @@ extension Endpoints {
         let permit = try call.context.largeAnswers?.permitForAnswer()
         guard let picture = try await call.control.agent.picture(of: call.id()) else {
             // No fault: most files have none, and a browser would report each.
-            return Response(status: .noContent)
+            return Response(status: .noContent, headers: [.contentType: "image/jpeg"])
         }
         let response = Response.picture(picture)
         return permit.map { response.holding($0) } ?? response
