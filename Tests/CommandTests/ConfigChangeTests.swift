@@ -40,6 +40,13 @@ import Testing
         return place
     }
 
+    /// An agent whose page can be asked.
+    private static func run(_ place: Place, launcher: [String] = []) async throws -> InletProcess {
+        let agent = try await place.run(launcher: launcher)
+        try await agent.line("dashboard.ready")
+        return agent
+    }
+
     private static func added(_ place: Place) -> [String: Any] {
         [
             "list": "destinations", "name": "copy",
@@ -81,7 +88,7 @@ import Testing
         let place = try Self.place(port)
         chmod(place.configuration.string, 0o640)
         try place.put("there.txt", bytes(10))
-        let agent = try await place.run()
+        let agent = try await Self.run(place)
         try await agent.line("job.finished")
         var page = Page(port: port)
         try await page.logIn(Self.password)
@@ -120,7 +127,7 @@ import Testing
     @Test func `secrets stay on the machine, and an empty one keeps what is there`() async throws {
         let port = try FreePort.any()
         let place = try Self.place(port)
-        let agent = try await place.run()
+        let agent = try await Self.run(place)
         var page = Page(port: port)
         try await page.logIn(Self.password)
         let secret = "sk-never-sent-anywhere"
@@ -153,7 +160,7 @@ import Testing
     @Test func `a wrong change is refused with its place, and the ten newest texts are kept`() async throws {
         let port = try FreePort.any()
         let place = try Self.place(port)
-        let agent = try await place.run()
+        let agent = try await Self.run(place)
         var page = Page(port: port)
         try await page.logIn(Self.password)
         var hash = try #require(try await page.form()["hash"] as? String)
@@ -175,7 +182,7 @@ import Testing
     @Test func `readers and old logins may try a change, and may not make it`() async throws {
         let port = try FreePort.any()
         let place = try Self.place(port)
-        let agent = try await place.run()
+        let agent = try await Self.run(place)
         var page = Page(port: port)
         try await page.logIn(Self.reader)
         let form = try await page.form()
@@ -187,7 +194,7 @@ import Testing
         #expect(try await agent.stop() == .code(0))
 
         // A login of twenty minutes ago, as the file with logins has it.
-        let again = try await place.run()
+        let again = try await Self.run(place)
         try await page.logIn(Self.password)
         let file = place.state.appending("logins.json")
         try await again.wait("the login is written") {
@@ -197,8 +204,7 @@ import Testing
         let written = String(decoding: try place.content(file), as: UTF8.self)
         let aged = written.replacing(/"opened":(\d+)/) { "\"opened\":\((Int64($0.output.1) ?? 0) - 1_200_000)" }
         try Data(aged.utf8).write(to: URL(fileURLWithPath: file.string))
-        let third = try await place.run()
-        try await third.line("dashboard.ready")
+        let third = try await Self.run(place)
         let (refused, fault) = try await page.ask("POST", "config/apply", order)
         #expect(refused == 403 && fault["error"] as? String == "login_again", "\(fault)")
         try await page.logIn(Self.password)
@@ -213,7 +219,7 @@ import Testing
         try Nobody.own(place.folder.path)
         #expect(chown(place.configuration.string, 0, 65534) == 0)
         chmod(place.configuration.string, 0o640)
-        let agent = try await place.run(launcher: Nobody.launcher)
+        let agent = try await Self.run(place, launcher: Nobody.launcher)
         var page = Page(port: port)
         try await page.logIn(Self.password)
         let form = try await page.form()
@@ -229,7 +235,7 @@ import Testing
     @Test func `without dashboard's edit nothing is written`() async throws {
         let port = try FreePort.any()
         let place = try Self.place(port, "")
-        let agent = try await place.run()
+        let agent = try await Self.run(place)
         var page = Page(port: port)
         try await page.logIn(Self.password)
         let form = try await page.form()
