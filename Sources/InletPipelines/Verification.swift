@@ -47,10 +47,10 @@ package struct VerifyOrder: Sendable {
         guard let was = proof.etag.map({ ETagVerifier.bare($0) }), !was.isEmpty,
             let now = etag.map({ ETagVerifier.bare($0) }), !now.isEmpty
         else { return .same("length") }
-        if was == now { return .same("length, tag") }
+        if was == now { return .same("length, tag", ofContent: true) }
         // A store whose tag differs at composition may still keep S3's afterwards.
         if let content = proof.content, content.partSize != nil, now.hasPrefix(content.digest.hex + "-") {
-            return .same("length, tag")
+            return .same("length, tag", ofContent: true)
         }
         // Some stores, such as rclone's, later give a composed object a tag of another kind.
         if was.contains("-"), !now.contains("-") {
@@ -64,8 +64,9 @@ package struct VerifyOrder: Sendable {
 
 /// The present state of a delivered object.
 package enum Verification: Sendable, Equatable {
-    /// It is there; the text names the comparison.
-    case same(String)
+    /// It is there; the text names the comparison. `ofContent`: whether that was one of the content, by a checksum or by a
+    /// tag that the object has had since it was proved.
+    case same(String, ofContent: Bool = false)
     /// Something else is there, or not all of it.
     case differs(String)
     case missing(String)
@@ -164,7 +165,8 @@ struct ContentCheck {
             }
             compared.append(name)
         }
-        return .same("all bytes read: " + compared.joined(separator: ", "))
+        // Reading alone compares nothing.
+        return .same("all bytes read: " + compared.joined(separator: ", "), ofContent: compared.count > 1)
     }
 }
 

@@ -170,12 +170,15 @@ import Testing
         let before = try Self.text(place)
         #expect(try await page.ask("POST", "config/apply", ["hash": hash, "edits": [wrong]]).0 == 422)
         #expect(try Self.text(place) == before && Self.versions(place).isEmpty)
+        // A person's own copy is no former text, and stays.
+        let own = try place.folder.write("# mine".utf8, to: "inlet.yaml.old")
         for number in 1...12 {
             let edit: [String: Any] = ["list": "watch", "number": 0, "values": ["rescan": "\(number)h"]]
             #expect(try await page.ask("POST", "config/apply", ["hash": hash, "edits": [edit]]).0 == 200)
             hash = try #require(try await page.form()["hash"] as? String)
         }
-        #expect(try Self.versions(place).count == 10)
+        #expect(try Self.versions(place).count == 11 && place.content(own) == Data("# mine".utf8))
+        #expect(try (await page.form()["versions"] as? [String])?.contains("inlet.yaml.old") == false)
         #expect(try await agent.stop() == .code(0))
     }
 
@@ -210,6 +213,56 @@ import Testing
         try await page.logIn(Self.password)
         #expect(try await page.ask("POST", "config/apply", order).0 == 200)
         #expect(try await third.stop() == .code(0))
+    }
+
+    @Test func `a try tells nobody what a value names`() async throws {
+        let port = try FreePort.any()
+        let place = try Self.place(port)
+        let canary = "canary-41b7"
+        let secret = try place.folder.write(canary.utf8, to: "secret")
+        try place.configure(replacing: "    to: store", with: "    to: store\n    match: { extensions: [txt] }")
+        let agent = try await Self.run(place)
+        try place.put("new.bin", bytes(10))
+        let route: [String: Any] = [
+            "list": "routes", "values": ["name": "rest", "to": ["store"], "key": "${file:\(secret)}/{name}"],
+        ]
+        let folder: [String: Any] = ["list": "watch", "values": ["path": "/nowhere/${file:\(secret)}"]]
+        var page = Page(port: port)
+        for (login, mayLook) in [(Self.reader, false), (Self.password, true)] {
+            try await page.logIn(login)
+            let hash = try #require(try await page.form()["hash"] as? String)
+            for edit in [route, folder] {
+                let (status, trial) = try await page.ask("POST", "config/try", ["hash": hash, "edits": [edit]])
+                #expect(status == 200 && trial["checked"] as? Bool == mayLook, "\(trial)")
+                #expect(!trial.description.contains(canary), "\(trial)")
+                let files = (trial["files"] as? [String: Any])?["planned"] as? Int
+                #expect(files == (mayLook ? 1 : nil) || edit["list"] as? String == "watch", "\(trial)")
+            }
+        }
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    @Test func `a login at the page is no way to run programs`() async throws {
+        let port = try FreePort.any()
+        let place = try Self.place(port)
+        let agent = try await Self.run(place)
+        var page = Page(port: port)
+        try await page.logIn(Self.password)
+        let hash = try #require(try await page.form()["hash"] as? String)
+        let before = try Self.text(place)
+        // Files that arrive there could be named as a former text.
+        let above: [String: Any] = [
+            "list": "destinations", "name": "above", "values": ["type": "folder", "path": place.folder.path.string],
+        ]
+        let (refused, fault) = try await page.ask("POST", "config/apply", ["hash": hash, "edits": [above]])
+        #expect(refused == 422 && "\(fault["message"] ?? "")".contains("could replace the configuration"), "\(fault)")
+        let version = "inlet.yaml.2020-01-01T00-00-00.000Z.old"
+        let text = before + "notify: [{ name: x, exec: [/bin/true], on: [failed] }]\n"
+        try place.folder.write(text.utf8, to: FilePath(version))
+        let (status, answer) = try await page.ask("POST", "config/apply", ["hash": hash, "version": version])
+        #expect(status == 422 && "\(answer["message"] ?? "")".contains("program '/bin/true' is new"), "\(answer)")
+        #expect(try Self.text(place) == before)
+        #expect(try await agent.stop() == .code(0))
     }
 
     @Test(.enabled(if: Nobody.isAvailable, "needs root and setpriv"))

@@ -74,7 +74,7 @@ import Testing
             place.misbehave(.wrongETag(.constant), at: .complete)
             let said = try await place.deliver(path, order).get()
             #expect(said.etag?.hasSuffix("-2") == true && said.etag != place.s3?.objects().first?.etag)
-            #expect(try await place.verify(said, false) == .same("length, tag"))
+            #expect(try await place.verify(said, false) == .same("length, tag", ofContent: true))
             let proof = try await place.deliver(path, order).get()
             let whole = FaultReply(
                 200, fields: ["ETag": "\"\(Checksum.md5(content(Place.part + 1)).hex)\""],
@@ -163,7 +163,14 @@ import Testing
             piece.withUnsafeBytes { check.update($0) }
             rest = rest.dropFirst(piece.count)
         }
-        #expect(check.finish() == .same("all bytes read: length, sha256, md5 over parts"))
+        #expect(check.finish() == .same("all bytes read: length, sha256, md5 over parts", ofContent: true))
+    }
+
+    @Test func `bytes that were read without a checksum prove no content`() {
+        var check = ContentCheck(
+            VerifyOrder(proof: Proof(key: "k", size: 3, method: .size), digests: [], readsBytes: true))
+        [1, 2, 3].withUnsafeBytes { check.update(UnsafeRawBufferPointer(rebasing: $0.prefix(3))) }
+        #expect(check.finish() == .same("all bytes read: length", ofContent: false))
     }
 
     private static func digest(_ bytes: Data) -> Digest {
@@ -175,7 +182,7 @@ extension Verification {
     /// The case and its words, for one expectation of both.
     var text: String {
         switch self {
-        case .same(let how): "same: \(how)"
+        case .same(let how, _): "same: \(how)"
         case .missing(let why): "missing: \(why)"
         case .differs(let why): "differs: \(why)"
         case .cannotTell(let why): "cannot tell: \(why)"

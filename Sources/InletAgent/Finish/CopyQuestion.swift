@@ -74,7 +74,7 @@ struct CopyQuestion: Sendable {
         }
     }
 
-    /// A tag that the store computed from the bytes is a proof; a length alone is none, and then every byte is read.
+    /// A length alone is no proof; then every byte is read.
     ///
     /// - Parameter isKnown: whether its content was proved a moment ago, so that only its presence matters.
     private static func answer(
@@ -84,8 +84,7 @@ struct CopyQuestion: Sendable {
             for readsBytes in [false, true] {
                 let order = VerifyOrder(proof: proof, digests: digests, readsBytes: readsBytes, isForRemoval: true)
                 switch try await verifier.verify(order) {
-                case .same(let how) where isKnown || how.hasPrefix("all bytes read") || how == "length, tag":
-                    return .proved(how)
+                case .same(let how, let isOfContent) where isKnown || isOfContent: return .proved(how)
                 case .same, .cannotTell: continue
                 case .differs(let why), .missing(let why): return .unproved(why)
                 }

@@ -67,9 +67,6 @@ package final class ConfigEditor: Sendable {
         package var restart: String?
     }
 
-    /// Former versions of the file that are kept.
-    package static let mostVersions = 10
-
     private let shared: Shared
     private let reload: Reload
     private let confinement: ConfinementReport?
@@ -87,6 +84,7 @@ package final class ConfigEditor: Sendable {
 
     private var source: any ReloadSource { reload.source }
     private var file: FilePath { source.config.file }
+    private var versions: ConfigVersions { ConfigVersions(file: file.realPath ?? file) }
 
     /// The JSON schema of the file.
     package var schema: String { ConfigSchema.json(types: source.types) }
@@ -98,7 +96,7 @@ package final class ConfigEditor: Sendable {
         try await pool.run { [self] in
             let bytes = try DurableFile.read(file, limit: ConfigFile.maximumBytes)
             var form = Form(
-                file: file, hash: Self.hash(bytes), objection: objection(), versions: versions(except: bytes))
+                file: file, hash: Self.hash(bytes), objection: objection(), versions: versions.names(except: bytes))
             remember(form.hash, bytes)
             do throws(ConfigErrors) {
                 let text = try ConfigText(bytes, types: source.types, file: file.display)
@@ -124,26 +122,40 @@ package final class ConfigEditor: Sendable {
     ///
     /// - Throws: `Fault`.
     package func trial(of wish: Wish, since hash: String, for trust: Trust) async throws -> Trial {
-        let (new, compared) = try await pool.run { [self] in
+        let (prepared, trial, mayEdit) = try await pool.run { [self] in
             let (old, new) = try texts(wish, hash)
-            return (new, Trial(diff: TextDiff.lines(from: side(old), to: side(new))))
+            let compared = Trial(diff: TextDiff.lines(from: side(old), to: side(new)))
+            let mayEdit = trust == .editor && objection() == nil
+            guard mayEdit || (trust != .reader && !wish.namesSources) else {
+                return (PreparedReload?.none, compared, false)
+            }
+            let (prepared, checked) = examined(new, compared)
+            return (prepared, checked, mayEdit)
         }
-        let mayEdit = trust == .editor && objection() == nil
-        guard mayEdit || (trust != .reader && !wish.namesSources) else { return compared }
+        guard mayEdit, let prepared else { return trial }
+        var whole = trial
+        whole.files = try await files(prepared)
+        return whole
+    }
+
+    /// - Returns: the configuration, if it can be used; and the trial with what was found.
+    private func examined(_ text: [UInt8], _ compared: Trial) -> (PreparedReload?, Trial) {
         var trial = compared
         trial.isChecked = true
-        let prepared: PreparedReload
         do throws(ConfigErrors) {
-            prepared = try await pool.run { [self] () throws(ConfigErrors) in try check(new, wish) }
+            let prepared = try check(text)
+            trial.changes = changes(to: prepared)
+            trial.warnings = prepared.config.warnings.map { ConfigFault($0) }
+            trial.restart = restartReason(prepared)
+            return (prepared, trial)
         } catch {
             trial.errors = error.list.map { ConfigFault($0) }
-            return trial
+            return (nil, trial)
         }
-        trial.changes = changes(to: prepared)
-        trial.warnings = prepared.config.warnings.map { ConfigFault($0) }
-        trial.restart = source.restartReason(prepared.config).map(prepared.config.redacted)
-        if mayEdit { trial.files = try await files(prepared) }
-        return trial
+    }
+
+    private func restartReason(_ prepared: PreparedReload) -> String? {
+        source.restartReason(prepared.config).map(prepared.config.redacted)
     }
 
     private func changes(to prepared: PreparedReload) -> [ConfigChange] {
@@ -151,7 +163,7 @@ package final class ConfigEditor: Sendable {
     }
 
     /// The checks of a start, and some more: a login at the page must not become a way to run programs.
-    private func check(_ text: [UInt8], _ wish: Wish) throws(ConfigErrors) -> PreparedReload {
+    private func check(_ text: [UInt8]) throws(ConfigErrors) -> PreparedReload {
         let prepared = try source.check(text)
         func plan(_ config: LoadedConfig) -> AccessPlan { AccessPlan(config, home: nil) { _ in nil } }
         let next = plan(prepared.config)
@@ -159,7 +171,9 @@ package final class ConfigEditor: Sendable {
             throw prepared.config.refusal("the program '\(program)' is new; put it into the file itself")
         }
         // Its names could be those of the configuration, or of a former version.
-        if let place = next.needs.first(where: { $0.mayWrite && $0.kind == .coming && folder.isWithin($0.path) }) {
+        if let place = next.needs.first(where: {
+            $0.mayWrite && $0.kind == .coming && versions.folder.isWithin($0.path)
+        }) {
             throw prepared.config.refusal(
                 "files that arrive in \(place.path.display) could replace the configuration, which lies below it")
         }
@@ -169,7 +183,8 @@ package final class ConfigEditor: Sendable {
     private func texts(_ wish: Wish, _ hash: String) throws -> (old: [UInt8], new: [UInt8]) {
         let old = try DurableFile.read(file, limit: ConfigFile.maximumBytes)
         guard Self.hash(old) == hash else {
-            let before = begun.withLock { $0.first { $0.hash == hash }?.bytes } ?? version(of: hash)
+            let before =
+                begun.withLock { $0.first { $0.hash == hash }?.bytes } ?? versions.texts.first { Self.hash($0) == hash }
             throw Fault.changed(before.map { TextDiff.lines(from: side($0), to: side(old)) } ?? [])
         }
         let new: [UInt8]
@@ -183,8 +198,10 @@ package final class ConfigEditor: Sendable {
                 throw Fault.refused("\(fault)")
             }
         case .version(let name):
-            guard names().contains(name) else { throw Fault.refused("there is no version \(name) any more") }
-            new = try DurableFile.read(folder.appending(name), limit: ConfigFile.maximumBytes)
+            guard let text = try versions.text(of: name) else {
+                throw Fault.refused("there is no version \(name) any more; load the page again")
+            }
+            new = text
         }
         if new == old { throw Fault.refused("nothing would change") }
         return (old, new)
@@ -193,14 +210,6 @@ package final class ConfigEditor: Sendable {
     private func side(_ bytes: [UInt8]) -> TextDiff.Side {
         let defaults = ConfigDefaults(stateDirectory: "/", home: nil, workingDirectory: "/")
         return ConfigFile.side(bytes, file: file, types: source.types, defaults: defaults)
-    }
-
-    /// The former text with this hash.
-    private func version(of hash: String) -> [UInt8]? {
-        names().lazy.compactMap {
-            DurableFile.readIfPossible(self.folder.appending($0), limit: ConfigFile.maximumBytes)
-        }
-        .first { Self.hash($0) == hash }
     }
 
     private func remember(_ hash: String, _ bytes: [UInt8]) {
@@ -223,17 +232,11 @@ package final class ConfigEditor: Sendable {
 
     /// nil while another trial lists.
     private func files(_ prepared: PreparedReload) async throws -> FileTrial? {
-        guard
-            isListing.withLock({ isListing in
-                isListing
-                    ? false
-                    : {
-                        isListing = true; return true
-                    }()
-            })
-        else {
-            return nil
+        let isFree = isListing.withLock { isTaken in
+            defer { isTaken = true }
+            return !isTaken
         }
+        guard isFree else { return nil }
         defer { isListing.withLock { $0 = false } }
         let listing = BlockingPool(name: "trial", threads: 1)
         defer { listing.shutdown() }
@@ -287,7 +290,7 @@ package final class ConfigEditor: Sendable {
             let isUndo = if case .version = wish { true } else { false }
             shared.log.emit(
                 .configEdited(file: file, by: who, changes: written.changes.map(\.path), isUndo: isUndo))
-            await pool.run { [self] in prune() }
+            await pool.run { [versions] in versions.prune() }
         case .refused, .failed: try await pool.run { [self] in try takeBack(written) }
         }
         return Applied(outcome: outcome, restart: written.restart)
@@ -301,8 +304,8 @@ package final class ConfigEditor: Sendable {
         if let objection = objection() { throw Fault.refused(objection) }
         let (old, new) = try texts(wish, hash)
         let prepared: PreparedReload
-        do throws(ConfigErrors) { prepared = try check(new, wish) } catch { throw Fault.refused("\(error)") }
-        let kept = try keep(old)
+        do throws(ConfigErrors) { prepared = try check(new) } catch { throw Fault.refused("\(error)") }
+        let kept = try versions.keep(old)
         do {
             // The very file that is about to be replaced.
             guard Self.hash(try DurableFile.read(kept, limit: ConfigFile.maximumBytes)) == hash else {
@@ -313,9 +316,7 @@ package final class ConfigEditor: Sendable {
             DurableFile.discard(kept)
             throw error
         }
-        return (
-            old, new, kept, changes(to: prepared), source.restartReason(prepared.config).map(prepared.config.redacted)
-        )
+        return (old, new, kept, changes(to: prepared), restartReason(prepared))
     }
 
     /// Somebody else's text stays.
@@ -346,78 +347,6 @@ package final class ConfigEditor: Sendable {
             return "the agent gave up writing in \(real.removingLastComponent().display) at its start; restart it"
         }
         return nil
-    }
-
-    // MARK: - Former versions
-
-    private var folder: FilePath { (file.realPath ?? file).removingLastComponent() }
-    private var name: String { (file.realPath ?? file).lastComponent?.string ?? "" }
-
-    /// The names of former texts other than the present one, the newest first.
-    private func versions(except present: [UInt8]) -> [String] {
-        names().filter { name in
-            DurableFile.readIfPossible(folder.appending(name), limit: ConfigFile.maximumBytes) != present
-        }
-    }
-
-    /// All such names; a person's own files have others.
-    private func names() -> [String] {
-        var found: [String] = []
-        do throws(SystemError) {
-            var stream = try DirectoryStream(folder)
-            while let entry = try stream.next() {
-                if entry.kind == .regular, time(of: entry.name.string) != nil { found.append(entry.name.string) }
-            }
-        } catch {
-            // Without permission to list there is nothing to go back to.
-            return []
-        }
-        return found.sorted(by: >)
-    }
-
-    /// The time in the name of a former text; nil for other names.
-    private func time(of text: String) -> String? {
-        guard text.hasPrefix(name + ".") else { return nil }
-        let match = text.dropFirst(name.count + 1).wholeMatch(of: /(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z)\.old/)
-        return match.map { String($0.1) }
-    }
-
-    /// Gives the present file a second name, which it keeps when the new text takes its place: mode and owner with it.
-    /// Where a file system has no such names, a copy does.
-    private func keep(_ text: [UInt8]) throws -> FilePath {
-        let path = folder.appending("\(name).\(nextTime()).old")
-        do throws(SystemError) {
-            try DurableFile.addName(path, to: file.realPath ?? file)
-        } catch {
-            // A file system without hard links; any other trouble meets the copy too.
-            try DurableFile.create(text, at: path, mode: 0o600)
-        }
-        return path
-    }
-
-    /// Later than all that are there, also where the clock was set back.
-    private func nextTime() -> String {
-        func text(_ time: WallTime) -> String { time.rfc3339.replacing(":", with: "-") }
-        var time = WallTime.now
-        while let newest = names().first.flatMap({ self.time(of: $0) }), text(time) <= newest {
-            time = max(time, WallTime(rfc3339: Self.rfc3339(newest)) ?? time) + .milliseconds(1)
-        }
-        return text(time)
-    }
-
-    /// `2026-11-27T15-05-01.123Z` as it was before it became a part of a name.
-    private static func rfc3339(_ text: String) -> String {
-        String(text.prefix(11)) + text.dropFirst(11).replacing("-", with: ":")
-    }
-
-    /// Drops the oldest. None is open to more people than the present text.
-    private func prune() {
-        let all = names()
-        for old in all.dropFirst(Self.mostVersions) { DurableFile.discard(folder.appending(old)) }
-        for kept in all.prefix(Self.mostVersions) {
-            // One that cannot be changed is as it was kept.
-            try? FileOwner.narrow(folder.appending(kept), to: file.realPath ?? file)
-        }
     }
 }
 

@@ -80,11 +80,13 @@ package enum YAMLText {
         }
     }
 
+    /// Plain words, in lower case, that YAML parsers read as another type.
+    static let taken: Set = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"]
+
     /// Plain if every YAML parser reads it as the same text, quoted otherwise.
     static func text(_ value: String) -> String {
         let isWord = value.utf8.allSatisfy { $0 == 0x2D || $0 == 0x5F || (0x61...0x7A).contains($0) }
-        let isTaken = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"].contains(value)
-        return isWord && !isTaken && value.first?.isLetter == true ? value : quoted(value)
+        return isWord && !taken.contains(value) && value.first?.isLetter == true ? value : quoted(value)
     }
 
     /// A double-quoted scalar with everything but printable characters escaped.

@@ -87,12 +87,11 @@ enum YAMLWriter {
             case .boolean, .integer, .bytes, .duration, .rate, .choice:
                 text.wholeMatch(of: /[A-Za-z0-9][A-Za-z0-9_.\/+-]*/) != nil
             default:
-                text.wholeMatch(of: /[A-Za-z_\/][A-Za-z0-9_.\/-]*/) != nil && !reserved.contains(text.lowercased())
+                text.wholeMatch(of: /[A-Za-z_\/][A-Za-z0-9_.\/-]*/) != nil
+                    && !YAMLText.taken.contains(text.lowercased())
             }
         return isPlain ? text : YAMLText.quoted(text)
     }
-
-    private static let reserved: Set = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"]
 }
 
 extension ConfigKeys {

@@ -263,7 +263,7 @@ extension VOPIPipeline: DeliveryVerifying {
                 return try Verification(error)
             }
         }
-        guard case .same(let files) = found else { return found }
+        guard case .same(let files, _) = found else { return found }
         let isKnown = try await DeliveryError.ignoring(.notFound, in: await api.status(id)) != nil
         return .same(isKnown ? "\(files), job \(id)" : "\(files); the server no longer knows job \(id)")
     }

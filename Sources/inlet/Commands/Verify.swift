@@ -198,7 +198,7 @@ private final class Verifier: Sendable {
             if let why = silent.withLock({ $0[report.destination] }) { return (.unreachable, why) }
             do throws(DeliveryError) {
                 switch try await verifier.verify(order) {
-                case .same(let how): return (.same, how)
+                case .same(let how, _): return (.same, how)
                 case .differs(let reason): return (.different, reason)
                 case .missing(let what): return (.missing, what)
                 case .cannotTell(let reason): return (.unknown, reason)
