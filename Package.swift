@@ -94,6 +94,8 @@ let package = Package(
         .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
         .systemLibrary(name: "CISAL", pkgConfig: "libisal", providers: [.apt(["libisal-dev"])]),
         .target(name: "CBuild", cSettings: commit.isEmpty ? [] : [.define("INLET_COMMIT", to: "\"\(commit)\"")]),
+        // Optimised in debug builds too: tests hash a lot.
+        .target(name: "CHash", cSettings: [.unsafeFlags(["-O2"], .when(configuration: .debug))]),
         // The compiler embeds the page's files (`#embed`), and lists them as dependencies of the build.
         .target(name: "InletWeb", exclude: ["page"]),
         .systemLibrary(name: "CLinux"),
@@ -103,7 +105,7 @@ let package = Package(
         library("InletMedia", ["InletCore", "InletLinux", "CExif", "CMagic", system]),
         library("InletConfig", ["InletCore", "CYAML", system]),
         library("InletJournal", ["InletCore", "CSQLite", grdb, sqlite, system]),
-        library("InletTransfer", ["InletCore", "InletLinux", "CCurl", "CISAL", "CXXHash", system]),
+        library("InletTransfer", ["InletCore", "InletLinux", "CCurl", "CHash", "CISAL", "CXXHash", system]),
         library("InletPipelines", ["InletCore", "InletLinux", "InletTransfer", "CCrypto", system]),
         library(
             "InletAgent",
@@ -144,7 +146,7 @@ let package = Package(
         tests("InletConfigTests", ["InletConfig", "InletCore", system], resources: [.copy("Fixtures")]),
         .target(name: "CFaultVFS", dependencies: [sqlite], path: "Tests/CFaultVFS"),
         tests("InletJournalTests", ["InletJournal", "InletJournalSupport", "InletCore", "CFaultVFS", system]),
-        tests("InletTransferTests", ["InletTransfer", "InletLinux", "InletCore", system]),
+        tests("InletTransferTests", ["InletTransfer", "InletLinux", "InletCore", "CHash", system]),
         tests(
             "InletPipelinesTests",
             ["InletPipelines", "InletTransfer", "InletSandbox", "InletLinux", "InletCore", system]),

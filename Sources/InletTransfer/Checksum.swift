@@ -1,3 +1,4 @@
+internal import CHash
 internal import CISAL
 internal import CXXHash
 package import InletCore
@@ -119,6 +120,7 @@ package struct SliceHasher {
     private var md5: MD5?
     private var sha256: SHA256?
     private var crc32c: UInt32?
+    private var crc64nvme: UInt64?
     private var sha1: SHA1?
     private var xxh64: inlet_xxh64?
     /// For 64 and 128 bits.
@@ -129,6 +131,7 @@ package struct SliceHasher {
         md5 = kinds.contains(.md5) ? MD5() : nil
         sha256 = kinds.contains(.sha256) ? SHA256() : nil
         crc32c = kinds.contains(.crc32c) ? 0 : nil
+        crc64nvme = kinds.contains(.crc64nvme) ? 0 : nil
         sha1 = kinds.contains(.sha1) ? SHA1() : nil
         xxh64 = kinds.contains(.xxh64) ? inlet_xxh64_begin() : nil
         let both = kinds.intersection([.xxh3, .xxh128])
@@ -144,6 +147,7 @@ package struct SliceHasher {
         xxh3?.hash.update(bytes)
         if let start = bytes.baseAddress { xxh64?.update(start, bytes.count) }
         if let crc = crc32c, let start = bytes.baseAddress { crc32c = inlet_crc32c(crc, start, bytes.count) }
+        if let crc = crc64nvme { crc64nvme = inlet_crc64nvme(crc, bytes.baseAddress, bytes.count) }
     }
 
     /// The checksums `kinds` of all of `bytes`.
@@ -153,13 +157,14 @@ package struct SliceHasher {
         return hasher.finish()
     }
 
-    /// A CRC-32C (Castagnoli) has 4 bytes, most significant first, as S3 sends it. An XXH64 has 8 bytes in that order,
-    /// as media hash lists write it, and so have the two of XXH3. All have the seed 0.
+    /// A CRC-32C (Castagnoli) has 4 bytes, most significant first, as S3 sends it, and a CRC-64/NVME has 8. An XXH64 has
+    /// 8 bytes in that order, as media hash lists write it, and so have the two of XXH3. All have the seed 0.
     package func finish() -> SliceSums {
         let all =
             [
                 md5?.digest, sha256?.digest, crc32c.map { Digest(.crc32c, $0.bigEndianBytes) }, sha1?.digest,
                 xxh64.map { Digest(.xxh64, $0.sum.bigEndianBytes) }, c4?.digest,
+                crc64nvme.map { Digest(.crc64nvme, $0.bigEndianBytes) },
             ]
             + (xxh3.map { xxh3 in xxh3.kinds.map { xxh3.hash.digest($0) } } ?? [])
         return Dictionary(uniqueKeysWithValues: all.compactMap { $0.map { ($0.algorithm, $0) } })
@@ -206,10 +211,6 @@ private struct XXH3: Sendable {
         }
         return Digest(.xxh128, bytes)
     }
-}
-
-extension FixedWidthInteger {
-    fileprivate var bigEndianBytes: [UInt8] { withUnsafeBytes(of: bigEndian) { Array($0) } }
 }
 
 extension Checksum {

@@ -174,6 +174,7 @@ struct DownloadTag: Sendable, Equatable, Codable {
         let stated = field.map { String($0.dropFirst("sha-256=:".count).prefix { $0 != ":" }) }
         if let sum = bytes(stated ?? head.header("x-amz-checksum-sha256"), 32) { digests.append(Digest(.sha256, sum)) }
         if let sum = bytes(head.header("x-amz-checksum-crc32c"), 4) { digests.append(Digest(.crc32c, sum)) }
+        if let sum = bytes(head.header("x-amz-checksum-crc64nvme"), 8) { digests.append(Digest(.crc64nvme, sum)) }
         if let sum = bytes(head.header("Content-MD5"), 16) { digests.append(Digest(.md5, sum)) }
         return digests
     }

@@ -66,6 +66,31 @@ struct SliceSumsTests {
         #expect(Self.sums(bytes)[.crc32c]?.hex == hex)
     }
 
+    /// The check value of CRC-64/NVME in the same catalogue.
+    @Test func `CRC-64/NVME has the published value`() {
+        #expect(Self.sums(Array("123456789".utf8), [.crc64nvme])[.crc64nvme]?.hex == "ae8b14860a799888")
+    }
+
+    @Test(arguments: [Digest.Algorithm.crc32c, .crc64nvme], 0..<20 as Range<UInt64>)
+    func `the CRCs of parts make that of the whole`(_ algorithm: Digest.Algorithm, _ seed: UInt64) throws {
+        var generator = SeededGenerator(seed: seed)
+        var whole: [UInt8] = []
+        var combined = try #require(Self.sums([], [algorithm])[algorithm])
+        for part in 0..<5 {
+            let bytes = pattern(Int.random(in: 0...20_000, using: &generator), seed: seed &* 5 &+ UInt64(part))
+            let next = try #require(Self.sums(bytes, [algorithm])[algorithm])
+            combined = try #require(combined.combined(with: next, length: Int64(bytes.count)))
+            whole += bytes
+        }
+        #expect(combined == Self.sums(whole, [algorithm])[algorithm])
+    }
+
+    @Test func `only CRCs of one kind are combined`() {
+        let crc = Digest(.crc32c, [0, 0, 0, 1])
+        #expect(crc.combined(with: Digest(.crc64nvme, [0, 0, 0, 0, 0, 0, 0, 1]), length: 1) == nil)
+        #expect(Checksum.md5([1]).combined(with: Checksum.md5([2]), length: 1) == nil)
+    }
+
     @Test func `only what is asked for is computed`() {
         let sums = Self.sums([1], [.sha256])
         #expect(sums == [.sha256: Checksum.sha256([1])])

@@ -24,6 +24,7 @@ DOORS = {
     "CBuild": {"inlet"},
     "CLinux": {"InletLinux"},
     "CCurl": {"InletTransfer"},
+    "CHash": {"InletTransfer"},
     "CISAL": {"InletTransfer"},
     "CSQLite": {"InletJournal"},
     "CXXHash": {"InletTransfer"},

@@ -154,6 +154,8 @@ package struct Digest: Hashable, Sendable, Codable, CustomStringConvertible {
         case sha256
         /// CRC-32C: detects damage, not tampering.
         case crc32c
+        /// CRC-64/NVME, big-endian: detects damage, not tampering.
+        case crc64nvme
         /// XXH64, big-endian: detects damage, not tampering. Usual for camera offloads.
         case xxh64
         case sha1
@@ -164,11 +166,14 @@ package struct Digest: Hashable, Sendable, Codable, CustomStringConvertible {
         /// The SHA-512 that a C4 identifier (SMPTE ST 2114) writes to base 58.
         case c4
 
+        /// A CRC is too short to recognise a content by, but the CRC of a whole follows from those of its parts.
+        package var isCRC: Bool { self == .crc32c || self == .crc64nvme }
+
         /// The length of its digests in bytes.
         package var length: Int {
             switch self {
             case .crc32c: 4
-            case .xxh64, .xxh3: 8
+            case .crc64nvme, .xxh64, .xxh3: 8
             case .md5, .xxh128: 16
             case .sha1: 20
             case .sha256: 32
