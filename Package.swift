@@ -95,12 +95,14 @@ let package = Package(
         .systemLibrary(name: "CISAL", pkgConfig: "libisal", providers: [.apt(["libisal-dev"])]),
         .target(name: "CBuild", cSettings: commit.isEmpty ? [] : [.define("INLET_COMMIT", to: "\"\(commit)\"")]),
         // Optimised in debug builds too: tests hash a lot.
-        .target(name: "CHash", cSettings: [.unsafeFlags(["-O2"], .when(configuration: .debug))]),
+        .target(
+            name: "CHash", dependencies: ["CCrypto"],
+            cSettings: [.unsafeFlags(["-O2"], .when(configuration: .debug))]),
         // The compiler embeds the page's files (`#embed`), and lists them as dependencies of the build.
         .target(name: "InletWeb", exclude: ["page"]),
         .systemLibrary(name: "CLinux"),
         .systemLibrary(name: "CMagic"),
-        library("InletCore", ["CCrypto", system, heap]),
+        library("InletCore", ["CCrypto", "CHash", system, heap]),
         library("InletLinux", ["InletCore", "CLinux", system]),
         library("InletMedia", ["InletCore", "InletLinux", "CExif", "CMagic", system]),
         library("InletConfig", ["InletCore", "CYAML", system]),

@@ -10,8 +10,8 @@
 #include <arm_neon.h>
 #endif
 
-// CRC-64/NVME: polynomial 0xad93d23594c93659, bits reflected, begins and ends with an inversion. The functions below leave the
-// inversions to `inlet_crc64nvme`.
+// CRC-64/NVME: polynomial 0xad93d23594c93659, bits reflected, begins and ends with an inversion. The functions below
+// leave the inversions to the builds at the end.
 
 static const uint64_t POLYNOMIAL = 0x9a6c9329ac4bc9b5;
 
@@ -50,8 +50,9 @@ static uint64_t by_table(uint64_t crc, const uint8_t *bytes, size_t length) {
     return crc;
 }
 
-// Carry-less multiplication moves 128 bits of the message D bits forward: their first half times x^(D+63) and their second
-// times x^(D-1), both modulo the polynomial, with the bits reflected. Reflected products lack one bit, hence the odd powers.
+// Carry-less multiplication moves 128 bits of the message D bits forward: their first half times x^(D+63) and their
+// second times x^(D-1), both modulo the polynomial, with the bits reflected. Reflected products lack one bit, hence the
+// odd powers.
 
 #if defined(__x86_64__) || defined(__aarch64__)
 typedef uint64_t block __attribute__((vector_size(16)));
@@ -110,9 +111,9 @@ static WIDE uint64_t by_wide_carryless(uint64_t crc, const uint8_t *bytes, size_
 }
 #endif
 
-#define BUILD(name)                                                                                                          \
-    static uint64_t name##_update(uint64_t crc, const void *bytes, size_t length) {                                         \
-        return ~name(~crc, bytes, length);                                                                                   \
+#define BUILD(name) \
+    static uint64_t name##_update(uint64_t crc, const void *bytes, size_t length) { \
+        return ~name(~crc, bytes, length); \
     }
 
 BUILD(by_table)

@@ -24,7 +24,7 @@ DOORS = {
     "CBuild": {"inlet"},
     "CLinux": {"InletLinux"},
     "CCurl": {"InletTransfer"},
-    "CHash": {"InletTransfer"},
+    "CHash": {"InletCore", "InletTransfer"},
     "CISAL": {"InletTransfer"},
     "CSQLite": {"InletJournal"},
     "CXXHash": {"InletTransfer"},

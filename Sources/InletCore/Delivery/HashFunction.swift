@@ -1,4 +1,5 @@
 internal import CCrypto
+internal import CHash
 
 /// A hash function with incremental input, by OpenSSL's libcrypto, which uses the processor's instructions. A value:
 /// copies continue independently. Allocates nothing until it is asked for its bytes.
@@ -6,12 +7,36 @@ package protocol HashFunction: Sendable {
     static var algorithm: Digest.Algorithm { get }
     init()
     mutating func update(_ bytes: UnsafeRawBufferPointer)
+    /// Goes on with each of several inputs, faster than one after the other.
+    ///
+    /// - Parameter pieces: one for each hash.
+    static func update(_ hashes: inout [Self], with pieces: [UnsafeRawBufferPointer])
     /// The hash of all input so far; more may follow.
     var bytes: [UInt8] { get }
 }
 
 extension HashFunction {
     package var digest: Digest { Digest(Self.algorithm, bytes) }
+
+    package static func update(_ hashes: inout [Self], with pieces: [UnsafeRawBufferPointer]) {
+        for index in hashes.indices { hashes[index].update(pieces[index]) }
+    }
+
+    /// The same by `function`, which moves libcrypto's contexts on.
+    fileprivate static func update<Context>(
+        _ hashes: inout [Self], _ context: WritableKeyPath<Self, Context>, with pieces: [UnsafeRawBufferPointer],
+        by function: ([inlet_stream]) -> Void
+    ) {
+        var contexts = hashes.map { $0[keyPath: context] }
+        contexts.withUnsafeMutableBufferPointer { contexts in
+            guard let first = contexts.baseAddress else { return }
+            function(
+                pieces.enumerated().map { index, piece in
+                    inlet_stream(context: first + index, bytes: piece.baseAddress, length: piece.count)
+                })
+        }
+        for (index, moved) in contexts.enumerated() { hashes[index][keyPath: context] = moved }
+    }
 
     package mutating func update(_ bytes: some Sequence<UInt8>) {
         Array(bytes).withUnsafeBytes { update($0) }
@@ -52,6 +77,10 @@ package struct MD5: HashFunction {
         MD5_Update(&context, bytes.baseAddress, bytes.count)
     }
 
+    package static func update(_ hashes: inout [MD5], with pieces: [UnsafeRawBufferPointer]) {
+        update(&hashes, \.context, with: pieces) { inlet_md5_update(0, $0, $0.count) }
+    }
+
     package var bytes: [UInt8] {
         var context = context
         return [UInt8](count: MD5_DIGEST_LENGTH) { MD5_Final($0, &context) }
@@ -84,6 +113,10 @@ package struct SHA256: HashFunction {
 
     package mutating func update(_ bytes: UnsafeRawBufferPointer) {
         SHA256_Update(&context, bytes.baseAddress, bytes.count)
+    }
+
+    package static func update(_ hashes: inout [SHA256], with pieces: [UnsafeRawBufferPointer]) {
+        update(&hashes, \.context, with: pieces) { inlet_sha256_update(0, $0, $0.count) }
     }
 
     package var bytes: [UInt8] {
