@@ -18,7 +18,7 @@ import Testing
         let settings = try Self.settings([:])
         #expect(settings.dialect == .v1)
         #expect(settings.partSize == 8 << 20 && settings.largestPart == 64 << 20)
-        #expect(settings.parallelParts == 4)
+        #expect(settings.parallelParts == 8)
         #expect(settings.verify == .md5)
         #expect(settings.connections == 32)
         #expect(settings.maxInFlight == nil)

@@ -31,7 +31,7 @@ import Testing
         #expect(settings.partSize == 8 << 20 && settings.largestPart == 64 << 20)
         #expect(settings.multipartThreshold == 16 << 20)
         #expect(settings.maxObjectSize == 5 << 40)
-        #expect(settings.parallelParts == 4)
+        #expect(settings.parallelParts == 8)
         #expect(settings.verify == .md5)
         #expect(settings.ifExists == .overwrite)
         #expect(settings.connections == 32)

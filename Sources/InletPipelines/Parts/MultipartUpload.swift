@@ -86,28 +86,27 @@ struct MultipartUpload: Sendable {
         }
     }
 
-    private typealias PartResult = Result<(Int, UploadRecord.VerifiedPart), DeliveryError>
+    private typealias StepResult = Result<PartQueue.Step, DeliveryError>
 
-    /// Sends the missing parts, at most `parallel_parts` at a time. The first failure starts no new part and ends the
-    /// others.
+    /// Sends the missing parts, at most `parallel_parts` at a time. Where their requests state checksums, the next ones are
+    /// hashed meanwhile. The first failure starts no new part and ends the others.
     private func sendMissing(_ record: inout UploadRecord) async throws(DeliveryError) {
         if attempt.isStopping() { throw .stopping }
-        var waiting = record.missing[...]
         let opened = record
+        var queue = PartQueue(
+            record.missing, atOnce: store.limits.parallel,
+            ahead: sender.proof.ahead.isEmpty ? 1 : PartQueue.ahead(opened.plan, atOnce: store.limits.parallel))
         var failure: DeliveryError?
-        let proved = await withTaskGroup(of: PartResult.self) { group in
+        let proved = await withTaskGroup(of: StepResult.self) { group in
             var proved: [Int: UploadRecord.VerifiedPart] = [:]
-            for _ in 0..<store.limits.parallel {
-                if let number = waiting.popFirst() { group.addTask { await send(number, of: opened) } }
-            }
+            start(&queue, of: opened, in: &group)
             for await result in group {
                 switch result {
-                case .success(let (number, part)):
-                    proved[number] = part
+                case .success(let step):
+                    if case .sent(let number, let part) = step { proved[number] = part }
+                    queue.end(step)
                     if failure == nil, attempt.isStopping() { failure = .stopping }
-                    if failure == nil, let next = waiting.popFirst() {
-                        group.addTask { await send(next, of: opened) }
-                    }
+                    if failure == nil { start(&queue, of: opened, in: &group) }
                 case .failure(let error):
                     if failure == nil || failure?.verdict == .cancelled { failure = error }
                     if error.verdict != .cancelled { group.cancelAll() }
@@ -119,20 +118,32 @@ struct MultipartUpload: Sendable {
         if let failure, !record.missing.isEmpty { throw failure }
     }
 
-    private func send(_ number: Int, of record: UploadRecord) async -> PartResult {
+    private func start(_ queue: inout PartQueue, of record: UploadRecord, in group: inout TaskGroup<StepResult>) {
+        while let part = queue.nextToSend() { group.addTask { await send(part, of: record) } }
+        while let number = queue.nextToHash() { group.addTask { await hash(number, of: record) } }
+    }
+
+    private func hash(_ number: Int, of record: UploadRecord) async -> StepResult {
+        let range = record.plan.range(number)
+        let visit = CacheVisit(sender.source, range)
+        return await Result(of: try await sender.sumsAhead(range)).map {
+            .hashed(HashedPart(number: number, sums: $0, visit: visit))
+        }
+    }
+
+    private func send(_ part: HashedPart, of record: UploadRecord) async -> StepResult {
+        let (number, range) = (part.number, record.plan.range(part.number))
         do throws(DeliveryError) {
-            let range = record.plan.range(number)
-            let size = range.upperBound - range.lowerBound
-            return try await sender.lane.carry(size, of: order.id, isStopping: attempt.isStopping) {
-                () throws(DeliveryError) in
-                let visit = CacheVisit(sender.source, range)
-                let part = try await sender.send(
+            return try await sender.lane.carry(
+                range.upperBound - range.lowerBound, of: order.id, isStopping: attempt.isStopping
+            ) { () throws(DeliveryError) in
+                let verified = try await sender.send(
                     range, to: try store.target(number, of: record.upload),
-                    what: "part \(number) of \(record.plan.count)")
+                    what: "part \(number) of \(record.plan.count)", part.sums)
                 try sender.source.requireUnchanged(since: order)
-                try await attempt.checkpoint.put(UploadRecord.notes(of: part, number))
-                visit.end()
-                return .success((number, part))
+                try await attempt.checkpoint.put(UploadRecord.notes(of: verified, number))
+                part.visit.end()
+                return .success(.sent(number, verified))
             }
         } catch {
             return .failure(error)
@@ -271,6 +282,62 @@ extension PartStore {
             // The store's tag from now on: not every store computes S3's.
             etag: composed.etag.flatMap { $0.isEmpty ? nil : $0 } ?? record.expectedETag,
             url: location(record.upload.key, answered: composed.url))
+    }
+}
+
+/// A part whose request can be made.
+private struct HashedPart: Sendable {
+    let number: Int
+    let sums: SliceSums
+    let visit: CacheVisit
+}
+
+/// The parts of one file on their way: hashed, some of them ahead of those that are sent, then sent. A request states
+/// its checksums first, so that without this the line would be idle while parts are hashed.
+private struct PartQueue {
+    enum Step: Sendable {
+        case hashed(HashedPart)
+        case sent(Int, UploadRecord.VerifiedPart)
+    }
+
+    private var waiting: ArraySlice<Int>
+    private var ready: [HashedPart] = []
+    private var hashing = 0
+    private var sending = 0
+    private let atOnce: Int
+    private let ahead: Int
+
+    /// - Parameters:
+    ///   - atOnce: the most parts to send at once.
+    ///   - ahead: the most parts that are hashed, or are being hashed, and not yet sent.
+    init(_ parts: [Int], atOnce: Int, ahead: Int) {
+        (waiting, self.atOnce, self.ahead) = (parts[...], atOnce, ahead)
+    }
+
+    /// As many as are sent, so that they fill as many lanes; but the page cache of a small machine must hold them.
+    static func ahead(_ plan: PartPlan, atOnce: Int) -> Int { max(1, min(atOnce, Int(mostAhead / plan.partSize))) }
+
+    private static let mostAhead: Int64 = 256 << 20
+
+    mutating func nextToSend() -> HashedPart? {
+        guard sending < atOnce, !ready.isEmpty else { return nil }
+        sending += 1
+        return ready.removeFirst()
+    }
+
+    mutating func nextToHash() -> Int? {
+        guard hashing + ready.count < ahead, let next = waiting.popFirst() else { return nil }
+        hashing += 1
+        return next
+    }
+
+    mutating func end(_ step: Step) {
+        switch step {
+        case .hashed(let part):
+            hashing -= 1
+            ready.append(part)
+        case .sent: sending -= 1
+        }
     }
 }
 

@@ -8,21 +8,20 @@ struct PartSender: Sendable {
     let source: SourceFile
     let order: DeliveryOrder
     let attempt: Attempt
-    /// Threads for checksums, beside the socket's.
-    let hashing: BlockingPool
+    /// Shared by all files of the destination.
+    let hashing: HashLanes
     /// Shared by the destination's large bodies.
     let lane: UploadLane
     let proof: SliceProof
 
     /// - Parameters:
     ///   - what: the slice's name in errors, such as `part 3 of 12`.
-    ///   - known: checksums of the slice that are already known; otherwise the MD5 is computed while sending.
+    ///   - sums: those that are known of `sumsAhead`; where the MD5 is missing, it is computed while sending.
     ///   - content: the slice itself, if it has already been read.
     func send(
-        _ range: Range<Int64>, to target: any SliceTarget, what: @autoclosure () -> String, known: SliceSums? = nil,
+        _ range: Range<Int64>, to target: any SliceTarget, what: @autoclosure () -> String, _ sums: SliceSums,
         content: [UInt8]? = nil
     ) async throws(DeliveryError) -> UploadRecord.VerifiedPart {
-        let sums = if let known { known } else { try await sumsAhead(range) }
         var judge = ETagVerifier()
         var failed = 0
         while true {
@@ -60,8 +59,8 @@ struct PartSender: Sendable {
     func sums(_ kinds: Set<Digest.Algorithm>, _ range: Range<Int64>) async throws(DeliveryError) -> SliceSums {
         if kinds.isEmpty { return [:] }
         return try await DeliveryError.onTransfer(
-            await Checksum.sums(
-                kinds, of: source, offset: range.lowerBound, length: range.upperBound - range.lowerBound, on: hashing))
+            await hashing.sums(
+                kinds, of: source, offset: range.lowerBound, length: range.upperBound - range.lowerBound))
     }
 
     /// The checksum in an answer, and the expected one, which is nil where any will do.
@@ -76,7 +75,7 @@ struct PartSender: Sendable {
     /// Reads the beginning of a slice in its disk's turns; whoever hashed it has done so already.
     private func readAhead(_ range: Range<Int64>) async {
         guard source.hasTurns else { return }
-        let pool = hashing.branch(source.opened.device)
+        let pool = hashing.pool.branch(source.opened.device)
         let most = min(range.count, Self.mostAhead)
         for offset in stride(from: range.lowerBound, to: range.lowerBound + Int64(most), by: Int(SourceFile.turnLength))
         {
@@ -167,14 +166,14 @@ struct PartSender: Sendable {
         let whole = 0..<order.source.size
         let kinds = proof.kind == .md5 ? proof.ahead.union([.md5]) : proof.ahead
         let content = try smallContent()
-        let known = if let content { SliceHasher.sums(kinds, of: content) } else { try await sums(kinds, whole) }
+        let sums = if let content { SliceHasher.sums(kinds, of: content) } else { try await sums(kinds, whole) }
         let part: UploadRecord.VerifiedPart
         do throws(DeliveryError) {
             part = try await lane.carry(order.source.size, of: order.id, isStopping: attempt.isStopping) {
                 () async throws(DeliveryError) in
                 let target = try await target()
                 return try await send(
-                    whole, to: target, what: "\(order.key) (\(ByteText.format(order.source.size)))", known: known,
+                    whole, to: target, what: "\(order.key) (\(ByteText.format(order.source.size)))", sums,
                     content: content)
             }
         } catch {

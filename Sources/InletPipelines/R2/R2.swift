@@ -72,7 +72,7 @@ package struct R2Kind: DestinationKind {
         "Size of a part, 5MiB to 4GiB. auto: 8MiB to 64MiB, by the rate. Parts grow for files over 1,000 parts."
     )
     let parallelParts = Key(
-        "parallel_parts", .integer(1...64), default: 4, "Most parts of one file sent at once. A slow line gets fewer.")
+        "parallel_parts", .integer(1...64), default: 8, "Most parts of one file sent at once. A slow line gets fewer.")
     let publicURL = Key(
         "public_url", .string,
         "Address where people can read objects. Inlet looks objects up there, and names it in receipts.")
@@ -132,7 +132,7 @@ package struct R2Kind: DestinationKind {
                 .init("api_key", "Its API key", .secret(variable: "SPIRAL_KEY")),
             ],
             hints: [
-                "public_url: \"https://cdn.example.com\"   # where stored objects can be read", "parallel_parts: 4",
+                "public_url: \"https://cdn.example.com\"   # where stored objects can be read", "parallel_parts: 8",
                 "bandwidth: 20MiB/s",
             ], route: DestinationSetup.mirrored,
             example: "--watch /srv/drop --to r2 --api https://storage.example.com --env api_key=SPIRAL_KEY")
@@ -179,7 +179,7 @@ extension R2Pipeline: DeliveryVerifying {
 extension R2Pipeline: ObjectReading {
     /// Through a presigned URL, renewed before each request (dialect v1), or below `public_url`.
     package func fetch(_ key: String, _ order: FetchOrder) async throws(DeliveryError) -> Downloaded {
-        try await Fetching(client: api.client, pool: hashing).run(order) { attempt async throws(DeliveryError) in
+        try await Fetching(client: api.client, pool: hashing.pool).run(order) { attempt async throws(DeliveryError) in
             HTTPRequest("GET", try await location(of: key), headers: attempt.headers)
         }
     }
@@ -208,7 +208,7 @@ package struct R2Pipeline: PartPipeline {
     let api: SpiralAPI
     /// Sends file contents, as fast as the destination's limit allows.
     private let client: HTTPClient
-    let hashing: BlockingPool
+    let hashing: HashLanes
     private let lane = UploadLane()
 
     /// Files up to this many bytes are sent by single PUT in dialect v1, as its clients do.
@@ -216,7 +216,7 @@ package struct R2Pipeline: PartPipeline {
 
     package init(settings: R2Settings, client: HTTPClient, hashing: BlockingPool) {
         self.settings = settings
-        self.hashing = hashing
+        self.hashing = HashLanes(on: hashing)
         self.client = client
         // Its requests are small. Probes and aborts must get their answers even while nothing may be sent.
         api = SpiralAPI(settings: settings, client: client.limited(by: nil))

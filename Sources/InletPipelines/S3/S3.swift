@@ -166,7 +166,7 @@ package struct S3Kind: DestinationKind {
         "max_object_size", .bytes, default: "5TiB",
         "Largest object that the store takes. Larger files fail before Inlet sends anything.")
     let parallelParts = Key(
-        "parallel_parts", .integer(1...64), default: 4, "Most parts of one file sent at once. A slow line gets fewer.")
+        "parallel_parts", .integer(1...64), default: 8, "Most parts of one file sent at once. A slow line gets fewer.")
     let verify = Key(
         "verify", .choice(S3Settings.Verify.self), default: .md5,
         "md5 compares ETags. For crc32c and sha256 the store confirms the checksum. size compares lengths."
@@ -270,7 +270,7 @@ extension S3Pipeline: DeliveryVerifying {
 extension S3Pipeline: ObjectReading {
     /// GetObject; every request is signed again, with its range.
     package func fetch(_ key: String, _ order: FetchOrder) async throws(DeliveryError) -> Downloaded {
-        try await Fetching(client: api.client, pool: hashing).run(order) { attempt async throws(DeliveryError) in
+        try await Fetching(client: api.client, pool: hashing.pool).run(order) { attempt async throws(DeliveryError) in
             if let status = attempt.refusal, status == 401 || status == 403 {
                 throw DeliveryError(
                     .credentials, .unauthorized,

@@ -6,12 +6,12 @@ package import InletTransfer
 package struct S3Pipeline: PartPipeline {
     let settings: S3Settings
     let api: S3API
-    let hashing: BlockingPool
+    let hashing: HashLanes
     let lane = UploadLane()
 
     package init(settings: S3Settings, client: HTTPClient, hashing: BlockingPool) {
         self.settings = settings
-        self.hashing = hashing
+        self.hashing = HashLanes(on: hashing)
         api = S3API(settings: settings, client: client)
     }
 
@@ -224,7 +224,7 @@ extension S3Pipeline: ObjectListing {
     package var composing: any Pipeline {
         var settings = settings
         settings.multipartThreshold = -1
-        return S3Pipeline(settings: settings, client: api.client, hashing: hashing)
+        return S3Pipeline(settings: settings, client: api.client, hashing: hashing.pool)
     }
 
     package func refusesSecond(_ key: String) async throws(DeliveryError) -> (whole: Bool, composed: Bool)? {

@@ -252,7 +252,7 @@ struct S3ObjectMatch: Sendable {
                 if sender.attempt.isStopping() { throw .stopping }
                 let model = ContentHash(digest: Digest(.md5, []), partSize: partSize)
                 let content = try await DeliveryError.onTransfer(
-                    await Checksum.content(like: model, of: sender.source, on: sender.hashing))
+                    await Checksum.content(like: model, of: sender.source, on: sender.hashing.pool))
                 if found.etag.hasPrefix(content.digest.hex) { return (true, content) }
             }
             // With its own keys (SSE-KMS) a store's tags look like MD5 and are not.
