@@ -148,7 +148,7 @@ let package = Package(
         tests("InletConfigTests", ["InletConfig", "InletCore", system], resources: [.copy("Fixtures")]),
         .target(name: "CFaultVFS", dependencies: [sqlite], path: "Tests/CFaultVFS"),
         tests("InletJournalTests", ["InletJournal", "InletJournalSupport", "InletCore", "CFaultVFS", system]),
-        tests("InletTransferTests", ["InletTransfer", "InletLinux", "InletCore", "CHash", system]),
+        tests("InletTransferTests", ["InletTransfer", "InletLinux", "InletCore", "CCrypto", "CHash", system]),
         tests(
             "InletPipelinesTests",
             ["InletPipelines", "InletTransfer", "InletSandbox", "InletLinux", "InletCore", system]),

@@ -12,11 +12,12 @@ package final class HashLanes: Sendable {
     package let pool: BlockingPool
     private let state = Mutex(State())
 
-    /// The bytes of each slice at a time, the slices of a batch, and the batches of a file system: it reads at most 2 MiB
-    /// of them ahead. The second batch begins when the first is full.
-    private static let window = 64 << 10
+    /// The slices of a batch, and the batches of a file system: its second one begins when the first is full.
     fileprivate static let mostSlices = 16
     fileprivate static let mostBatches = 2
+    /// What a batch reads ahead, all its slices together, and one slice of it at most.
+    private static let bufferSize = 1 << 20
+    private static let largestWindow = 128 << 10
 
     package init(on pool: BlockingPool) { self.pool = pool }
 
@@ -55,8 +56,7 @@ package final class HashLanes: Sendable {
     ///
     /// - Returns: the result of `own`; nil when it has not ended.
     private func advance(_ batch: Int, until own: HashedSlice) -> HashedSlice.Outcome? {
-        let buffer = UnsafeMutableRawBufferPointer.allocate(
-            byteCount: Self.mostSlices * Self.window, alignment: 4096)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.bufferSize, alignment: 4096)
         defer { buffer.deallocate() }
         var rest = RunningHash.piece
         while rest > 0 {
@@ -78,8 +78,9 @@ package final class HashLanes: Sendable {
     ) -> (read: Int64, ended: [(slice: HashedSlice, outcome: HashedSlice.Outcome)]) {
         var ended: [(slice: HashedSlice, outcome: HashedSlice.Outcome)] = []
         var pieces: [(slice: HashedSlice, bytes: UnsafeRawBufferPointer)] = []
+        let window = min(largestWindow, bufferSize / max(1, slices.count))
         for (index, slice) in slices.enumerated() {
-            let room = UnsafeMutableRawBufferPointer(rebasing: buffer[(index * window)..<((index + 1) * window)])
+            let room = UnsafeMutableRawBufferPointer(rebasing: buffer[index * window..<(index + 1) * window])
             do throws(TransferError) {
                 pieces.append((slice, try slice.reader.next(into: room)))
             } catch {

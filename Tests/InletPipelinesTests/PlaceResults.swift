@@ -213,14 +213,6 @@ final class Notes: Sendable {
     }
 }
 
-/// Something that a test sets once and a pipeline reads.
-final class Switch: Sendable {
-    private let value = Atomic<Bool>(false)
-
-    var isOn: Bool { value.load(ordering: .acquiring) }
-    func turnOn() { value.store(true, ordering: .releasing) }
-}
-
 /// What a test's closures saw, in order.
 final class Listing<Value: Sendable>: Sendable {
     private let values = Mutex<[Value]>([])

@@ -75,3 +75,13 @@ package enum Happening {
         }
     }
 }
+
+/// Something that one side of a test sets once and the other reads.
+package final class Switch: Sendable {
+    private let value = Atomic<Bool>(false)
+
+    package init() {}
+
+    package var isOn: Bool { value.load(ordering: .acquiring) }
+    package func turnOn() { value.store(true, ordering: .releasing) }
+}
