@@ -53,7 +53,6 @@ struct SliceReader {
     private(set) var rest: Int64
     /// How many are to come when the next turn begins.
     private var nextTurn: Int64
-    private var hasBegun = false
 
     init(_ source: SourceFile, offset: Int64, length: Int64) {
         (self.source, self.offset, rest, nextTurn) = (source, offset, length, length)
@@ -62,8 +61,8 @@ struct SliceReader {
     /// The next bytes, at most as many as fit into `room`; throws as `Checksum.sums` does. Blocks.
     mutating func next(into room: UnsafeMutableRawBufferPointer) throws(TransferError) -> UnsafeRawBufferPointer {
         if rest <= nextTurn {
-            if !hasBegun { source.adviseSequential(offset: offset, length: min(rest, 16 << 20)) }
-            hasBegun = true
+            // In one go, so that a disk does not seek between slices that are read side by side.
+            source.adviseSequential(offset: offset, length: min(rest, SourceFile.turnLength))
             source.takeTurn(offset: offset, length: rest)
             nextTurn = rest - SourceFile.turnLength
         }

@@ -3,6 +3,7 @@ import InletLinux
 import InletTestSupport
 import InletTransfer
 import Synchronization
+import SystemPackage
 import Testing
 
 @testable import InletPipelines
@@ -208,5 +209,34 @@ import Testing
                 } catch { return .failure(error) }
             }
         }
+    }
+}
+
+/// The order of one file's parts.
+struct PartQueueTests {
+    private static func part(_ number: Int) throws -> HashedPart {
+        let directory = try TemporaryDirectory()
+        let source = try SourceFile(opening: directory.write([1], to: "f"))
+        return HashedPart(number: number, sums: [:], visit: CacheVisit(source, 0..<1))
+    }
+
+    @Test func `parts are hashed while others are sent, some ahead and no more`() throws {
+        var queue = PartQueue(Array(1...7), atOnce: 2, ahead: 3)
+        #expect([queue.nextToHash(), queue.nextToHash(), queue.nextToHash(), queue.nextToHash()] == [1, 2, 3, nil])
+        #expect(queue.nextToSend() == nil)
+        for number in 1...3 { queue.end(.hashed(try Self.part(number))) }
+        // Hashed, but not yet sent.
+        #expect(queue.nextToHash() == nil)
+        #expect([queue.nextToSend()?.number, queue.nextToSend()?.number, queue.nextToSend()?.number] == [1, 2, nil])
+        #expect([queue.nextToHash(), queue.nextToHash(), queue.nextToHash()] == [4, 5, nil])
+        queue.end(.sent(2, UploadRecord.VerifiedPart(etag: "e")))
+        #expect(queue.nextToSend()?.number == 3)
+        #expect([queue.nextToHash(), queue.nextToHash()] == [6, nil])
+    }
+
+    @Test(arguments: [(8, 8), (64, 4), (256, 1), (4096, 1), (5, 8)] as [(Int64, Int)])
+    func `parts hashed ahead fill the lanes, but not a small machine's page cache`(_ size: Int64, _ ahead: Int) {
+        let plan = PartPlan(fileSize: 64 << 30, configured: size << 20, mostParts: 100_000)
+        #expect(PartQueue.ahead(plan, atOnce: 8) == ahead)
     }
 }

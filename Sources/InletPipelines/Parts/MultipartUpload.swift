@@ -286,7 +286,7 @@ extension PartStore {
 }
 
 /// A part whose request can be made.
-private struct HashedPart: Sendable {
+struct HashedPart: Sendable {
     let number: Int
     let sums: SliceSums
     let visit: CacheVisit
@@ -294,7 +294,7 @@ private struct HashedPart: Sendable {
 
 /// The parts of one file on their way: hashed, some of them ahead of those that are sent, then sent. A request states
 /// its checksums first, so that without this the line would be idle while parts are hashed.
-private struct PartQueue {
+struct PartQueue {
     enum Step: Sendable {
         case hashed(HashedPart)
         case sent(Int, UploadRecord.VerifiedPart)
