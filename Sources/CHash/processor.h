@@ -20,10 +20,15 @@ static inline bool has_avx512(void) {
         __builtin_cpu_supports("avx512bw");
 }
 
-/// Whether it has instructions for SHA-256. Not every compiler's `__builtin_cpu_supports` knows them.
+/// Whether it has instructions for SHA-256. Not every compiler's `__builtin_cpu_supports` knows them, and a virtual
+/// machine takes microseconds for CPUID: it is asked once.
 static inline bool has_sha(void) {
-    unsigned a, b, c, d;
-    return __builtin_cpu_supports("sse4.1") && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA);
+    static _Atomic int known = -1;
+    if (known < 0) {
+        unsigned a, b, c, d;
+        known = __builtin_cpu_supports("sse4.1") && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA);
+    }
+    return known > 0;
 }
 #elif defined(__aarch64__)
 #include <sys/auxv.h>

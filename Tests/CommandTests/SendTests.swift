@@ -139,7 +139,7 @@ import Testing
 
     @Test func `config show fills in defaults and hides secrets`() async throws {
         let place = try Place(.spiral(1))
-        let shown = try await place.inlet("config", "show", code: 0, says: "***", "parallel_parts: 4", "rescan:")
+        let shown = try await place.inlet("config", "show", code: 0, says: "***", "parallel_parts: 8", "rescan:")
         #expect(!shown.output.contains(ConfigText.apiKey))
         try place.configure(
             text: shown.output.replacing("\"***\"", with: "some-key").replacing("***", with: "some-key"))
