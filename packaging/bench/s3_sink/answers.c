@@ -10,10 +10,9 @@
 
 static const char *const XML = "Content-Type: application/xml\r\n", *const JSON = "Content-Type: application/json\r\n";
 
-struct request {
-    char method[8], target[HEAD_ROOM], key[NAME_ROOM];
-    const char *query; /* "" without one */
-};
+static const char *const CRC_NAMES[CRCS] = {"CRC32C", "CRC64NVME"};
+static const int CRC_BYTES[CRCS] = {4, 8};
+enum { BASE64_ROOM = 32 };
 
 void header_value(const char *head, const char *name, char *value, size_t room) {
     size_t length = strlen(name);
@@ -130,10 +129,36 @@ static void refuse(struct connection *c, const char *code, bool is_xml) {
     reply(c, strcmp(code, "NoSuchUpload") ? 400 : 404, is_xml ? XML : JSON, body);
 }
 
+/* Base64 of the sum, with its first byte first. */
+static void write_crc(char into[BASE64_ROOM], int kind, uint64_t crc) {
+    unsigned char bytes[8];
+    for (int at = 0; at < CRC_BYTES[kind]; at++) bytes[at] = (unsigned char)(crc >> 8 * (CRC_BYTES[kind] - 1 - at));
+    EVP_EncodeBlock((unsigned char *)into, bytes, CRC_BYTES[kind]);
+}
+
+/* What the client states in a header; false when it does not. */
+static bool stated_crc(const struct connection *c, int kind, char value[BASE64_ROOM]) {
+    char name[40];
+    snprintf(name, sizeof name, "x-amz-checksum-%s", CRC_NAMES[kind]);
+    header_value(c->head, name, value, BASE64_ROOM);
+    return value[0] != 0;
+}
+
+/* Its number; 0 for one that is none. */
+static uint64_t read_crc(int kind, const char *text) {
+    unsigned char bytes[BASE64_ROOM];
+    size_t length = strlen(text);
+    uint64_t crc = 0;
+    if (length != (size_t)(CRC_BYTES[kind] + 2) / 3 * 4) return 0;
+    if (EVP_DecodeBlock(bytes, (const unsigned char *)text, (int)length) < 0) return 0;
+    for (int at = 0; at < CRC_BYTES[kind]; at++) crc = crc << 8 | bytes[at];
+    return crc;
+}
+
 /* With quotes. */
 static void write_etag(char *into, size_t room, const struct object *object) {
     char hex[ETAG_ROOM], tail[16] = "";
-    write_hex(hex, object->md5);
+    write_hex(hex, object->sums.md5);
     if (object->parts) snprintf(tail, sizeof tail, "-%d", object->parts);
     snprintf(into, room, "\"%s%s\"", hex, tail);
 }
@@ -164,6 +189,7 @@ static void tell(struct connection *c, const struct request *r) {
         text_append(&body, "\"bytes\": %lld, \"puts\": %lld, \"connections\": %lld, ", (long long)counts.bytes,
                     (long long)counts.puts, (long long)counts.connections);
         text_append(&body, "\"sending\": %lld, \"cut\": %lld, ", (long long)sending, (long long)counts.cut);
+        text_append(&body, "\"hashed\": %lld, ", (long long)counts.hashed);
         text_append(&body, "\"handshakes\": %lld, \"resumed\": %lld, \"cpu_seconds\": %.3f}",
                     (long long)counts.handshakes, (long long)counts.resumed, counts.cpu_seconds);
     }
@@ -171,49 +197,97 @@ static void tell(struct connection *c, const struct request *r) {
     free(body.bytes);
 }
 
-/* An object or a part: its ETag, and the checksum that came with it said back, as if it had been compared. */
+/* The sums of the body that came; false when the client stated another one, where they are compared. */
+static bool settle_sums(struct connection *c, struct sums *sums) {
+    unsigned char ours[BASE64_ROOM];
+    char stated[BASE64_ROOM];
+    if (c->known) *sums = *c->known;
+    if (c->has_md5) EVP_DigestFinal_ex(c->sum, sums->md5, NULL);
+    for (int kind = 0; kind < CRCS; kind++) {
+        if (c->has_crc[kind]) sums->crc[kind] = c->crc[kind];
+        if (!settings.is_comparing || !stated_crc(c, kind, stated)) continue;
+        write_crc((char *)ours, kind, sums->crc[kind]);
+        if (strcmp(stated, (char *)ours)) return false;
+    }
+    header_value(c->head, "content-md5", stated, sizeof stated);
+    EVP_EncodeBlock(ours, sums->md5, MD5_BYTES);
+    return !stated[0] || !(c->known || c->has_md5) || !strcmp(stated, (char *)ours);
+}
+
+/* The checksums that came with a body, said back in `headers` and kept with it. */
+static void confirm(struct connection *c, struct part *part, struct object *object, char *headers, size_t room) {
+    size_t used = strlen(headers);
+    for (int kind = 0; kind < CRCS; kind++) {
+        char stated[BASE64_ROOM];
+        if (!stated_crc(c, kind, stated)) continue;
+        object->crc = kind;
+        part->has_crc[kind] = true;
+        object->sums.crc[kind] = read_crc(kind, stated);
+        used += (size_t)snprintf(headers + used, room - used, "x-amz-checksum-%s: %s\r\n", CRC_NAMES[kind], stated);
+    }
+    char sha256[64];
+    header_value(c->head, "x-amz-checksum-sha256", sha256, sizeof sha256);
+    if (sha256[0]) snprintf(headers + used, room - used, "x-amz-checksum-sha256: %s\r\n", sha256);
+}
+
+/* An object or a part. */
 static void put(struct connection *c, const struct request *r) {
     char id[64], number[16], decoded[32], etag[64], headers[512];
-    struct object object = {.size = c->length, .first_ns = c->first_ns};
+    struct object object = {.size = c->length, .first_ns = c->first_ns, .crc = NO_CRC};
+    struct part part = {0};
     header_value(c->head, "x-amz-decoded-content-length", decoded, sizeof decoded);
     if (decoded[0]) object.size = atoll(decoded);
-    if (c->has_md5) EVP_DigestFinal_ex(c->sum, object.md5, NULL);
-    bool is_part = field(r, "partNumber", number, sizeof number) && field(r, "uploadId", id, sizeof id);
-    if (is_part) {
-        struct part part = {.size = object.size};
-        memcpy(part.md5, object.md5, MD5_BYTES);
+    if (!settle_sums(c, &object.sums)) return refuse(c, "BadDigest", true);
+    write_etag(etag, sizeof etag, &object);
+    snprintf(headers, sizeof headers, "ETag: %s\r\n", etag);
+    confirm(c, &part, &object, headers, sizeof headers);
+    if (field(r, "partNumber", number, sizeof number) && field(r, "uploadId", id, sizeof id)) {
+        part.size = object.size;
+        part.sums = object.sums;
         const char *wrong = store_part(id, atoi(number), &part);
         if (wrong) return refuse(c, wrong, true);
         add(&counted.part_bytes, part.size);
     } else {
         store_put(r->key, &object);
     }
-    write_etag(etag, sizeof etag, &object);
-    int used = snprintf(headers, sizeof headers, "ETag: %s\r\n", etag);
-    const char *const names[] = {"x-amz-checksum-crc32c", "x-amz-checksum-sha256"};
-    for (size_t at = 0; at < 2; at++) {
-        char value[96];
-        header_value(c->head, names[at], value, sizeof value);
-        if (value[0]) used += snprintf(headers + used, sizeof headers - (size_t)used, "%s: %s\r\n", names[at], value);
-    }
     reply(c, 200, headers, "");
+}
+
+/* Which CRC of the whole an upload begins with. */
+static int asked_crc(const struct connection *c) {
+    char type[32], name[32];
+    header_value(c->head, "x-amz-checksum-type", type, sizeof type);
+    header_value(c->head, "x-amz-checksum-algorithm", name, sizeof name);
+    for (int kind = 0; kind < CRCS && !strcmp(type, "FULL_OBJECT"); kind++)
+        if (!strcasecmp(name, CRC_NAMES[kind])) return kind;
+    return NO_CRC;
 }
 
 /* POST of S3: begins or ends an upload. */
 static void post(struct connection *c, const struct request *r) {
-    char id[64] = "", etag[64], body[3 * NAME_ROOM];
-    struct object object;
+    char id[64] = "", etag[64], crc[BASE64_ROOM], sum[128] = "", body[4 * NAME_ROOM];
     if (field(r, "uploads", id, sizeof id)) {
-        store_begin(r->key, 0, id);
+        store_begin(r->key, 0, asked_crc(c), id);
         snprintf(body, sizeof body, "<InitiateMultipartUploadResult><Bucket>bench</Bucket><Key>%s</Key>"
                  "<UploadId>%s</UploadId></InitiateMultipartUploadResult>", r->key, id);
     } else {
+        struct object object = {.crc = NO_CRC};
         field(r, "uploadId", id, sizeof id);
+        for (int kind = 0; kind < CRCS; kind++) {
+            if (!stated_crc(c, kind, crc)) continue;
+            object.crc = kind;
+            object.sums.crc[kind] = read_crc(kind, crc);
+        }
         const char *wrong = complete(c->kept, true, id, r->key, &object);
         if (wrong) return refuse(c, wrong, true);
         write_etag(etag, sizeof etag, &object);
+        if (object.crc != NO_CRC) {
+            write_crc(crc, object.crc, object.sums.crc[object.crc]);
+            snprintf(sum, sizeof sum, "<Checksum%s>%s</Checksum%s><ChecksumType>FULL_OBJECT</ChecksumType>",
+                     CRC_NAMES[object.crc], crc, CRC_NAMES[object.crc]);
+        }
         snprintf(body, sizeof body, "<CompleteMultipartUploadResult><Location>%s%s</Location><Bucket>bench</Bucket>"
-                 "<Key>%s</Key><ETag>%s</ETag></CompleteMultipartUploadResult>", settings.origin, r->key, r->key, etag);
+                 "<Key>%s</Key><ETag>%s</ETag>%s</CompleteMultipartUploadResult>", settings.origin, r->key, r->key, etag, sum);
     }
     reply(c, 200, XML, body);
 }
@@ -222,7 +296,7 @@ static void post(struct connection *c, const struct request *r) {
 static void spiral(struct connection *c, const struct request *r) {
     char name[NAME_ROOM], key[NAME_ROOM + 16], id[64], count[16];
     struct text body = {0};
-    struct object object;
+    struct object object = {.crc = NO_CRC};
     const char *call = r->target + strlen("/v1/"), *wrong = NULL;
     header_value(c->head, "x-api-key", name, sizeof name);
     if (strcmp(name, "bench")) return reply(c, 401, JSON, "{\"error\": \"unknown API key\"}");
@@ -232,7 +306,7 @@ static void spiral(struct connection *c, const struct request *r) {
     snprintf(key, sizeof key, "/object/%s", name);
     if (!strcmp(call, "multipart/create")) {
         json_field(c->kept, "parts", count, sizeof count);
-        store_begin(key, atoi(count), id);
+        store_begin(key, atoi(count), NO_CRC, id);
         text_append(&body, "{\"upload_id\": \"%s\", \"part_urls\": [", id);
         for (int part = 1; part <= atoi(count); part++)
             text_append(&body, "%s{\"part_number\": %d, \"url\": \"%s%s?partNumber=%d&uploadId=%s\"}", part > 1 ? ", " : "",
@@ -265,6 +339,12 @@ static void look(struct connection *c, const struct request *r) {
         return reply(c, 404, XML, "<Error><Code>NoSuchKey</Code><Message>discarded</Message></Error>");
     write_etag(etag, sizeof etag, &object);
     int used = snprintf(headers, sizeof headers, "ETag: %s\r\nLast-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\n", etag);
+    if (object.crc != NO_CRC) {
+        char crc[BASE64_ROOM];
+        write_crc(crc, object.crc, object.sums.crc[object.crc]);
+        used += snprintf(headers + used, sizeof headers - (size_t)used, "x-amz-checksum-%s: %s\r\n",
+                         CRC_NAMES[object.crc], crc);
+    }
     if (!strcmp(r->method, "HEAD")) {
         snprintf(headers + used, sizeof headers - (size_t)used, "Content-Length: %lld\r\n", (long long)object.size);
         return reply(c, 200, headers, "");
@@ -273,28 +353,43 @@ static void look(struct connection *c, const struct request *r) {
     reply(c, 206, headers, "0");
 }
 
-void decide(struct connection *c) {
-    struct request r = {.query = ""};
-    text_clear(&c->answer);
-    sscanf(c->head, "%7s %16000s", r.method, r.target);
-    char *mark = strchr(r.target, '?');
+void prepare(struct connection *c) {
+    struct request *r = &c->request;
+    char number[16] = "", stated[BASE64_ROOM];
+    r->query = "";
+    sscanf(c->head, "%7s %16000s", r->method, r->target);
+    char *mark = strchr(r->target, '?');
     if (mark) {
         *mark = 0;
-        r.query = mark + 1;
+        r->query = mark + 1;
     }
-    unescape(r.target, strlen(r.target), r.key, sizeof r.key);
+    unescape(r->target, strlen(r->target), r->key, sizeof r->key);
+    bool is_body = !strcmp(r->method, "PUT");
+    if (is_body) field(r, "partNumber", number, sizeof number);
+    c->known = is_body ? table_find(r->key, atoi(number), c->length) : NULL;
+    c->has_md5 = is_body && settings.has_md5 && !c->known;
+    for (int kind = 0; kind < CRCS; kind++) {
+        c->crc[kind] = 0;
+        c->has_crc[kind] = is_body && settings.is_comparing && !c->known && stated_crc(c, kind, stated);
+    }
+}
+
+void decide(struct connection *c) {
+    const struct request *r = &c->request;
     char encoding[32], id[64];
+    text_clear(&c->answer);
     header_value(c->head, "transfer-encoding", encoding, sizeof encoding);
     if (encoding[0]) return reply(c, 411, "Connection: close\r\n", "a length is needed");
-    if (!strncmp(r.target, "/_/", 3)) return tell(c, &r);
-    if (!strncmp(r.target, "/v1/", 4)) return spiral(c, &r);
-    if (!strcmp(r.method, "PUT")) return put(c, &r);
-    if (!strcmp(r.method, "POST")) return post(c, &r);
-    if (!strcmp(r.method, "DELETE")) {
-        if (field(&r, "uploadId", id, sizeof id)) store_abort(id);
+    if (!strncmp(r->target, "/_/", 3)) return tell(c, r);
+    if (!strncmp(r->target, "/v1/", 4)) return spiral(c, r);
+    if (!strcmp(r->method, "PUT")) return put(c, r);
+    if (!strcmp(r->method, "POST")) return post(c, r);
+    if (!strcmp(r->method, "DELETE")) {
+        if (field(r, "uploadId", id, sizeof id)) store_abort(id);
+        else store_delete(r->key);
         return reply(c, 204, "", "");
     }
-    if (field(&r, "uploadId", id, sizeof id))
+    if (field(r, "uploadId", id, sizeof id))
         return reply(c, 200, XML, "<ListPartsResult><IsTruncated>false</IsTruncated></ListPartsResult>");
-    look(c, &r);
+    look(c, r);
 }

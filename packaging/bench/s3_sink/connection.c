@@ -79,10 +79,15 @@ static enum fate finish(struct connection *c) {
     return LENT;
 }
 
+static bool is_hashed(const struct connection *c) { return c->has_md5 || c->has_crc[CRC32C] || c->has_crc[CRC64NVME]; }
+
 /* A piece of the body, counted. */
 static void swallow(struct connection *c, const char *piece, size_t length) {
     c->body -= (int64_t)length;
     if (c->has_md5) EVP_DigestUpdate(c->sum, piece, length);
+    for (int kind = 0; kind < CRCS; kind++)
+        if (c->has_crc[kind]) c->crc[kind] = crc_more(kind, c->crc[kind], piece, length);
+    if (is_hashed(c)) add(&counted.hashed, (int64_t)length);
     if (!c->kept) {
         add(&counted.bytes, (int64_t)length);
         return;
@@ -104,7 +109,7 @@ static enum fate begin(struct connection *c, char *end) {
     free(c->kept);
     c->kept = NULL;
     c->kept_length = 0;
-    c->has_md5 = settings.has_md5 && !strncmp(c->head, "PUT ", 4);
+    prepare(c);
     if (c->has_md5) EVP_DigestInit_ex(c->sum, EVP_md5(), NULL);
     if (c->body > 0 && !strncmp(c->head, "POST ", 5)) {
         if (c->body > KEPT_ROOM || !(c->kept = malloc((size_t)c->body + 1))) return OVER;
@@ -120,7 +125,7 @@ static enum fate begin(struct connection *c, char *end) {
 enum fate serve(struct connection *c, char *scratch) {
     enum fate fate = OPEN;
     while (fate == OPEN) {
-        bool is_thrown = c->in_body && !c->has_md5 && !c->kept;
+        bool is_thrown = c->in_body && !is_hashed(c) && !c->kept;
         char *into = c->in_body ? scratch : c->head + c->filled;
         size_t room = c->in_body ? (size_t)(c->body < PIECE ? c->body : PIECE) : HEAD_ROOM - c->filled;
         ssize_t n = take(c, into, room, is_thrown);

@@ -1,15 +1,22 @@
 /* A discarding HTTP/1.1 server with S3-shaped answers, for measurements. It keeps names and sizes, no bodies.
  *
  *     cc -O2 -o s3_sink *.c -lssl -lcrypto -lpthread
- *     ./s3_sink [--port N] [--delay MS] [--etag size|md5] [--threads N] [--cert FILE --key FILE]   prints "listening PORT"
+ *     ./s3_sink [--port N] [--delay MS] [--etag size|md5] [--checksums echo|compare] [--sums FILE] [--threads N]
+ *               [--cert FILE --key FILE]
+ *
+ * Prints "listening PORT".
  *
  * PUT, POST ?uploads, POST ?uploadId, DELETE, HEAD and ranged GET as S3 has them; POST /v1/… as the Spiral Storage API, whose
  * key is `bench`. GET /_/stats tells what came since POST /_/reset, GET /_/objects lists it, GET /_/first?key=KEY tells when the
  * first byte of a PUT came (CLOCK_MONOTONIC ns; 0: it has not come whole).
  *
- * --etag md5   ETags are the bodies' MD5. Without it they are not hashed, and over plain TCP never leave the kernel.
- * --delay      holds back every answer, as a far-away store does.
- * --cert       TLS, with session tickets.
+ * --etag md5            ETags are the bodies' MD5. Without it bodies are not hashed, and over plain TCP never leave
+ *                       the kernel.
+ * --checksums compare   CRC-32C and CRC-64/NVME that a client states are compared: a wrong one is refused, a right one
+ *                       confirmed. Without it each one is said back.
+ * --sums                what bodies hash to, by name, part and size. These are thrown away unhashed; all others are hashed.
+ * --delay               holds back every answer, as a far-away store does, and no other connection.
+ * --cert                TLS, with session tickets.
  *
  * Threads (one for each core) share one epoll: whoever is free takes the next connection that has something.
  */
@@ -91,7 +98,6 @@ static void put_back(struct connection *c, enum fate fate) {
 }
 
 static void *send_delayed(void *unused) {
-    static char scratch[PIECE];
     for (;;) {
         pthread_mutex_lock(&delayed_lock);
         while (!first_delayed) pthread_cond_wait(&delayed_one, &delayed_lock);
@@ -101,8 +107,8 @@ static void *send_delayed(void *unused) {
         pthread_mutex_unlock(&delayed_lock);
         int64_t wait = c->answer_at - now_ms();
         if (wait > 0) poll(NULL, 0, (int)wait);
-        enum fate fate = send_answer(c);
-        put_back(c, fate == OPEN ? serve(c, scratch) : fate);
+        /* What the client sends next is for the other threads: nothing here may hold up the line. */
+        put_back(c, send_answer(c));
     }
     return unused;
 }
@@ -161,7 +167,7 @@ static bool open_listener(int port) {
 }
 
 int main(int count, char **words) {
-    const char *certificate = NULL, *key = NULL;
+    const char *certificate = NULL, *key = NULL, *sums = NULL;
     long port = 0, threads = sysconf(_SC_NPROCESSORS_ONLN);
     for (int i = 1; i < count; i += 2) {
         const char *value = i + 1 < count ? words[i + 1] : "";
@@ -169,6 +175,8 @@ int main(int count, char **words) {
         else if (!strcmp(words[i], "--delay")) settings.delay_ms = atoi(value);
         else if (!strcmp(words[i], "--threads")) threads = atoi(value);
         else if (!strcmp(words[i], "--etag")) settings.has_md5 = !strcmp(value, "md5");
+        else if (!strcmp(words[i], "--checksums")) settings.is_comparing = !strcmp(value, "compare");
+        else if (!strcmp(words[i], "--sums")) sums = value;
         else if (!strcmp(words[i], "--cert")) certificate = value;
         else if (!strcmp(words[i], "--key")) key = value;
         else return fprintf(stderr, "s3_sink: what is %s?\n", words[i]), 64;
@@ -176,6 +184,7 @@ int main(int count, char **words) {
     signal(SIGPIPE, SIG_IGN);
     if (certificate && key && !set_up_tls(certificate, key))
         return fprintf(stderr, "s3_sink: no certificate in %s\n", certificate), 1;
+    if (sums && !table_read(sums)) return fprintf(stderr, "s3_sink: no sums in %s\n", sums), 1;
     epoll = epoll_create1(0);
     if (!open_listener((int)port)) return perror("s3_sink"), 1;
     struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};

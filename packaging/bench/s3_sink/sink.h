@@ -1,5 +1,5 @@
 /* What the files of s3_sink share: server.c has the threads, connection.c the bytes, answers.c what is said, store.c
- * the names. */
+ * the names, table.c the sums that are known before the run, crc.c two of them. */
 #ifndef INLET_BENCH_SINK_H
 #define INLET_BENCH_SINK_H
 
@@ -20,14 +20,41 @@ struct text {
 void text_clear(struct text *text);
 void text_append(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* crc.c */
+enum { CRC32C, CRC64NVME, CRCS, NO_CRC = -1 };
+uint64_t crc_more(int kind, uint64_t crc, const void *data, size_t length);
+/* Of what is `second` after `first`; `length` is the second's. */
+uint64_t crc_join(int kind, uint64_t first, uint64_t second, int64_t length);
+
+/* The sums of a body. */
+struct sums {
+    unsigned char md5[MD5_BYTES];
+    uint64_t crc[CRCS];
+};
+
+/* table.c */
+/* Reads `NAME NUMBER SIZE MD5 CRC32C CRC64NVME` lines, in hex; number 0 is the whole file. - Returns: whether it could. */
+bool table_read(const char *path);
+/* NULL: to be computed. `name` may have folders before it. */
+const struct sums *table_find(const char *name, int number, int64_t size);
+
+struct request {
+    char method[8], target[HEAD_ROOM], key[NAME_ROOM];
+    const char *query; /* "" without one */
+};
+
 struct connection {
     int fd;
     SSL *tls; /* NULL: plain */
     bool is_counted;
     size_t filled; /* bytes of a head that is not complete */
     int64_t body, length; /* bytes of the body still to come; of all of it */
-    bool in_body, has_md5;
-    EVP_MD_CTX *sum; /* of the body so far, with --etag md5 */
+    bool in_body;
+    struct request request;
+    const struct sums *known; /* of this body, from the table; NULL: it has none */
+    bool has_md5, has_crc[CRCS]; /* which sums are computed as the body comes */
+    EVP_MD_CTX *sum; /* of the body so far */
+    uint64_t crc[CRCS];
     char *kept; /* the body of a POST, ended by a zero */
     size_t kept_length;
     int64_t first_ns; /* CLOCK_MONOTONIC, of the request's first byte */
@@ -39,7 +66,7 @@ struct connection {
 
 /* Set before the first connection, and then only read. */
 extern struct settings {
-    bool has_md5;
+    bool has_md5, is_comparing;
     int64_t delay_ms;
     char origin[64]; /* scheme://host:port */
 } settings;
@@ -49,6 +76,7 @@ struct counts {
     int64_t bytes, puts, connections, handshakes, resumed;
     int64_t part_bytes; /* of parts that came whole */
     int64_t cut; /* connections that ended within a body */
+    int64_t hashed; /* bytes of bodies that no table knew */
     double cpu_seconds;
 };
 extern struct counts counted;
@@ -68,7 +96,10 @@ enum fate send_answer(struct connection *c);
 /* Takes and answers all that is there. `scratch` has room for PIECE. */
 enum fate serve(struct connection *c, char *scratch);
 
-/* answers.c: writes c->answer. The request line and headers are in c->head, a POST's body in c->kept. */
+/* answers.c. The request line and headers are in c->head, a POST's body in c->kept. */
+/* Reads the request line, and chooses the sums that are to be computed. */
+void prepare(struct connection *c);
+/* Writes c->answer. */
 void decide(struct connection *c);
 /* The value of a header of `head`, copied; "" when it is not there. */
 void header_value(const char *head, const char *name, char *value, size_t room);
@@ -76,26 +107,30 @@ void header_value(const char *head, const char *name, char *value, size_t room);
 /* store.c. All functions may be called from any thread. */
 struct part {
     int64_t size; /* -1: not sent */
-    unsigned char md5[MD5_BYTES];
+    struct sums sums;
+    bool has_crc[CRCS];
 };
 struct object {
     int64_t size, first_ns; /* of its only PUT */
     int parts; /* 0: sent in one request */
-    unsigned char md5[MD5_BYTES]; /* of the content, or of the parts' MD5s */
+    int crc; /* of the whole, where a client asked for one; else NO_CRC */
+    struct sums sums; /* MD5: of the content, or of the parts' MD5s */
 };
 void store_put(const char *key, const struct object *object);
 bool store_get(const char *key, struct object *object);
-/* Writes an id that fits in 32 bytes. `count`: how many parts are announced; 0: any number. */
-void store_begin(const char *key, int count, char *id);
+/* Writes an id that fits in 32 bytes. `count`: how many parts are announced; 0: any number. `crc`: of the whole. */
+void store_begin(const char *key, int count, int crc, char *id);
 /* What a client says of a part when it ends the upload. */
 struct claim {
     int number;
     char etag[64]; /* without quotes */
 };
-/* These two return the S3 code of what is wrong, or NULL. The second makes an object of the parts that are claimed. */
+/* These two return the S3 code of what is wrong, or NULL. The second makes an object of the parts that are claimed;
+ * `object->crc` and its sum are what the client states of the whole, or NO_CRC. */
 const char *store_part(const char *id, int number, const struct part *part);
 const char *store_complete(const char *id, const char *key, const struct claim *claims, int count, struct object *object);
 void store_abort(const char *id);
+void store_delete(const char *key);
 void store_reset(void);
 /* One line an object: SIZE MD5 KEY. MD5 is the ETag's, `-` where bodies are not hashed. */
 void store_list(struct text *into);

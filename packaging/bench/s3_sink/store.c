@@ -19,7 +19,7 @@ struct upload {
     struct upload *next;
     char id[32];
     int count; /* as announced; 0: not */
-    int room;
+    int crc, room;
     struct part *parts; /* index 0 is part 1 */
     char key[];
 };
@@ -87,11 +87,12 @@ bool store_get(const char *key, struct object *object) {
     return entry != NULL;
 }
 
-void store_begin(const char *key, int count, char *id) {
+void store_begin(const char *key, int count, int crc, char *id) {
     struct upload *upload = calloc(1, sizeof *upload + strlen(key) + 1);
     if (!upload) abort();
     strcpy(upload->key, key);
     upload->count = count;
+    upload->crc = crc;
     pthread_mutex_lock(&lock);
     snprintf(upload->id, sizeof upload->id, "upload-%lld", (long long)++next_id);
     strcpy(id, upload->id);
@@ -142,25 +143,41 @@ static const char *wrong_part(const struct upload *upload, const struct claim *c
     char hex[ETAG_ROOM];
     if (claims[at].number != at + 1) return "InvalidPartOrder";
     if (at >= upload->room || parts[at].size < 0) return "InvalidPart";
-    write_hex(hex, parts[at].md5);
+    write_hex(hex, parts[at].sums.md5);
     if (strcmp(claims[at].etag, hex)) return "InvalidPart";
     bool is_small = at > 0 && (parts[0].size < LEAST_PART || parts[at - 1].size != parts[0].size);
     return is_small ? "EntityTooSmall" : NULL;
 }
 
+/* The whole's CRC from its parts', which must all have one; nothing is wrong where none is asked for. */
+static const char *join(const struct upload *upload, int count, struct object *object) {
+    int kind = upload->crc;
+    struct object stated = *object;
+    object->crc = kind;
+    if (kind == NO_CRC) return NULL;
+    object->sums.crc[kind] = 0;
+    for (int at = 0; at < count; at++) {
+        const struct part *part = &upload->parts[at];
+        if (!part->has_crc[kind]) return "InvalidRequest";
+        object->sums.crc[kind] = crc_join(kind, object->sums.crc[kind], part->sums.crc[kind], part->size);
+    }
+    return stated.crc == kind && stated.sums.crc[kind] != object->sums.crc[kind] ? "BadDigest" : NULL;
+}
+
 static const char *compose(const struct upload *upload, const struct claim *claims, int count, struct object *object) {
     EVP_MD_CTX *sum = EVP_MD_CTX_new();
     EVP_DigestInit_ex(sum, EVP_md5(), NULL);
-    *object = (struct object){.parts = count};
     const char *wrong = count == 0 || (upload->count && count != upload->count) ? "InvalidPart" : NULL;
+    object->size = 0;
+    object->parts = count;
     for (int at = 0; !wrong && at < count; at++) {
         if ((wrong = wrong_part(upload, claims, at))) break;
         object->size += upload->parts[at].size;
-        EVP_DigestUpdate(sum, upload->parts[at].md5, MD5_BYTES);
+        EVP_DigestUpdate(sum, upload->parts[at].sums.md5, MD5_BYTES);
     }
-    EVP_DigestFinal_ex(sum, object->md5, NULL);
+    EVP_DigestFinal_ex(sum, object->sums.md5, NULL);
     EVP_MD_CTX_free(sum);
-    return wrong;
+    return wrong ? wrong : join(upload, count, object);
 }
 
 const char *store_complete(const char *id, const char *key, const struct claim *claims, int count, struct object *object) {
@@ -179,6 +196,20 @@ void store_abort(const char *id) {
     pthread_mutex_lock(&lock);
     struct upload **link = find(id);
     if (*link) drop(link);
+    pthread_mutex_unlock(&lock);
+}
+
+void store_delete(const char *key) {
+    pthread_mutex_lock(&lock);
+    struct entry **link = bucket(key);
+    while (*link && strcmp((*link)->key, key)) link = &(*link)->next;
+    struct entry *entry = *link;
+    if (entry) {
+        *link = entry->next;
+        objects--;
+        object_bytes -= entry->object.size;
+        free(entry);
+    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -202,7 +233,7 @@ void store_list(struct text *into) {
         for (struct entry *entry = entries[at]; entry; entry = entry->next) {
             text_append(into, "%lld ", (long long)entry->object.size);
             for (int byte = 0; settings.has_md5 && byte < MD5_BYTES; byte++)
-                text_append(into, "%02x", entry->object.md5[byte]);
+                text_append(into, "%02x", entry->object.sums.md5[byte]);
             if (settings.has_md5 && entry->object.parts) text_append(into, "-%d", entry->object.parts);
             text_append(into, "%s %s\n", settings.has_md5 ? "" : "-", entry->key);
         }
