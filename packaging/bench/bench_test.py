@@ -1,6 +1,5 @@
 """What judges a run, tried on what it must accept and on what it must not; and that every scenario finds what it imports."""
 
-import argparse
 import contextlib
 import importlib
 import io
@@ -10,25 +9,18 @@ import subprocess
 import time
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from xml.etree import ElementTree
 
 import bench
-import clients
 import judge
 import process
 import report
+import throughput_test
 from agent import HERE
-from clients import Load
+from expecting import expect, failure
 from meddler import Book, Version
-from report import GIB, MIB, Failed, Row
-from scenarios import bandwidth, binary, faults, fuzz, scale, soak, throughput
-
-
-def expect(what: str, got: Any, wanted: Any) -> None:
-    if got != wanted:
-        raise SystemExit(f"{what}: {got}, not {wanted}")
+from report import MIB, Row
+from scenarios import bandwidth, binary, faults, fuzz, scale, soak
 
 
 def scenarios() -> None:
@@ -52,14 +44,6 @@ def outcome() -> None:
         expect(words, words in said.getvalue(), True)
     expect("at most", [report.bounded("a", value, 40).reached for value in (40.0, 40.1, None)], [True, False, None])
     expect("at least", [report.bounded("a", value, 40, is_least=True).reached for value in (40.0, 39.9)], [True, False])
-
-
-def failure(call: Any) -> str:
-    try:
-        call()
-        return "none"
-    except (Failed, argparse.ArgumentTypeError) as error:
-        return str(error)
 
 
 def waiting() -> None:
@@ -205,124 +189,6 @@ def meddling() -> None:
     expect("kinds without a case", set(faults.judge(scene()).kinds) - {kind for _, _, wanted in cases for kind in wanted}, set())
 
 
-# throughput
-
-FACTS = {"cores": 2, "md5_cpu_seconds_per_gib": 1.0, "sha256_cpu_seconds_per_gib": 1.0}
-R2, S3, SENT = "inlet run r2", "inlet run s3", "inlet send r2"
-
-
-def sample(seconds: float, cpu: float = 1.0, **more: float) -> dict[str, float]:
-    return {"seconds": seconds, "cpu": cpu, "rss": 30.0, "sink": 2.0, "puts": 100, "connections": 9, "handshakes": 0,
-            "resumed": 0} | more
-
-
-def group(size: int, rounds: dict[str, Any], scheme: str = "http", verify: str = "size", delay: int = 0) -> throughput.Group:
-    """A number of seconds is a round."""
-    listed = {name: value if isinstance(value, list) else [sample(value)] for name, value in rounds.items()}
-    return {"load": "load", "count": 2, "size": size, "scheme": scheme, "verify": verify, "delay": delay, "clients": listed}
-
-
-def target(one: throughput.Group, what: str, reached: bool | None) -> None:
-    rows = {row.what: row for row in throughput.target_rows(one, FACTS)}
-    expect(f"{what} of {one}", rows[what].reached if what in rows else "no row", reached)
-
-
-def speed_targets() -> None:
-    for ours, reached in ((2.0, True), (2.1, False)):
-        for way in (R2, SENT):
-            target(group(GIB, {way: ours, "curl": 2}), f"{way}, of curl's bytes/s", reached)
-            target(group(GIB, {way: ours + 0.2, "curl": 2}, "https"), f"{way}, of curl's bytes/s", reached)
-    for rounds in ({R2: 2}, {"curl": 2}):
-        target(group(GIB, rounds), f"{R2}, of curl's bytes/s", None)
-    # Of 2 GiB: 0.5 curl + 1 sink + 1 MD5 CPU seconds per GiB on two cores: 0.8 GiB/s, of which nine tenths are asked for.
-    # s3 signs as well: 2 / 3.5, of which nine tenths are 0.514 GiB/s; without MD5 it is as r2 with it.
-    for way, verify, speed, s5cmd, reached in (
-            (R2, "md5", 0.73, 2, True), (R2, "md5", 0.71, 2, False), (R2, "md5", 0.34, 9, True), (R2, "md5", 0.33, 9, False),
-            (S3, "md5", 0.52, 2, True), (S3, "md5", 0.51, 2, False), (S3, "size", 0.73, 2, True), (S3, "size", 0.71, 2, False),
-            (S3, "size", 0.34, 9, True), (R2, "md5", 9, [], None)):
-        target(group(GIB, {way: 2 / speed, "curl": 2, "s5cmd": s5cmd}, verify=verify), f"{way}, speed", reached)
-    target(group(GIB, {S3: 1, "s5cmd": 2}), f"{S3}, speed", None)
-    for delay, verify, ours, reached in ((0, "size", 2.0, True), (0, "size", 2.1, False), (0, "md5", 2.1, False),
-                                         (30, "size", 3.7, True), (30, "size", 3.8, False)):
-        target(group(99, {S3: ours, "s5cmd": 3}, verify=verify, delay=delay), f"{S3}, of s5cmd's files/s", reached)
-    target(group(99, {S3: 1}), f"{S3}, of s5cmd's files/s", None)
-
-
-def resource_targets() -> None:
-    for size, way in ((99, S3), (99, "inlet send s3"), (GIB, R2), (GIB, S3), (GIB, SENT)):
-        for cpu, rss, reached in ((1.0, 40.0, True), (1.1, 40.1, False)):
-            one = group(size, {way: [sample(1, cpu), sample(1, cpu, rss=rss)], "s5cmd": 1})
-            target(one, f"{way}, CPU s, beside s5cmd's", reached)
-            target(one, f"{way}, peak RSS", reached)
-        for what in ("CPU s, beside s5cmd's", "peak RSS"):
-            target(group(size, {}), f"{way}, {what}", None)
-        for full, reached in ((4, True), (5, False)):
-            one = group(size, {way: [sample(1, handshakes=full + 3, resumed=3)]}, "https")
-            target(one, f"{way}, full TLS handshakes", reached)
-    own = throughput.target_rows(group(GIB, {S3: 1}, verify="crc32c"), FACTS)
-    expect("a check of our own", [row.what for row in own], [f"{S3}, peak RSS"])
-    target(group(GIB, {"inlet send s3": [sample(1, rss=41)]}), "inlet send s3, peak RSS", False)
-
-
-def figures() -> None:
-    middle = throughput.summary(group(GIB, {R2: [sample(2), sample(1), sample(4)]}), R2)
-    expect("summary", [middle[key] for key in ("speed", "least", "most")], [GIB, GIB / 2, 2 * GIB])
-    old, new = group(1, {}), group(1, {R2: 1})
-    expect("merged", throughput.merged([old, group(1, {}, "https")], [new]), [group(1, {}, "https"), new])
-    drawn = ElementTree.fromstring(throughput.draw([group(GIB, {R2: [sample(2), sample(4)], "curl": 2, "s5cmd": []}),
-                                               group(9, {S3: 1, "<odd & name>": 2})]))
-    lengths = [float(one.get("width")) for one in drawn.iter("{http://www.w3.org/2000/svg}rect")]
-    words = {one.text for one in drawn.iter("{http://www.w3.org/2000/svg}text")}
-    expect("bars", (len(lengths), round(lengths[2] / lengths[3], 1)), (4, 2.0))
-    expect("words", [one in words for one in ("s5cmd", "<odd & name>", "0.75 GiB/s", "2 files/s")], [False, True, True, True])
-
-
-def failures() -> None:
-    """Peers that fail are left out; that inlet fails at something is told, and is no success."""
-    def one_round(client: clients.Client, load: Load, one: throughput.Group) -> dict[str, float]:
-        now = rounds[client.name].pop(0)
-        if isinstance(now, str):
-            raise Failed(now)
-        return sample(now)
-
-    for ours, sent, s5cmd, failed, code in (
-            ((1, 1, 1), (1, 1, 1), (1, 2, 2), 0, 0), ((1, 1, 1), (1, 1, 1), ("no",), 0, 3), ((1, 1, 1), ("no",), (1, 2, 2), 1, 1),
-            ((1, 1, "no"), (1, 1, 1), (1, 2, 2), 1, 1), ((1, 9, 9), (1, 1, 1), (1, 2, 2), 0, 1)):
-        run = throughput.Measurement(Path(), options(["--rounds", "2", "--peers", "curl"]))
-        rounds = {S3: list(ours), "inlet send s3": list(sent), "s5cmd": list(s5cmd)}
-        run.clients = [clients.Client(name, None) for name in rounds]
-        run.one_round = one_round
-        with contextlib.redirect_stdout(io.StringIO()):
-            found = run.measure(Load("2x16KiB"), Load("2x16KiB"), "http", "size")
-        rows = [*throughput.rows_of(found, FACTS), *run.failures]
-        expect(f"{ours} {sent} {s5cmd}", (len(run.failures), report.exit_code(rows)), (failed, code))
-
-
-def options(words: list[str]) -> argparse.Namespace:
-    return bench.parse(throughput, words)
-
-
-def loads() -> None:
-    wanted = {"a": (3, "00"), "b": (4, "-")}
-    for found, count in (({"a": (3, "00"), "b": (4, "11")}, 0), ({"a": (3, "-"), "b": (4, "-")}, 0), ({"a": (3, "00")}, 1),
-                         ({"a": (3, "01"), "b": (4, "-")}, 1), ({"a": (2, "00"), "b": (4, "-")}, 1),
-                         (wanted | {"c": (1, "-")}, 1), ({}, 2)):
-        expect(f"differences of {found}", len(clients.differences(wanted, found)), count)
-    load = Load("2x16KiB")
-    load.wanted = wanted
-    for names, left, is_good in ((wanted, 0, True), ({"a": (3, "00")}, 0, False), (wanted, 1, False)):
-        try:
-            load.check("inlet", SimpleNamespace(objects=lambda: names, stats=lambda: {"open_uploads": left}))
-            expect(f"{names}, {left} open", True, is_good)
-        except SystemExit as ended:
-            expect(f"{names}, {left} open: {ended}", False, is_good)
-    load = Load("30x256MiB")
-    expect("a load", (load.count, load.size, load.is_big, Load("5000x16KiB").is_big), (30, 256 << 20, True, False))
-    expect("plans", [len(throughput.plan(options(words))) for words in ([], ["--all"])], [len(throughput.SHORT), 40])
-    expect("a chosen plan", throughput.plan(options(["--loads", "3x8MiB", "--verify", "md5,size"])),
-           [("3x8MiB", "http", "md5"), ("3x8MiB", "http", "size")])
-
-
 # The others
 
 
@@ -397,7 +263,7 @@ def texts() -> None:
 
 
 if __name__ == "__main__":
-    for test in (scenarios, outcome, waiting, stores, services, books, logs, meddling, speed_targets, resource_targets, figures, failures,
-                 loads, rates, growth, memory, journals, texts):
+    for test in (scenarios, outcome, waiting, stores, services, books, logs, meddling, rates, growth, memory,
+                 journals, texts, *throughput_test.TESTS):
         test()
         print(f"ok    {test.__name__}")

@@ -1,7 +1,6 @@
 """Processes: how they are awaited and ended, and what they cost: CPU, memory and descriptors, read from /proc."""
 
 import os
-import resource
 import subprocess
 import tempfile
 import threading
@@ -54,10 +53,32 @@ class Child:
         end(self.process)
 
 
+def family(pid: int) -> list[int]:
+    """A process and all below it that live: an agent has a second process."""
+    found = [pid]
+    for one in found:
+        for task in Path(f"/proc/{one}/task").glob("*/children"):
+            try:
+                found += map(int, task.read_text().split())
+            except (FileNotFoundError, ProcessLookupError):
+                # The thread ended; its children belong to another one now.
+                continue
+    return found
+
+
 def cpu_seconds(pid: int) -> float:
-    """User and system time; the kernel counts in ticks of 10 ms."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+    """User and system time of a family, also of those that ended and were awaited; the kernel counts in ticks of 10 ms."""
+    total = 0
+    for one in family(pid):
+        try:
+            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            # Ended since it was listed: its time is its parent's now. The process itself is to be there.
+            if one == pid:
+                raise
+            continue
+        total += sum(map(int, fields[11:15]))
+    return total / TICKS
 
 
 def field(path: str, *names: str) -> Any:
@@ -73,6 +94,11 @@ def memory(pid: int) -> dict[str, float]:
         count / 1024 for count in field(f"/proc/{pid}/status", "VmHWM", "RssAnon", "RssFile", "RssShmem"))
     return {"VmHWM": hwm, "seen at most": own + files + shared, "own memory (RssAnon)": own,
             "mapped files (RssFile)": files + shared}
+
+
+def own_memory(pid: int) -> dict[str, float]:
+    """MiB that are a family's own (RssAnon), together."""
+    return {"own": sum(field(f"/proc/{one}/status", "RssAnon") for one in family(pid)) / 1024}
 
 
 def peak_mib(pid: int) -> float:
@@ -163,14 +189,14 @@ def show_peaks(title: str, peaks: dict[str, Highest]) -> None:
 
 def run_to_end(command: Sequence[Any], environment: dict[str, str] | None = None,
                folder: Path | None = None) -> tuple[float, float, float, str]:
-    """(seconds, CPU seconds, peak RSS in MiB, what it said) of a command."""
+    """(seconds, CPU seconds, most of its own memory in MiB, what it said) of a command."""
     with tempfile.TemporaryFile() as said:
         began = time.monotonic()
         process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=said, stderr=said,
                                    cwd=folder, env=os.environ | (environment or {}))
         limit = threading.Timer(PATIENCE, process.kill)
         limit.start()
-        with Highest(memory, process.pid, every=0.02) as peak:
+        with Highest(own_memory, process.pid, every=0.05) as peak:
             _, status, usage = os.wait4(process.pid, 0)
         seconds = time.monotonic() - began
         limit.cancel()
@@ -179,7 +205,4 @@ def run_to_end(command: Sequence[Any], environment: dict[str, str] | None = None
         words = said.read().decode(errors="replace").strip()
     if status:
         raise Failed(f"{Path(str(command[0])).name} ended with {process.returncode}: {words[-600:]}")
-    # What wait4 tells is exact, but never below the peak of this process, whose memory the child had until its exec; where that
-    # hides it, what /proc said last counts.
-    exact, hidden = usage.ru_maxrss / 1024, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return seconds, usage.ru_utime + usage.ru_stime, exact if exact > hidden else peak.most.get("VmHWM", exact), words
+    return seconds, usage.ru_utime + usage.ru_stime, peak.most.get("own", 0), words

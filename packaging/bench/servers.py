@@ -1,5 +1,6 @@
 """The servers that inlet sends to, each a process of its own: the discarding S3 sink, Python's stores, and inlet's sandbox."""
 
+import ctypes
 import functools
 import json
 import os
@@ -8,6 +9,7 @@ import ssl
 import subprocess
 import tempfile
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,25 @@ def sink_program() -> Path:
     sources = sorted((HERE / "s3_sink").glob("*.c"))
     subprocess.run(["cc", "-O2", "-o", program, *sources, "-lssl", "-lcrypto", "-lpthread"], check=True)
     return program
+
+
+@functools.cache
+def built(name: str, *words: str) -> Path:
+    """A C source of this folder, built."""
+    program = _tools() / Path(name).stem
+    done = subprocess.run(["cc", "-O2", "-o", program, HERE / name, *words], capture_output=True, text=True)
+    if done.returncode:
+        raise Failed(f"{name} cannot be built: {done.stderr.strip()[:600]}")
+    return program
+
+
+@functools.cache
+def crc_function() -> Callable[[int, int, bytes], int]:
+    """Of a kind (0: CRC-32C, 1: CRC-64/NVME), of the CRC so far and of more bytes, as the sink computes it."""
+    more = ctypes.CDLL(str(built("s3_sink/crc.c", "-shared", "-fPIC"))).crc_more
+    more.argtypes = [ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t]
+    more.restype = ctypes.c_uint64
+    return lambda kind, crc, data: more(kind, crc, data, len(data))
 
 
 @functools.cache
@@ -81,10 +102,14 @@ class Server(Child):
 class Sink(Server):
     """s3_sink/, which speaks S3 and the Spiral Storage API and keeps names and sizes only."""
 
-    def __init__(self, scheme: str = "http", etag: str = "size", delay: int = 0, port: int = 0) -> None:
+    def __init__(self, scheme: str = "http", etag: str = "size", delay: int = 0, port: int = 0, checksums: str = "echo",
+                 sums: Path | None = None) -> None:
+        """`sums`: what is known of the bodies (Load.sums), which are then not hashed."""
         self.authority = certificate() if scheme == "https" else None
         secure = ["--cert", self.authority, "--key", self.authority.with_suffix(".key")] if self.authority else []
-        super().__init__(sink_program(), "--etag", etag, "--delay", delay, *secure, port=port, scheme=scheme,
+        table = ["--sums", sums] if sums else []
+        super().__init__(sink_program(), "--etag", etag, "--checksums", checksums, "--delay", delay, *secure, *table,
+                         port=port, scheme=scheme,
                          trust=ssl.create_default_context(cafile=self.authority) if self.authority else None)
 
     def objects(self) -> dict[str, tuple[int, str]]:
