@@ -17,7 +17,8 @@ from typing import Any
 import perf
 from agent import HERE, Agent, binary, configure, s3, spiral
 from loads import BLOCK, write_random
-from process import PATIENCE, Highest, cpu_seconds, own_memory, run_to_end
+from process import PATIENCE, Highest, cpu_seconds, held, own_memory, run_to_end
+from process import field as io_field
 from report import MIB, UNITS, Failed
 from servers import Sink, built, crc_function
 
@@ -34,7 +35,7 @@ SECRETS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "AWS_
 TRUSTED = ("CURL_CA_BUNDLE", "RCLONE_CA_CERT", "AWS_CA_BUNDLE")
 # The virtual environment with those that come from PyPI.
 PEERS = Path(os.environ.get("INLET_BENCH_PEERS") or "-")
-Figures = tuple[float, float, float]
+Figures = dict[str, float]
 # Words and environment.
 Command = tuple[list[Any], dict[str, str]]
 Wanted = dict[str, tuple[int, str]]
@@ -121,8 +122,8 @@ def differences(wanted: Wanted, found: Wanted) -> list[str]:
 
 @dataclass
 class Client:
-    """`send` gives seconds, CPU seconds and the most MiB of own memory of a load, each of all processes together. What targets
-    compare takes part in every round; others, which are slower, in the first one."""
+    """`send` gives `seconds`, `cpu` seconds and the most MiB that were its `own` memory, each of all processes together. What
+    targets compare takes part in every round; others, which are slower, in the first one."""
 
     name: str
     # Of a sink, a load, an empty folder and the check that is asked for.
@@ -139,7 +140,7 @@ class Client:
     # Other ways to send small files, by name: the fastest is measured.
     variants: dict[str, Callable[[Sink, Load, Path, str], Figures]] = field(default_factory=dict)
 
-    def problem(self, load: Load, verify: str, is_all: bool) -> str:
+    def problem(self, load: Load, verify: str, delay: int, is_all: bool) -> str:
         """Why it takes no part."""
         if self.version and not self.version[0]:
             return "it is not installed"
@@ -149,6 +150,8 @@ class Client:
             return "it sends big files only"
         if self.has_only_small and load.is_big:
             return "it is the floor of small files"
+        if self.has_only_small and delay:
+            return "its eight connections are no bound when answers are late"
         is_long = load.count > self.most_files and not is_all
         return f"more than {self.most_files:,} files take it too long (--all)" if is_long else ""
 
@@ -172,7 +175,8 @@ def prepared(kind: str, sink: Sink, place: Path, verify: str) -> Path:
 def run(kind: str, sink: Sink, load: Load, place: Path, verify: str, recording: Path | None = None) -> Figures:
     """`inlet run`, from the moment that the files appear in its folder to the last receipt: watching, admission, the journal
     (`synchronous=FULL`, which the agent insists on) and receipts are in it. A new agent each time, so that it knows none of the
-    files; the CPU time of its start is not in it, its memory is. `recording`: where its profile goes."""
+    files; the CPU time of its start is not in it, its memory is. Of Inlet also: bytes `written` to the disk, log included, and
+    bytes of its `journal` at the end, each by file. `recording`: where its profile goes."""
     config, staged = prepared(kind, sink, place, verify), place / "staged"
     staged.mkdir()
     for name in load.wanted:
@@ -186,14 +190,20 @@ def run(kind: str, sink: Sink, load: Load, place: Path, verify: str, recording: 
         # A folder that is renamed into the watched one: all files are there at once, and complete.
         os.rename(staged, place / "drop" / "batch")
         ended = agent.wait_count("job.finished", load.count, PATIENCE)
-        return ended - began, cpu_seconds(agent.pid) - spent, peak.most["own"]
+        return {"seconds": ended - began, "cpu": cpu_seconds(agent.pid) - spent, "own": peak.most["own"],
+                "written": io_field(f"/proc/{agent.pid}/io", "write_bytes") / load.count,
+                "journal": held(agent.pid, place / "state")["journal"] / load.count}
 
 
 def send(kind: str, sink: Sink, load: Load, place: Path, verify: str) -> Figures:
     """`inlet send FILE…`: the whole command, with a journal that begins empty."""
     # Names without folders, from within theirs: 50,000 of them fit in one command line.
     words = [Path(binary()).resolve(), "send", "--config", prepared(kind, sink, place, verify), "--to", "store"]
-    return run_to_end([*words, *load.wanted], {"XDG_STATE_HOME": str(place / "own")}, load.folder)[:3]
+    return command_figures([*words, *load.wanted], {"XDG_STATE_HOME": str(place / "own")}, load.folder)
+
+
+def command_figures(words: list[Any], environment: dict[str, str], folder: Path) -> Figures:
+    return dict(zip(("seconds", "cpu", "own"), run_to_end(words, environment, folder)))
 
 
 # Peers
@@ -261,7 +271,7 @@ def peer(name: str, program: str | None, command: Callable[..., Command], note: 
     def send_as_peer(sink: Sink, load: Load, place: Path, verify: str, **setting: int) -> Figures:
         words, own = command(program, sink, load, **setting)
         trust = {key: str(sink.authority) for key in TRUSTED} if sink.authority else {}
-        return run_to_end(words, SECRETS | trust | own, load.folder)[:3]
+        return command_figures(words, SECRETS | trust | own, load.folder)
 
     variants = {f"{count} workers": functools.partial(send_as_peer, workers=count) for count in workers}
     return Client(name, send_as_peer, checks=("default", "size", "md5"), note=note, variants=variants,

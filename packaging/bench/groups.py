@@ -1,7 +1,8 @@
 """A group of throughput.py: its figures, and whether they reach what they should.
 
 A group is one load, scheme, check and delay, with the rounds of each client: {"load", "count", "size", "scheme", "verify",
-"delay", "clients": {name: [{"seconds", "cpu", "own", "sink", "puts", "connections", "handshakes", "resumed"}]}}.
+"delay", "clients": {name: [{"seconds", "cpu", "own", "sink", "puts", "connections", "handshakes", "resumed"}]}}. A round of
+`inlet run` also has "written" and "journal", bytes a file.
 """
 
 from collections.abc import Iterator
@@ -72,6 +73,10 @@ def summary(group: Group, name: str) -> dict[str, float] | None:
 
 def speed_text(group: Group, speed: float) -> str:
     return f"{speed / GIB:.2f} GiB/s" if is_big(group) else f"{speed:,.0f} files/s"
+
+
+def cost_text(group: Group, cpu: float) -> str:
+    return f"{cpu / (total(group) / GIB):.2f} s/GiB" if is_big(group) else f"{cpu / group['count'] * 1e6:,.0f} µs/file"
 
 
 def share_row(group: Group, way: str, peer: str, key: str, bound: float, unit: str, is_least: bool) -> Row:

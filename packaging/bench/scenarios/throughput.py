@@ -27,7 +27,7 @@ import perf
 from agent import ROOT, binary
 from chart import draw
 from clients import CHECKS, Client, Load
-from groups import Group, aim, is_big, speed_text, summary, target_rows, title, total
+from groups import Group, aim, cost_text, is_big, speed_text, summary, target_rows, title, total
 from report import GIB, MIB, Failed, Given, Row, table
 from scenarios import folder as copying
 from scenarios import gighive
@@ -103,11 +103,11 @@ class Measurement:
         is_proved = group["verify"] != "size"
         with Sink(scheme, "md5" if is_proved else "size", group["delay"], client.ports[scheme == "https"],
                   "compare" if is_proved else "echo", load.sums if is_proved and not is_hashed else None) as sink:
-            seconds, cpu, own = client.send(sink, load, place, group["verify"])
+            figures = client.send(sink, load, place, group["verify"])
             stats = load.check(client.name, sink)
         if stats["hashed"] > MOST_HASHED and not is_hashed:
             raise Failed(f"the sink hashed {stats['hashed']:,} bytes: clients.PART_SIZES lacks a size of its parts")
-        return {"seconds": round(seconds, 4), "cpu": round(cpu, 3), "own": round(own, 1), "sink": stats["cpu_seconds"]} | {
+        return {key: round(value, 4) for key, value in figures.items()} | {"sink": stats["cpu_seconds"]} | {
             key: stats[key] for key in COUNTS}
 
     def leave_out(self, client: Client, reason: str, group: Group) -> None:
@@ -131,7 +131,7 @@ class Measurement:
         for client in self.clients:
             if client.name.startswith("inlet") and not self.given.all and client.name != aim(group).way:
                 continue
-            if reason := client.problem(load, group["verify"], self.given.all):
+            if reason := client.problem(load, group["verify"], group["delay"], self.given.all):
                 # No failure: it says by itself that it has no such check, or is not there.
                 self.leave_out(client, reason, group)
             elif self.tried(client, probe, group, is_hashed=True):
@@ -201,11 +201,11 @@ def show(group: Group) -> None:
             lines.append([
                 f"{name}, {setting}" if setting else name, one["rounds"], speed_text(group, one["speed"]), spread,
                 f"{total(group) / one['seconds'] / MIB:,.0f}", f"{group['count'] / one['seconds']:,.1f}", f"{one['cpu']:.2f}",
-                f"{one['cpu'] / group['count'] * 1e6:,.0f}", f"{one['sink']:.2f}", f"{one['peak']:.1f}",
-                f"{one['connections']:.0f}", handshakes])
+                cost_text(group, one["cpu"]), f"{one['sink']:.2f}", f"{one['peak']:.1f}", f"{one['connections']:.0f}", handshakes,
+                *(f"{one[key]:,.0f}" if key in one else "" for key in ("written", "journal"))])
     table(f"{title(group)}; objects and bytes checked",
-          ["", "rounds", "median", "spread", "MiB/s", "files/s", "CPU s", "CPU µs a file", "sink CPU s", "own MiB",
-           "connections", "TLS handshakes/resumed"], lines)
+          ["", "rounds", "median", "spread", "MiB/s", "files/s", "CPU s", "CPU", "sink CPU s", "own MiB", "connections",
+           "TLS handshakes/resumed", "B written a file", "B of journal a file"], lines)
 
 
 def said(*command: str) -> str:
