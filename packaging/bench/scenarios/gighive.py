@@ -1,7 +1,8 @@
 """One big file through GigHive's two transports, against `curl -F` to the same sink.
 
-The file is sparse: reading costs as much as from the page cache, and 6 GiB need no disk. Inlet hashes with SHA-256, as
-GigHive's own client does; curl hashes nothing. The sink knows the file's SHA-256, and takes no cores for it.
+The file is sparse: reading costs as much as from the page cache, and 6 GiB need no disk. Both ends hash with SHA-256, as the
+real server and its client do; curl hashes nothing. With --unhashed the sink knows the file's SHA-256 and takes no cores for it:
+curl then does nothing but send.
 """
 
 import os
@@ -27,7 +28,7 @@ class Round(NamedTuple):
     own: float
 
 
-OPTIONS = {"--rounds": 3, "--gib": 6.0}
+OPTIONS = {"--rounds": 3, "--gib": 6.0, "--unhashed": (False, "the sink does not hash what comes")}
 
 
 def curl_round(sink: Server, source: Path) -> Round:
@@ -72,7 +73,8 @@ def measure(folder: Path, sink: Server, source: Path, rounds: int) -> dict[str, 
 
 def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     source = write_sparse(folder / "source.mp4", int(given.gib * GIB))
-    with Server(sys.executable, "-B", HERE / "gighive_sink.py", "--sha256", digest_of(source)) as sink:
+    known = ["--sha256", digest_of(source)] if given.unhashed else []
+    with Server(sys.executable, "-B", HERE / "gighive_sink.py", *known) as sink:
         found = measure(folder, sink, source, given.rounds)
     rows = []
     for way, rounds in found.items():

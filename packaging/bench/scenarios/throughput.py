@@ -57,7 +57,7 @@ OPTIONS = {
     "--delay": ([], f"holds back every answer by so many ms, such as {','.join(DELAYS)}"),
     "--peers": (PEERS, "without it those that targets name"),
     "--rounds": 3,
-    "--profile": (False, "one more round under `perf record` for each missed target: what takes its CPU time"),
+    "--profile": (False, "one more round under `perf record` where a target is not reached: what takes its CPU time"),
     "--all": (False, "every load, scheme, check, delay and client: hours"),
     "--save": (False, f"into {KEPT}, in the place of what was measured before"),
 }
@@ -167,9 +167,9 @@ class Measurement:
         return group
 
     def profile(self, load: Load, group: Group) -> None:
-        """Of the way that missed a target: its CPU time by symbol and by thread."""
+        """Of a way that did not reach a target: its CPU time by symbol and by thread."""
         way = aim(group).way
-        if not any(row.reached is False and row.what.startswith(way) for row in target_rows(group)):
+        if all(row.reached for row in target_rows(group) if row.what.startswith(way)):
             return
         if not perf.is_possible():
             return print("no profile: perf is not installed, or kernel.perf_event_paranoid forbids it", flush=True)
@@ -258,7 +258,7 @@ def others(folder: Path, given: Given) -> list[Row]:
     """The targets of the scenarios that send to no store, each small."""
     rows = []
     for name, scenario in (("folder", copying), ("GigHive", gighive)):
-        small = argparse.Namespace(rounds=given.rounds, gib=2.0)
+        small = argparse.Namespace(rounds=given.rounds, gib=2.0, unhashed=False)
         (place := folder / name).mkdir()
         rows += [row._replace(what=f"{name}: {row.what}") for row in scenario.run(place, small)[1]]
     return rows
