@@ -37,7 +37,7 @@ PARTS = {
     "Running": ["Operating", "Page", "CommandLine", "Metrics", "HomeAssistant", "Logs", "Notifications", "Troubleshooting",
                 "Security"],
     "Reference": [*reference.PAGES, "Glossary"],
-    "More": ["Benchmarks", "Contributing"],
+    "More": ["Benchmarks", "Scale", "Contributing"],
 }
 ORDER = [name for names in PARTS.values() for name in names]
 ELSEWHERE = re.compile(r"^(?:https?:|mailto:)")
