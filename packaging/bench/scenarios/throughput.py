@@ -201,8 +201,8 @@ def show(group: Group) -> None:
             lines.append([
                 f"{name}, {setting}" if setting else name, one["rounds"], speed_text(group, one["speed"]), spread,
                 f"{total(group) / one['seconds'] / MIB:,.0f}", f"{group['count'] / one['seconds']:,.1f}", f"{one['cpu']:.2f}",
-                cost_text(group, one["cpu"]), f"{one['sink']:.2f}", f"{one['peak']:.1f}", f"{one['connections']:.0f}", handshakes,
-                *(f"{one[key]:,.0f}" if key in one else "" for key in ("written", "journal"))])
+                cost_text(group, one["cpu"]), f"{one['sink']:.2f}", f"{one['peak']:.1f}", f"{one['connections']:.0f}",
+                handshakes, *(f"{one[key]:,.0f}" if key in one else "" for key in ("written", "journal"))])
     table(f"{title(group)}; objects and bytes checked",
           ["", "rounds", "median", "spread", "MiB/s", "files/s", "CPU s", "CPU", "sink CPU s", "own MiB", "connections",
            "TLS handshakes/resumed", "B written a file", "B of journal a file"], lines)
