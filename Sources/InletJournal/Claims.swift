@@ -1,5 +1,6 @@
 internal import GRDB
 package import InletCore
+internal import Synchronization
 package import SystemPackage
 
 /// A claim that has ended: its delivery and the outcome.
@@ -125,7 +126,9 @@ extension Journal {
     ) async throws(JournalError) -> Exchange {
         try await commit { database in
             let settled = try ended.map { one in
-                try Self.settlePlain(one, ending, now, database) ?? Self.settleStepwise(one, ending, now, database)
+                let claim = self.handedOut.withLock { $0.removeValue(forKey: one.delivery) }
+                return try Self.settlePlain(one, claim, ending, now, database)
+                    ?? Self.settleStepwise(one, ending, now, database)
             }
             guard let room = request.room else {
                 return (settled, [], nil, [])
@@ -149,6 +152,7 @@ extension Journal {
                     ErrorCode.internalFault, one.reason, one.delivery)
             }
             let claims = try due.compactMap { try Self.take($0, request.owner, room, now, database) }
+            self.handedOut.withLock { known in for claim in claims { known[claim.delivery.id] = claim } }
             let mayBeMore = claims.count < min(max(request.most, 1), places)
             let next = mayBeMore ? try Self.nextDue(room, request.lane, database) : nil
             return (settled, claims, next, damaged)

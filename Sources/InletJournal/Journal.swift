@@ -18,6 +18,8 @@ package final class Journal: Sendable {
     /// Device and inode of the database and its log.
     private let place: [Int]
     let commits = Mutex(CommitQueue())
+    /// Claims that have not ended, as they were handed out: their rows need not be read again.
+    let handedOut = Mutex<[Int64: Claim]>([:])
 
     /// Opens or creates the journal and brings its schema up to date.
     ///

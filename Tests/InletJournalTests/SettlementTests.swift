@@ -132,7 +132,7 @@ import Testing
         let claims = try await bench.claimAll()
         let names = try await bench.journal.commit { database in
             try claims.filter {
-                try Journal.settlePlain(($0.delivery.id, .delivered(.test())), nil, Bench.start, database) != nil
+                try Journal.settlePlain(($0.delivery.id, .delivered(.test())), $0, nil, Bench.start, database) != nil
             }.map(\.file.path)
         }
         #expect(names == ["plain"])

@@ -244,8 +244,34 @@ package enum JSONString {
     package static func append(_ text: String, to bytes: inout [UInt8]) {
         bytes.append(UInt8(ascii: "\""))
         var text = text
-        text.withUTF8 { copy($0, to: &bytes, escaping: needsEscape) }
+        text.withUTF8 { all in
+            // Most texts need no escape, and are as long as a path.
+            if isPlain(all) { bytes.append(contentsOf: all) } else { copy(all, to: &bytes, escaping: needsEscape) }
+        }
         bytes.append(UInt8(ascii: "\""))
+    }
+
+    /// Whether all bytes are ASCII that needs no escape; looks at eight at a time.
+    private static func isPlain(_ all: UnsafeBufferPointer<UInt8>) -> Bool {
+        let bytes = UnsafeRawBufferPointer(all)
+        var index = 0
+        while index + 8 <= bytes.count {
+            if !isPlain(bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)) { return false }
+            index += 8
+        }
+        return bytes[index...].allSatisfy { !needsEscape($0) && $0 < 0x80 }
+    }
+
+    /// The same of eight bytes. A subtraction that borrows sets the high bit of its byte, or of a later one: then some
+    /// byte was special (Hacker's Delight, "Find First 0-Byte").
+    private static func isPlain(_ word: UInt64) -> Bool {
+        let (ones, highs): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
+        func zeros(_ word: UInt64) -> UInt64 { (word &- ones) & ~word }
+        let controls = (word &- ones &* 0x20) & ~word
+        let quotes = zeros(word ^ ones &* UInt64(UInt8(ascii: "\"")))
+        let slashes = zeros(word ^ ones &* UInt64(UInt8(ascii: "\\")))
+        let deletes = zeros(word ^ ones &* UInt64(delete))
+        return (controls | quotes | slashes | deletes | word) & highs == 0
     }
 
     /// JSON of another encoder, with the same escapes as `append`; its value stays the same.
