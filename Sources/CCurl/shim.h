@@ -72,6 +72,11 @@ static inline CURLcode inlet_curl_set_body(CURL *_Nonnull easy, const void *_Non
     return code;
 }
 
+/* Frees libcurl's copy of a body. */
+static inline CURLcode inlet_curl_drop_body(CURL *_Nonnull easy) {
+    return curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, NULL);
+}
+
 /* CURLOPT_PROTOCOLS is deprecated from 7.85 on, where its replacement begins. */
 static inline CURLcode inlet_curl_allow_http_only(CURL *_Nonnull easy) {
 #if LIBCURL_VERSION_NUM >= 0x075500

@@ -196,10 +196,20 @@ package struct SliceHasher: Sendable {
         return hasher.finish()
     }
 
-    /// The checksums `kinds` of each of several contents, such as small files in one buffer, side by side.
-    package static func sums(_ kinds: Set<Digest.Algorithm>, ofEach contents: [UnsafeRawBufferPointer]) -> [SliceSums] {
+    /// The checksums `kinds` of each of several contents, such as small files, side by side.
+    package static func sums(_ kinds: Set<Digest.Algorithm>, ofEach contents: [[UInt8]]) -> [SliceSums] {
+        if kinds.isEmpty { return contents.map { _ in [:] } }
         var hashers = contents.map { _ in SliceHasher(kinds) }
-        update(&hashers, with: contents)
+        var open: [UnsafeRawBufferPointer] = []
+        // Each content's bytes stay in their place while those of the next ones are taken.
+        func hash() {
+            if open.count == contents.count { return update(&hashers, with: open) }
+            contents[open.count].withUnsafeBytes { bytes in
+                open.append(bytes)
+                hash()
+            }
+        }
+        hash()
         return hashers.map { $0.finish() }
     }
 

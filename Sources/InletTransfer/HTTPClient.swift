@@ -69,28 +69,55 @@ package final class HTTPClient: Sendable {
     ) async throws(TransferError) -> HTTPResponse {
         try request.validate()
         let proxy = try proxy(for: request)
-        guard let mailbox = threads.mailbox(for: request) else {
-            throw TransferError(
-                .outOfResources, "\(request.label): cannot start a thread: out of memory or descriptors",
-                isOutage: true)
-        }
+        let mailbox = try mailbox(for: request)
         let ticket = CancellationToken()
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                mailbox.add(
+                mailbox.add([
                     Submission(
-                        request: request.stalling(atMost: longestStall), meter: meter, lane: lane, sink: sink,
-                        ticket: ticket, proxy: proxy, continuation: continuation))
+                        request.stalling(atMost: longestStall), meter: meter, lane: lane, sink: sink, proxy: proxy,
+                        ticket, continuation)
+                ])
             }
         } onCancel: {
-            guard !request.outlivesCancellation else { return }
-            ticket.cancel()
-            mailbox.cancel(ticket)
+            if !request.outlivesCancellation { mailbox.cancel([ticket]) }
         }
         var answer = try result.get()
         answer.sentCredentials = SentCredentials(request, proxy: proxy)
         return answer
     }
+
+    /// Prepares small requests to one server that are sent together: one thread has all of them.
+    ///
+    /// - Parameters:
+    ///   - most: how many connections to the server they may use at once.
+    ///   - ended: is told each answer once, with its request's index, several where they come together; as `send` returns
+    ///     it, or throws. Called on the transfer's thread: it must return within milliseconds.
+    /// - Throws: as `send`, before anything is sent.
+    package func batch(
+        _ requests: [HTTPRequest], most: Int,
+        ended: @escaping @Sendable ([(index: Int, result: Result<HTTPResponse, TransferError>)]) -> Void
+    ) throws(TransferError) -> TransferBatch {
+        for request in requests { try request.validate() }
+        guard let first = requests.first else { return TransferBatch(mailbox: nil, submissions: []) }
+        let proxy = try proxy(for: first)
+        let (batch, destination) = (AnswerBatch(most: most, ended), Submission.destination(first))
+        let submissions = requests.enumerated().map { index, request in
+            Submission(
+                request.stalling(atMost: longestStall), lane: lane, proxy: proxy, destination: destination, batch, index
+            )
+        }
+        return TransferBatch(mailbox: try mailbox(for: first), submissions: submissions)
+    }
+
+    private func mailbox(for request: HTTPRequest) throws(TransferError) -> TransferMailbox {
+        if let mailbox = threads.mailbox(for: request) { return mailbox }
+        throw TransferError(
+            .outOfResources, "\(request.label): cannot start a thread: out of memory or descriptors", isOutage: true)
+    }
+
+    /// Whether bodies wait for bytes under a limit now.
+    package var isLimited: Bool { lane?.isLimited ?? false }
 
     /// How a request to `url` gets there, and why.
     package func choice(for url: HTTPURL) -> ProxyChoice {
@@ -142,6 +169,18 @@ package final class HTTPClient: Sendable {
     /// Fails running requests with `.cancelled`, here and on all clients that share the threads, and waits for them to
     /// end. Further requests fail. Blocks for milliseconds.
     package func shutdown() { threads.shutdown() }
+}
+
+/// Requests that are sent together.
+package struct TransferBatch: Sendable {
+    let mailbox: TransferMailbox?
+    let submissions: [Submission]
+
+    /// Sends them; once.
+    package func start() { mailbox?.add(submissions) }
+
+    /// Ends the request with this index, which is then told as cancelled; also before the start.
+    package func cancel(_ index: Int) { mailbox?.cancel([submissions[index].ticket]) }
 }
 
 /// The bytes of one delivery that its sockets have taken, summed over all its parts.

@@ -158,11 +158,13 @@ package struct HTTPRequest: Sendable {
 enum FieldName {
     /// Whether `name` equals it, in any case (RFC 9110, 5.1).
     /// - Parameter lower: in lower case, of letters and hyphens.
-    static func isSame(_ name: String, _ lower: String) -> Bool {
-        name.utf8.count == lower.utf8.count && zip(name.utf8, lower.utf8).allSatisfy { lowercased($0) == $1 }
+    static func isSame(_ name: String, _ lower: String) -> Bool { isSame(name.utf8, lower) }
+
+    static func isSame(_ name: some Collection<UInt8>, _ lower: String) -> Bool {
+        name.count == lower.utf8.count && zip(name, lower.utf8).allSatisfy { lowercased($0) == $1 }
     }
 
-    private static func lowercased(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
+    static func lowercased(_ byte: UInt8) -> UInt8 { (0x41...0x5A).contains(byte) ? byte | 0x20 : byte }
 
     /// The characters of names and methods (RFC 9110, 5.6.2).
     static func isTokenByte(_ byte: UInt8) -> Bool {

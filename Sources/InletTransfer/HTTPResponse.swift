@@ -5,8 +5,7 @@ internal import InletLinux
 /// A complete answer, whatever its status.
 package struct HTTPResponse: Sendable {
     package var status: Int
-    /// The final answer's fields, in their order; names as the server spelt them.
-    package var headers: HTTPFields
+    private let head: ResponseHead
     package var body: [UInt8]
     /// The server's certificate in PEM, for requests that ask only for it.
     var certificate: String?
@@ -22,16 +21,20 @@ package struct HTTPResponse: Sendable {
     package func redactor(also secrets: [Secret]) -> Redactor { Redactor(sentCredentials.all + secrets) }
 
     package init(status: Int, headers: HTTPFields = [], body: [UInt8] = []) {
-        self.status = status
-        self.headers = headers
-        self.body = body
+        var head = ResponseHead()
+        for (name, value) in headers { head.add(name.utf8, value.utf8) }
+        self.init(status: status, head: head, body: body)
     }
 
-    /// The value of the first field called `name`, in any case.
-    package func header(_ name: String) -> String? {
-        let wanted = name.lowercased()
-        return headers.first { FieldName.isSame($0.name, wanted) }?.value
+    init(status: Int, head: ResponseHead, body: [UInt8]) {
+        (self.status, self.head, self.body) = (status, head, body)
     }
+
+    /// The final answer's fields, in their order; names as the server spelt them.
+    package var headers: HTTPFields { head.fields }
+
+    /// The value of the first field called `name`, in any case.
+    package func header(_ name: String) -> String? { head.value(of: name) }
 
     /// The server's clock when it answered (RFC 9110, section 6.6.1); nil when it does not say.
     package var date: WallTime? { header("Date").flatMap { WallTime(httpDate: $0) } }
@@ -62,6 +65,50 @@ extension WallTime {
     }
 }
 
+/// The fields of an answer as they arrived, one a line: of most answers only one or two are looked at.
+struct ResponseHead: Sendable {
+    /// `name`, colon, value, line feed.
+    private var lines: [UInt8] = []
+
+    private static let usualLength = 384
+
+    mutating func add(_ name: some Collection<UInt8>, _ value: some Collection<UInt8>) {
+        if lines.isEmpty { lines.reserveCapacity(Self.usualLength) }
+        lines += name
+        lines.append(UInt8(ascii: ":"))
+        lines += value
+        lines.append(UInt8(ascii: "\n"))
+    }
+
+    var fields: HTTPFields {
+        lines.split(separator: UInt8(ascii: "\n")).map { line in
+            let (name, value) = Self.parts(line)
+            return (String(decoding: name, as: UTF8.self), String(decoding: value, as: UTF8.self))
+        }
+    }
+
+    func value(of name: String) -> String? {
+        let wanted = name.utf8
+        return lines.withUnsafeBytes { bytes -> String? in
+            var start = 0
+            while start < bytes.count {
+                let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
+                let isWanted =
+                    end - start > wanted.count && bytes[start + wanted.count] == UInt8(ascii: ":")
+                    && zip(bytes[start...], wanted).allSatisfy { FieldName.lowercased($0) == FieldName.lowercased($1) }
+                if isWanted { return String(decoding: bytes[(start + wanted.count + 1)..<end], as: UTF8.self) }
+                start = end + 1
+            }
+            return nil
+        }
+    }
+
+    private static func parts(_ line: ArraySlice<UInt8>) -> (ArraySlice<UInt8>, ArraySlice<UInt8>) {
+        let colon = line.firstIndex(of: UInt8(ascii: ":")) ?? line.endIndex
+        return (line[..<colon], line[colon...].dropFirst())
+    }
+}
+
 /// Collects an answer within bounds: 200 header fields, 64 KiB of header, `limit` bytes of body.
 struct ResponseBuffer {
     /// Why reading an answer stops; continues a sentence about it.
@@ -69,10 +116,11 @@ struct ResponseBuffer {
 
     static let fieldLimit = 200
     static let headerLimit = 64 * 1024
-    private static let usualFields = 12
 
     private let limit: Int
-    private var fields: HTTPFields = []
+    private var head = ResponseHead()
+    /// The transfer codings. libcurl leaves a Content-Encoding in place, and so do we: it is the stored form.
+    private var codings: [String] = []
     private var lines = 0
     private var headerSize = 0
     private var body: [UInt8] = []
@@ -100,8 +148,7 @@ struct ResponseBuffer {
         let text = Self.trimmed(line[...])
         if text.starts(with: "HTTP/".utf8) {
             // A header after an interim one: only the last counts.
-            fields = []
-            fields.reserveCapacity(Self.usualFields)
+            (head, codings) = (ResponseHead(), [])
             let words = text.split(separator: UInt8(ascii: " "))
             status = words.dropFirst().first.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
         } else if text.isEmpty {
@@ -118,15 +165,14 @@ struct ResponseBuffer {
         } else if let colon = text.firstIndex(of: UInt8(ascii: ":")) {
             let value = Self.trimmed(text[(colon + 1)...])
             let name = UnsafeRawBufferPointer(rebasing: text[..<colon])
-            fields.append((String(decoding: name, as: UTF8.self), String(decoding: value, as: UTF8.self)))
+            head.add(name, value)
+            if FieldName.isSame(name, "transfer-encoding") { codings.append(String(decoding: value, as: UTF8.self)) }
         }
         return nil
     }
 
-    /// The transfer coding, unless it is none or chunked. libcurl leaves a Content-Encoding in place, and so do we: it
-    /// is the stored form.
+    /// The transfer coding, unless it is none or chunked.
     private var coding: String? {
-        let codings = fields.lazy.filter { FieldName.isSame($0.name, "transfer-encoding") }.map(\.value)
         let all = codings.joined(separator: ", ")
         return all.isEmpty || all.lowercased() == "chunked" ? nil : all
     }
@@ -146,7 +192,7 @@ struct ResponseBuffer {
         return true
     }
 
-    func response(status: Int) -> HTTPResponse { HTTPResponse(status: status, headers: fields, body: body) }
+    func response(status: Int) -> HTTPResponse { HTTPResponse(status: status, head: head, body: body) }
 }
 
 /// Receives an answer's body as it arrives, instead of keeping it in memory.

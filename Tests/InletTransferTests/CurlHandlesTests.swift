@@ -19,11 +19,9 @@ import Testing
         let held = Seen<Submission>()
         _ = await withCheckedContinuation { continuation in
             let submission = Submission(
-                request: request, meter: nil, lane: nil, sink: sink ? NoSink() : nil, ticket: CancellationToken(),
-                proxy: nil,
-                continuation: continuation)
+                request, lane: nil, sink: sink ? NoSink() : nil, proxy: nil, CancellationToken(), continuation)
             held.append(submission)
-            submission.fail(submission.cancellation)
+            submission.end(.failure(submission.cancellation))
         }
         return try #require(held.all.first)
     }

@@ -367,10 +367,10 @@ private final class SimulatedLoop {
         var turn: ThrottledRequest?
         _ = await withCheckedContinuation { continuation in
             let submission = Submission(
-                request: HTTPRequest("PUT", url, body: .bytes(body)), meter: nil, lane: throttle.lane(destination),
-                sink: nil, ticket: CancellationToken(), proxy: nil, continuation: continuation)
+                HTTPRequest("PUT", url, body: .bytes(body)), lane: throttle.lane(destination), proxy: nil,
+                CancellationToken(), continuation)
             turn = ThrottledRequest(submission) {}
-            submission.fail(submission.cancellation)
+            submission.end(.failure(submission.cancellation))
         }
         count += 1
         requests[count] = Request(

@@ -1,9 +1,10 @@
 import CCurl
+import InletCore
 
 /// Idle handles of one loop, kept because creating one costs more than a small request's own work.
 ///
 /// libcurl keeps nothing of a request in a handle across a reset: only name look-ups, TLS sessions, a connection's
-/// number.
+/// number. A handle with a shape keeps the options of it.
 struct CurlHandles {
     private var free: [CurlHandle] = []
     private let most: Int
@@ -18,16 +19,36 @@ struct CurlHandles {
         Self.isUsual(submission) ? free.popLast() ?? CurlHandle() : CurlHandle()
     }
 
-    /// Keeps the handle of a successful request, cleared; others are dropped with everything they may still hold.
+    /// Keeps the handle of a successful request, without what was the request's own; others are dropped with everything
+    /// they may still hold.
     mutating func giveBack(_ easy: CurlHandle, of submission: Submission, isWell: Bool) {
         guard isWell, free.count < most, Self.isUsual(submission) else { return }
-        easy.reset()
+        if easy.shape == nil { easy.reset() } else { easy.clear() }
         if easy.setUp == CURLE_OK { free.append(easy) }
     }
 
     /// Only a handle without a session shows a certificate, and a download's buffer is too large for a kept handle.
     private static func isUsual(_ submission: Submission) -> Bool {
         !submission.request.readsCertificate && submission.sink == nil
+    }
+}
+
+/// What small uploads one after the other have in common: a kept handle needs only the rest. Setting it up anew takes
+/// longer than all else that is done for one.
+struct RequestShape: Equatable {
+    private let method: String
+    private let proxy: ProxyServer?
+    private let isSecure: Bool
+    private let connectTimeout: Duration
+
+    /// nil for every other request.
+    init?(_ submission: Submission, inlineBody: [UInt8]?) {
+        let request = submission.request
+        guard inlineBody != nil, submission.sink == nil, !request.readsCertificate, request.unixSocket == nil,
+            request.url.reach == nil
+        else { return nil }
+        (method, proxy) = (request.method, submission.proxy)
+        (isSecure, connectTimeout) = (request.url.scheme == "https", request.connectTimeout)
     }
 }
 
@@ -38,6 +59,8 @@ final class CurlHandle {
     let handle: UnsafeMutableRawPointer
     /// The first failure of a setter.
     private(set) var setUp = CURLE_OK
+    /// What it is set up for beyond one request; nil where it must be set up anew.
+    var shape: RequestShape?
     private var fields: UnsafeMutablePointer<curl_slist>?
     private var names: UnsafeMutablePointer<curl_slist>?
     /// Its sessions must outlive the handle.
@@ -64,6 +87,7 @@ final class CurlHandle {
 
     /// Forgets the request: every option, and the header's lines with their secrets. Not while it runs.
     func reset() {
+        shape = nil
         curl_easy_reset(handle)
         curl_slist_free_all(fields)
         fields = nil
@@ -73,6 +97,15 @@ final class CurlHandle {
         // libcurl keeps the buffer of the last body, however small, and believes it to have the usual size: this frees
         // it.
         set(CURLOPT_UPLOAD_BUFFERSIZE, Self.usualBuffer)
+    }
+
+    /// Forgets what was one request's alone: the header's lines with their secrets, and the body.
+    func clear() {
+        note(inlet_curl_set_list(handle, CURLOPT_HTTPHEADER, nil))
+        curl_slist_free_all(fields)
+        fields = nil
+        message[0] = 0
+        note(inlet_curl_drop_body(handle))
     }
 
     /// libcurl's default.

@@ -21,7 +21,7 @@ extension Transfer {
 
     private static let takeBody: curl_write_callback = { bytes, _, count, context in
         guard let transfer = from(context), let bytes else { return 0 }
-        transfer.deadlines.answerMoved(at: .now)
+        transfer.deadlines.answerMoved(at: transfer.time.now)
         return transfer.take(UnsafeRawBufferPointer(start: bytes, count: count)) ? count : 0
     }
 
@@ -34,14 +34,13 @@ extension Transfer {
         }
         if transfer.answer.hasFields, !hadFields, !transfer.offerToSink() { return 0 }
         // curl then stops sending, or the rest has been refused already.
-        if transfer.answer.status >= 300 { transfer.deadlines.bodyEnded(at: .now) }
-        transfer.deadlines.answerMoved(at: .now)
+        if transfer.answer.status >= 300 { transfer.deadlines.bodyEnded(at: transfer.time.now) }
+        transfer.deadlines.answerMoved(at: transfer.time.now)
         return count
     }
 
     private static let takeProgress: curl_xferinfo_callback = { context, expected, received, _, sent in
-        from(context)?.progress(
-            sent: Int64(sent), received: Int64(received), of: expected > 0 ? Int64(expected) : nil, now: .now)
+        from(context)?.progress(sent: Int64(sent), received: Int64(received), of: expected > 0 ? Int64(expected) : nil)
         return 0
     }
 
@@ -246,7 +245,7 @@ final class UploadBuffers: Sendable {
         }
     }
 
-    func giveBack(_ size: Int) { taken.withLock { $0 -= size } }
+    func giveBack(_ size: Int) { if size > 0 { taken.withLock { $0 -= size } } }
 
     static func size(for length: Int64, taken: Int) -> Int {
         let most = length > small ? min(max((room - taken) / 4, fair), sizes.upperBound) : kept

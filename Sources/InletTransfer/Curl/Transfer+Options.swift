@@ -56,6 +56,15 @@ extension Transfer {
 
     /// Sets every option of the request. `easy.setUp` holds the first refusal.
     func configure(_ options: ClientOptions) {
+        let shape = RequestShape(submission, inlineBody: inlineBody)
+        if shape != nil, easy.shape == shape {
+            setCallbacks()
+            easy.set(CURLOPT_URL, request.url.text)
+            setInlineBody()
+            return setFields()
+        }
+        if easy.shape != nil { easy.reset() }
+        easy.shape = shape
         setCallbacks()
         setTarget()
         setAddressGuard()
@@ -104,11 +113,8 @@ extension Transfer {
     }
 
     private func setMethodAndBody() {
-        if let body = inlineBody {
-            body.withUnsafeBytes { bytes in
-                guard let start = bytes.baseAddress else { return }
-                easy.note(inlet_curl_set_body(easy.handle, start, curl_off_t(bytes.count)))
-            }
+        if inlineBody != nil {
+            setInlineBody()
         } else if request.hasBody {
             let length = request.body.length
             easy.set(CURLOPT_INFILESIZE_LARGE, offset: length)
@@ -121,6 +127,13 @@ extension Transfer {
             return easy.set(CURLOPT_NOBODY, true)
         }
         easy.set(CURLOPT_CUSTOMREQUEST, request.method)
+    }
+
+    private func setInlineBody() {
+        inlineBody?.withUnsafeBytes { bytes in
+            guard let start = bytes.baseAddress else { return }
+            easy.note(inlet_curl_set_body(easy.handle, start, curl_off_t(bytes.count)))
+        }
     }
 
     private func setFields() {

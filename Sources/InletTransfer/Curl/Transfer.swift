@@ -8,6 +8,8 @@ final class Transfer {
 
     let submission: Submission
     let easy: CurlHandle
+    /// Its loop's.
+    let time: LoopTime
     /// nil for requests without a limit.
     let place: ThrottledRequest?
     /// The whole body, if it is sent with the header.
@@ -40,8 +42,9 @@ final class Transfer {
 
     var request: HTTPRequest { submission.request }
 
-    init(_ submission: Submission, place: ThrottledRequest?, easy: CurlHandle, now: Instant) {
-        self.submission = submission
+    init(_ submission: Submission, place: ThrottledRequest?, easy: CurlHandle, _ time: LoopTime) {
+        (self.submission, self.time) = (submission, time)
+        let now = time.now
         self.place = place
         self.easy = easy
         inlineBody = Self.inlineBody(submission.request, place, now)
@@ -99,9 +102,10 @@ final class Transfer {
     }
 
     /// Records curl's running totals.
-    func progress(sent: Int64, received: Int64, of expected: Int64?, now: Instant) {
-        guard !isSettled else { return }
+    func progress(sent: Int64, received: Int64, of expected: Int64?) {
+        guard !isSettled, sent != counted || received != self.received || expected != self.expected else { return }
         self.expected = expected
+        let now = time.now
         if sent != counted {
             submission.meter?.add(request.body.payload(in: sent) - request.body.payload(in: counted))
             sent < counted ? deadlines.bodyRestarted(at: now) : deadlines.bodyMoved(at: now)
@@ -177,7 +181,7 @@ final class Transfer {
             submission.meter?.add(-request.body.payload(in: counted))
         }
         isSettled = true
-        submission.continuation.resume(returning: result)
+        submission.end(result)
     }
 
     private func error(_ verdict: Deadlines.Verdict) -> TransferError {
@@ -195,4 +199,11 @@ final class Transfer {
                 isOutage: !answer.hasBegun)
         }
     }
+}
+
+/// The time of a loop's present turn: curl calls back several times for each request, and turns are short.
+final class LoopTime {
+    private(set) var now = ContinuousClock.now
+
+    func turn() { now = .now }
 }

@@ -12,9 +12,14 @@ final class TransferLoop {
     /// Requests whose host has no free connection, or whose lane has no bytes yet, in their order.
     private var waiting: [Pending] = []
     private var connections: [String: Int] = [:]
+    /// Batches with answers that are not told yet.
+    private var untold: [AnswerBatch] = []
+    /// How many requests were answered since the mailbox heard of it.
+    private var answered = 0
     /// Whether anything changed since the loop last decided who may start.
     private var hasNews = true
     private let clock = ContinuousClock()
+    private let time = LoopTime()
     /// When time alone may decide about a running transfer; nil while there is none, or all wait for their turn.
     private var nextLook: ContinuousClock.Instant?
 
@@ -39,18 +44,23 @@ final class TransferLoop {
     /// Returns when the mailbox is closed and every request is answered.
     func run() {
         while true {
+            time.turn()
             let (added, cancelled, isClosed) = mailbox.take()
             if !added.isEmpty || !cancelled.isEmpty { hasNews = true }
             for submission in added {
                 waiting.append((submission, ThrottledRequest(submission) { [multi] in multi.wakeUp() }))
             }
             for ticket in cancelled { cancel { $0.ticket === ticket } }
-            if isClosed { return cancel { _ in true } }
+            if isClosed {
+                cancel { _ in true }
+                return tell()
+            }
             startWaiting()
             multi.perform()
             goOnWithPaused()
             settleEnded()
             settleOverdue()
+            tell()
             // An ended request has left its connection: nothing else would end the wait.
             startWaiting()
             multi.wait(atMost: [nextLook, nextTurn].compactMap { $0 }.min().map { clock.now.duration(to: $0) })
@@ -96,7 +106,8 @@ final class TransferLoop {
 
     private func hasConnection(for submission: Submission) -> Bool {
         let isLarge = submission.request.body.length > Self.large
-        return connections[submission.destination, default: 0] < Self.room(connectionsPerHost, isLarge: isLarge)
+        let room = min(Self.room(connectionsPerHost, isLarge: isLarge), submission.batch?.most ?? .max)
+        return connections[submission.destination, default: 0] < room
     }
 
     /// The share of a host's connections for such bodies. Large ones leave some to the others, which would otherwise
@@ -126,7 +137,7 @@ final class TransferLoop {
             let why = "\(submission.request.label): out of memory"
             return answer(submission, TransferError(.internalFault, why, isOutage: false))
         }
-        let transfer = Transfer(submission, place: pending.place, easy: easy, now: clock.now)
+        let transfer = Transfer(submission, place: pending.place, easy: easy, time)
         transfer.configure(options)
         transfer.shareSessions(of: multi)
         guard easy.setUp == CURLE_OK, multi.add(easy) else {
@@ -136,7 +147,7 @@ final class TransferLoop {
         }
         running[easy.handle] = transfer
         connections[submission.destination, default: 0] += 1
-        watch(transfer, from: clock.now)
+        watch(transfer, from: time.now)
     }
 
     private func settleEnded() {
@@ -146,10 +157,33 @@ final class TransferLoop {
             remove(transfer)
             handles.giveBack(
                 transfer.easy, of: transfer.submission, isWell: code == CURLE_OK && transfer.failure == nil)
-            // Before the caller continues: its next request must find this loop, and its open connection, free.
-            mailbox.settled()
-            transfer.settle(outcome)
+            answer(transfer.submission) { transfer.settle(outcome) }
         }
+    }
+
+    /// Answers one submission, once it has left its connection.
+    private func answer(_ submission: Submission, _ settle: () -> Void) {
+        answered += 1
+        if let batch = submission.batch {
+            settle()
+            if !untold.contains(where: { $0 === batch }) { untold.append(batch) }
+        } else {
+            // Before the caller continues: its next request must find this loop, and its open connection, free.
+            settled()
+            settle()
+        }
+    }
+
+    private func settled() {
+        if answered > 0 { mailbox.settled(answered) }
+        answered = 0
+    }
+
+    /// Tells batches the answers of this turn.
+    private func tell() {
+        settled()
+        for batch in untold { batch.flush() }
+        untold = []
     }
 
     private func settleOverdue() {
@@ -172,8 +206,7 @@ final class TransferLoop {
 
     /// Answers first: before 7.87 removing a handle may wait for a name look-up to end.
     private func abandon(_ transfer: Transfer, _ error: TransferError) {
-        mailbox.settled()
-        transfer.settle(.failure(error))
+        answer(transfer.submission) { transfer.settle(.failure(error)) }
         remove(transfer)
     }
 
@@ -189,8 +222,7 @@ final class TransferLoop {
     }
 
     private func answer(_ submission: Submission, _ error: TransferError) {
-        mailbox.settled()
-        submission.fail(error)
+        answer(submission) { submission.end(.failure(error)) }
     }
 }
 

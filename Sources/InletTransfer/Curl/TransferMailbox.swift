@@ -19,22 +19,27 @@ final class TransferMailbox: Sendable {
 
     var load: Int { state.withLock { $0.load } }
 
-    /// Passes a request to the loop; after `close` it fails at once.
-    func add(_ submission: Submission) {
+    /// Passes requests to the loop; after `close` they fail at once.
+    func add(_ submissions: [Submission]) {
         let isFirst = state.withLock { state -> Bool? in
             guard !state.isClosed else { return nil }
-            state.added.append(submission)
-            state.load += 1
-            return state.added.count == 1
+            let isFirst = state.added.isEmpty
+            state.added += submissions
+            state.load += submissions.count
+            return isFirst
         }
-        guard let isFirst else { return submission.fail(submission.cancellation) }
+        guard let isFirst else {
+            for submission in submissions { submission.end(.failure(submission.cancellation)) }
+            return submissions.forEach { $0.batch?.flush() }
+        }
         // The first of several wakes the loop, which takes all.
         if isFirst { multi.wakeUp() }
     }
 
-    /// Cancels the request with this ticket, if it is there.
-    func cancel(_ ticket: CancellationToken) {
-        state.withLock { $0.cancelled.append(ticket) }
+    /// Cancels the requests with these tickets, as far as they are there.
+    func cancel(_ tickets: [CancellationToken]) {
+        for ticket in tickets { ticket.cancel() }
+        state.withLock { $0.cancelled += tickets }
         multi.wakeUp()
     }
 
@@ -52,12 +57,13 @@ final class TransferMailbox: Sendable {
         }
     }
 
-    /// For the loop: one submission has been answered.
-    func settled() { state.withLock { $0.load -= 1 } }
+    /// For the loop: so many submissions have been answered.
+    func settled(_ count: Int = 1) { state.withLock { $0.load -= count } }
 }
 
-/// A caller's submission to a loop: the request, and the promise to resume it once.
-struct Submission: Sendable {
+/// A caller's submission to a loop: the request, and the promise to answer it once. A class: the loop moves it several
+/// times, and a request has many parts.
+final class Submission: Sendable {
     let request: HTTPRequest
     let meter: TransferMeter?
     /// The source of its body's bytes; nil = without a limit.
@@ -69,17 +75,82 @@ struct Submission: Sendable {
     let ticket: CancellationToken
     /// The proxy; nil = a direct connection.
     let proxy: ProxyServer?
-    let continuation: CheckedContinuation<Result<HTTPResponse, TransferError>, Never>
     /// Equal for requests that can share connections.
-    var destination: String { request.unixSocket.map { "unix:\($0.display)" } ?? request.url.origin }
+    let destination: String
+    private let receiver: Receiver
+
+    private enum Receiver: Sendable {
+        case one(CheckedContinuation<Result<HTTPResponse, TransferError>, Never>)
+        case batch(AnswerBatch, index: Int)
+    }
+
+    init(
+        _ request: HTTPRequest, meter: TransferMeter? = nil, lane: ThrottleLane?, sink: (any ResponseSink)? = nil,
+        proxy: ProxyServer?, _ ticket: CancellationToken,
+        _ continuation: CheckedContinuation<Result<HTTPResponse, TransferError>, Never>
+    ) {
+        (self.request, self.meter, self.lane, self.sink, self.proxy) = (request, meter, lane, sink, proxy)
+        self.ticket = ticket
+        destination = Self.destination(request)
+        receiver = .one(continuation)
+    }
+
+    /// One of a batch to one server.
+    init(
+        _ request: HTTPRequest, lane: ThrottleLane?, proxy: ProxyServer?, destination: String, _ batch: AnswerBatch,
+        _ index: Int
+    ) {
+        (self.request, meter, self.lane, sink, self.proxy) = (request, nil, lane, nil, proxy)
+        ticket = CancellationToken()
+        self.destination = destination
+        receiver = .batch(batch, index: index)
+    }
+
+    static func destination(_ request: HTTPRequest) -> String {
+        request.unixSocket.map { "unix:\($0.display)" } ?? request.url.origin
+    }
+
+    var batch: AnswerBatch? { if case .batch(let batch, _) = receiver { batch } else { nil } }
 
     /// The request and its proxy, if any, for error texts.
     var label: String { proxy.map { "\(request.label) through the proxy \($0)" } ?? request.label }
 
-    func fail(_ error: TransferError) { continuation.resume(returning: .failure(error)) }
+    /// Answers it, once. A batch tells its answers when it is flushed.
+    func end(_ result: Result<HTTPResponse, TransferError>) {
+        switch receiver {
+        case .one(let continuation): continuation.resume(returning: result)
+        case .batch(let batch, let index): batch.add(index, result)
+        }
+    }
 
     var cancellation: TransferError {
         TransferError(.cancelled, "\(request.label) was cancelled", isOutage: false)
+    }
+}
+
+/// The answers to requests that were sent together: those that come at the same time are told in one call, on the
+/// loop's thread.
+final class AnswerBatch: Sendable {
+    typealias Answers = [(index: Int, result: Result<HTTPResponse, TransferError>)]
+
+    /// Connections that its requests may use at once.
+    let most: Int
+    private let collected = Mutex<Answers>([])
+    private let tell: @Sendable (Answers) -> Void
+
+    init(most: Int, _ tell: @escaping @Sendable (Answers) -> Void) { (self.most, self.tell) = (most, tell) }
+
+    func add(_ index: Int, _ result: Result<HTTPResponse, TransferError>) {
+        collected.withLock { $0.append((index, result)) }
+    }
+
+    /// Tells what has come since the last call.
+    func flush() {
+        let answers = collected.withLock { answers in
+            defer { answers = [] }
+            return answers
+        }
+        if !answers.isEmpty { tell(answers) }
     }
 }
 
