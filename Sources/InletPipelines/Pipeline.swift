@@ -175,9 +175,14 @@ package struct Attempt: Sendable {
     /// The parts of it that wait for a limit.
     let note = ThrottleWaits()
     package let isStopping: @Sendable () -> Bool
+    /// The answer to its first request, which went out in a burst.
+    let first: FirstAnswer?
 
-    package init(checkpoint: CheckpointLog, isStopping: @escaping @Sendable () -> Bool) {
+    package init(
+        checkpoint: CheckpointLog, continuing first: FirstAnswer? = nil, isStopping: @escaping @Sendable () -> Bool
+    ) {
         self.checkpoint = checkpoint
+        self.first = first
         self.isStopping = isStopping
     }
 

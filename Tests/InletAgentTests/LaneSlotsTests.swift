@@ -79,7 +79,7 @@ import Testing
         slots.end(.back(begun[0]))
         #expect(slots.begin() == nil)
         slots.end(.back(begun[1]))
-        #expect(slots.begin()?.delivery.key == "2")
+        #expect(slots.begin()?.claim.delivery.key == "2")
     }
 
     @Test func `where nothing may run, what is at hand goes back, and what runs does not`() async throws {

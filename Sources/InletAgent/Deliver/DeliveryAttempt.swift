@@ -32,12 +32,22 @@ struct DeliveryAttempt: Sendable {
     var file: FileRow { claim.file }
     private var delivery: DeliveryRow { claim.delivery }
 
-    init(_ claim: Claim, _ stage: DeliveryStage) {
+    /// The answer that it continues from, where its file was sent with others.
+    private let first: FirstAnswer?
+
+    init(_ claim: Claim, _ stage: DeliveryStage, continuing first: FirstAnswer? = nil) {
         (self.claim, self.stage, ref) = (claim, stage, AgentEvent.JobRef(claim.file, claim.delivery))
+        self.first = first
     }
 
     func run() async -> (ClaimOutcome, DeliveryReport) {
         if let original = claim.original { return duplicate(of: original) }
+        let notes = CheckpointLog(
+            entries: shared.journal.seal.opened(claim.checkpoint),
+            write: { entries throws(DeliveryError) in try await note(entries) },
+            replace: { entries throws(DeliveryError) in try await note(entries, replacing: true) })
+        // As an attempt does whose request got no good answer. The source may be gone by now.
+        if first?.mayHaveArrived == true { await notes.putPersistently([CheckpointName.mayBeVisible: []]) }
         guard let destination = shared.destinations[delivery.destination], let key = delivery.key else {
             return failed(
                 DeliveryError(.outage(after: nil), .notConfigured, "'\(delivery.destination)' is not configured"))
@@ -53,16 +63,9 @@ struct DeliveryAttempt: Sendable {
             return failed(error)
         }
         let isResumed = !claim.checkpoint.isEmpty && stage.resumable.withLock { $0.remove(delivery.id) != nil }
-        shared.log.emit(
-            .jobStarted(
-                ref, key: key, attempt: delivery.attempts, size: file.identity.size,
-                isPoll: delivery.isBeingWorkedOn, isResumed: isResumed))
+        if first == nil { shared.log.emit(started(key, isResumed: isResumed)) }
         let start = ContinuousClock.now
-        let notes = CheckpointLog(
-            entries: shared.journal.seal.opened(claim.checkpoint),
-            write: { entries throws(DeliveryError) in try await note(entries) },
-            replace: { entries throws(DeliveryError) in try await note(entries, replacing: true) })
-        let attempt = Attempt(checkpoint: notes, isStopping: { stage.isStopping.isSet })
+        let attempt = Attempt(checkpoint: notes, continuing: first, isStopping: { stage.isStopping.isSet })
         if let step = shared.transfers.step(delivery.id) { attempt.report(step) }
         switch await send(order, to: destination, attempt) {
         case .success(.delivered(let proof)): return delivered(proof, at: destination, since: start)
@@ -70,6 +73,12 @@ struct DeliveryAttempt: Sendable {
         case .failure(let error): return failed(error, await presence(after: error))
         case nil: return sentBack()
         }
+    }
+
+    func started(_ key: String, isResumed: Bool = false) -> AgentEvent {
+        .jobStarted(
+            ref, key: key, attempt: delivery.attempts, size: file.identity.size, isPoll: delivery.isBeingWorkedOn,
+            isResumed: isResumed)
     }
 
     // MARK: - Notes
@@ -179,7 +188,7 @@ struct DeliveryAttempt: Sendable {
     }
 
     /// - Parameter destination: as at the start of the attempt; the configuration may have changed since.
-    private func delivered(
+    func delivered(
         _ proof: Proof, at destination: Destination, since start: ContinuousClock.Instant
     ) -> (ClaimOutcome, DeliveryReport) {
         var proof = proof
@@ -363,16 +372,21 @@ extension FileRow {
 }
 
 extension Shared {
+    /// The order for a delivery that needs nothing of others.
+    func plainOrder(_ file: FileRow, _ delivery: DeliveryRow) -> DeliveryOrder {
+        let place = RootedPath(file, roots: settings.sendRoots.compactMap { $0.root(of: file.fullPath) })
+        return DeliveryOrder(
+            id: delivery.id, destination: delivery.destination, key: delivery.key ?? "", mediaType: file.mediaType,
+            fields: delivery.fields, source: file.identity, path: place.path, root: place.root)
+    }
+
     /// The pipeline's order for a delivery to `destination`. Only registrations get the deliveries before them.
     ///
     /// The time to live of a delivery that waited for others starts here: their time does not count.
     func order(
         _ file: FileRow, _ delivery: DeliveryRow, to destination: Destination
     ) async throws(DeliveryError) -> DeliveryOrder {
-        let place = RootedPath(file, roots: settings.sendRoots.compactMap { $0.root(of: file.fullPath) })
-        var order = DeliveryOrder(
-            id: delivery.id, destination: delivery.destination, key: delivery.key ?? "", mediaType: file.mediaType,
-            fields: delivery.fields, source: file.identity, path: place.path, root: place.root)
+        var order = plainOrder(file, delivery)
         do {
             let begins = delivery.state == .claimed && (delivery.afterID != nil || delivery.closes != nil)
             if begins, delivery.expiresAt == nil, let life = file.policy.retry.expire {
@@ -382,7 +396,7 @@ extension Shared {
             guard destination.storage != nil || destination.closesBatches else { return order }
             let context = try await journal.context(of: delivery, in: file)
             order.upstream = context.upstream
-            if !order.upstream.isEmpty { order.upstream[0].path = place.path }
+            if !order.upstream.isEmpty { order.upstream[0].path = order.path }
             order.batch = context.batch
             return order
         } catch {

@@ -12,11 +12,20 @@ struct DeliveryLane: Sendable {
 
     let id: LaneID
     let stage: DeliveryStage
+    /// Raised when there is room for another burst.
+    private let room = WakeSignal()
 
     private static let journalPause = Duration.seconds(2)
 
     private var shared: Shared { stage.shared }
     private var none: ClaimRequest { .none(id.lane) }
+
+    init(id: LaneID, stage: DeliveryStage) { (self.id, self.stage) = (id, stage) }
+
+    /// How usual small files are sent now; nil where each needs an attempt.
+    private var bursts: DeliveryBurst? {
+        id.lane == .small ? DeliveryBurst(shared.destinations[id.destination], stage) : nil
+    }
 
     private func slots<Value: Sendable>(_ body: (inout LaneSlots) -> Value) -> Value { shared.lanes.with(id, body) }
 
@@ -33,10 +42,15 @@ struct DeliveryLane: Sendable {
                 let room = isLast || isStopping ? nil : shared.destinations.room(of: id.destination)
                 await offerRefused()
                 if let turn = await exchange(room) {
-                    while let claim = slots({ $0.begin() }) { group.addTask { await self.work(claim) } }
+                    let bursts = bursts
+                    while let alone = slots({ $0.begin(besides: bursts) }) {
+                        group.addTask { await self.work(alone) }
+                    }
+                    if slots({ $0.beginBursting(bursts) }) { group.addTask { await self.burst() } }
                     let (open, refused) = slots { ($0.open, $0.refused.count) }
                     let isGone = room == nil && shared.destinations[id.destination] == nil
-                    if isLast || open == 0 && (isStopping || isGone) { return }
+                    if isLast { return await burstsEnded() }
+                    if open == 0 && (isStopping || isGone) { return }
                     if refused == 0 { patience = JournalBackoff() }
                     if !isStopping || open > refused {
                         if !turn.hasMore {
@@ -61,22 +75,70 @@ struct DeliveryLane: Sendable {
 
     /// Delivers one claim after the other, until none is at hand. A claim goes back if its destination went down while
     /// it waited.
-    private func work(_ first: Claim) async {
-        var next: Claim? = first
-        while let claim = next {
+    private func work(_ first: DeliveryBurst.Alone) async {
+        var next: DeliveryBurst.Alone? = first
+        while let (claim, first) = next {
             shared.health.heartbeat.beat(.workers)
             var ended = Ended.back(claim)
-            if !stage.isStopping.isSet, !Task.isCancelled, shared.destinations.takes(claim.delivery) {
+            let mayStart = !stage.isStopping.isSet && !Task.isCancelled && shared.destinations.takes(claim.delivery)
+            // What has been sent has begun.
+            if mayStart || first != nil {
                 Failpoint.claimed.reached()
-                let (settlement, report) = await DeliveryAttempt(claim, stage).run()
+                let (settlement, report) = await DeliveryAttempt(claim, stage, continuing: first).run()
                 ended = Ended(claim: claim, settlement: settlement, report: report)
             }
-            let isAwaited: Bool
-            (next, isAwaited) = slots { slots in
+            let (isAwaited, hasRoom): (Bool, Bool)
+            let bursts = bursts
+            (next, isAwaited, hasRoom) = slots { slots in
                 slots.end(ended)
-                return (slots.begin(), slots.isAwaited)
+                return (slots.begin(besides: bursts), slots.isAwaited, slots.isBursting)
             }
+            if hasRoom { room.raise() }
             if isAwaited { shared.signals.raise(.deliverable(id)) }
+        }
+    }
+
+    // MARK: - Bursts
+
+    /// Sends claims together as long as there are some at hand; they go back if the destination went down meanwhile.
+    private func burst() async {
+        while let (claims, isRunningOut) = slots({ $0.beginBurst(bursts) }) {
+            shared.health.heartbeat.beat(.workers)
+            if isRunningOut { shared.signals.raise(.deliverable(id)) }
+            if claims.isEmpty {
+                await room.wait(until: nil)
+                if Task.isCancelled { return }
+                continue
+            }
+            let mayStart = !stage.isStopping.isSet && !Task.isCancelled
+            let open = claims.filter { mayStart && shared.destinations.takes($0.delivery) }
+            if open.count < claims.count {
+                let started = Set(open.map(\.delivery.id))
+                end(claims.filter { !started.contains($0.delivery.id) }.map(Ended.back), [])
+            }
+            guard let bursts, !open.isEmpty else {
+                end([], open.map { ($0, nil) })
+                continue
+            }
+            bursts.start(open, connections: slots(\.limit)) { end($0, $1) }
+        }
+        // What is left at hand needs attempts.
+        if slots({ !$0.atHand.isEmpty }) { shared.signals.raise(.deliverable(id)) }
+    }
+
+    /// Takes back what was sent together, from any thread.
+    private func end(_ ended: [Ended], _ alone: [DeliveryBurst.Alone]) {
+        let (hasRoom, isAwaited, waiter) = slots { $0.end(ended, alone) }
+        if hasRoom { room.raise() }
+        if isAwaited { shared.signals.raise(.deliverable(id)) }
+        waiter?.resume()
+    }
+
+    /// Ends what was sent together, and returns when it has come back.
+    private func burstsEnded() async {
+        shared.transfers.cancelAll()
+        await withCheckedContinuation { continuation in
+            if slots({ $0.await(continuation) }) { continuation.resume() }
         }
     }
 

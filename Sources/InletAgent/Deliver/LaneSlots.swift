@@ -1,5 +1,6 @@
 internal import InletCore
 internal import InletJournal
+internal import InletPipelines
 internal import Synchronization
 
 /// The small or the big deliveries to one destination: they have a lane of their own.
@@ -51,6 +52,14 @@ struct LaneSlots: Sendable {
     /// Not started, in the order in which they start.
     private(set) var atHand: [Claim] = []
     private(set) var running = 0
+    /// Of these, those that were sent with others and now need an attempt of their own, in their order.
+    private var alone: [DeliveryBurst.Alone] = []
+    /// Of these, attempts.
+    private var attempts = 0
+    /// Whether somebody starts bursts, and goes on doing so while claims are at hand.
+    private(set) var isBursting = false
+    /// Who waits until nothing runs that was sent with others.
+    private var awaiting: CheckedContinuation<Void, Never>?
     /// The most that may run at once; 0 before that is known.
     private(set) var limit = 0
     private(set) var ended: [Ended] = []
@@ -76,17 +85,75 @@ struct LaneSlots: Sendable {
         }
     }
 
-    /// The first claim that may start now.
-    mutating func begin() -> Claim? {
-        guard running < limit, !atHand.isEmpty else { return nil }
+    /// The first claim that may start an attempt now: one that continues, or one that is not sent with others.
+    mutating func begin(besides burst: DeliveryBurst? = nil) -> DeliveryBurst.Alone? {
+        if !alone.isEmpty, attempts < max(1, limit) {
+            attempts += 1
+            return alone.removeFirst()
+        }
+        guard running < limit, let index = atHand.firstIndex(where: { burst?.takes($0) != true }) else { return nil }
         running += 1
-        return atHand.removeFirst()
+        attempts += 1
+        return (atHand.remove(at: index), nil)
     }
 
-    /// A started claim has ended.
+    /// Whether somebody should start bursts from now on, who then asks `beginBurst`.
+    mutating func beginBursting(_ burst: DeliveryBurst?) -> Bool {
+        guard !isBursting, let burst, atHand.contains(where: burst.takes) else { return false }
+        isBursting = true
+        return true
+    }
+
+    /// Claims to be sent together, while there is room. Their connections are used by some while the others wait, so more
+    /// of them run than may be sent at once.
+    ///
+    /// - Returns: the claims, none when there is no room, and whether too few are left at hand; nil when there are
+    ///   none, and nobody starts bursts any more.
+    mutating func beginBurst(_ burst: DeliveryBurst?) -> (claims: [Claim], isRunningOut: Bool)? {
+        var taken: [Claim] = []
+        if let burst, limit > 0 {
+            guard running < limit else { return ([], false) }
+            atHand.removeAll { claim in
+                guard taken.count < DeliveryBurst.most, burst.takes(claim) else { return false }
+                taken.append(claim)
+                return true
+            }
+        }
+        isBursting = !taken.isEmpty
+        running += taken.count
+        return taken.isEmpty ? nil : (taken, atHand.count < enough)
+    }
+
+    /// A started attempt has ended.
     mutating func end(_ one: Ended) {
         running -= 1
+        attempts -= 1
         ended.append(one)
+    }
+
+    /// Claims of a burst have ended, or need attempts.
+    ///
+    /// - Returns: whether there is room for another burst, whether the exchange should run now, and who waits for the
+    ///   last ones to come back.
+    mutating func end(
+        _ burst: [Ended], _ alone: [DeliveryBurst.Alone]
+    ) -> (hasRoom: Bool, isAwaited: Bool, waiter: CheckedContinuation<Void, Never>?) {
+        let before = ended.count
+        running -= burst.count
+        ended += burst
+        self.alone += alone
+        let isAwaited = before == 0 || !alone.isEmpty || before < Self.batch && ended.count >= Self.batch
+        defer { if sent == 0 { awaiting = nil } }
+        return (isBursting && running < limit, isAwaited, sent == 0 ? awaiting : nil)
+    }
+
+    /// How many that were sent with others have not come back.
+    private var sent: Int { running - attempts - alone.count }
+
+    /// Resumes `continuation` when all have come back. - Returns: whether they have already.
+    mutating func await(_ continuation: CheckedContinuation<Void, Never>) -> Bool {
+        if sent > 0 { awaiting = continuation }
+        return sent == 0
     }
 
     /// Sets how many may run. With none, the claims at hand go back.
@@ -157,7 +224,10 @@ struct LaneSlots: Sendable {
     // MARK: - When to exchange
 
     /// Whether the exchange that waits for ends should run now.
-    var isAwaited: Bool { ended.count == 1 || ended.count == Self.batch || atHand.count == enough - 1 }
+    var isAwaited: Bool { ended.count == 1 || ended.count == Self.batch || isRunningOut }
+
+    /// Whether the last claim that was taken left too few at hand.
+    private var isRunningOut: Bool { atHand.count == enough - 1 }
 
     /// How long the next exchange may wait for more ends. Each end costs a sync of the disk, and writes the pages that
     /// it touches. nil while few run, and when enough have ended. Longer while there are claims at hand.

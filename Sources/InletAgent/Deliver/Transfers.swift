@@ -10,16 +10,17 @@ package final class Transfers: Sendable {
         package let ref: AgentEvent.JobRef
         package let size: Int64
         package let since: WallTime
-        fileprivate let attempt: Attempt
-        fileprivate let cancel = WakeSignal()
+        /// nil for a small file that was sent with others.
+        fileprivate let attempt: Attempt?
+        fileprivate let cancel: @Sendable () -> Void
         /// Ended by a limit of 0, not by a person.
         fileprivate var isSentBack = false
 
-        package var sent: Int64 { attempt.bytesSent }
-        /// Whether it waits for bytes under a limit now.
-        package var isHeld: Bool { attempt.isHeld }
+        package var sent: Int64 { attempt?.bytesSent ?? 0 }
+        /// Whether it waits for bytes under a limit now. One of many small ones is asked for only while it may.
+        package var isHeld: Bool { attempt?.isHeld ?? false }
         /// Its progress, where bytes do not show it.
-        package var step: StepProgress? { attempt.progress }
+        package var step: StepProgress? { attempt?.progress }
     }
 
     private struct State {
@@ -33,6 +34,13 @@ package final class Transfers: Sendable {
         /// Files that were touched during their delivery, and may have changed. They are checked again when one of
         /// their deliveries ends, which may leave a checksum to compare with.
         var touched: Set<Int64> = []
+
+        /// - Returns: whether it may have been cancelled before it was listed.
+        mutating func forgetMissed(_ delivery: Int64) -> Bool {
+            let isNew = missed.remove(delivery) != nil
+            let isOld = missedBefore.remove(delivery) != nil
+            return isNew || isOld
+        }
     }
 
     /// Beyond this many processing deliveries, their steps are forgotten; the next check brings them back.
@@ -49,27 +57,53 @@ package final class Transfers: Sendable {
     func add(
         _ ref: AgentEvent.JobRef, size: Int64, since: WallTime, attempt: Attempt
     ) -> (cancel: WakeSignal, mayBeCancelled: Bool) {
-        let entry = RunningTransfer(ref: ref, size: size, since: since, attempt: attempt)
+        let signal = WakeSignal()
+        let entry = RunningTransfer(ref: ref, size: size, since: since, attempt: attempt, cancel: { signal.raise() })
         return state.withLock { state in
             state.entries[ref.delivery] = entry
-            let isNew = state.missed.remove(ref.delivery) != nil
-            let isOld = state.missedBefore.remove(ref.delivery) != nil
-            return (entry.cancel, isNew || isOld)
+            return (signal, state.forgetMissed(ref.delivery))
         }
     }
 
-    func remove(_ delivery: Int64) { state.withLock { $0.entries[delivery] = nil } }
+    /// Lists small deliveries that are sent together, until `remove`.
+    ///
+    /// - Parameter cancel: ends the one with this place among them.
+    func add(
+        _ burst: [(ref: AgentEvent.JobRef, size: Int64)], since: WallTime, cancel: @escaping @Sendable (Int) -> Void
+    ) {
+        state.withLock { state in
+            for (index, one) in burst.enumerated() {
+                state.entries[one.ref.delivery] = RunningTransfer(
+                    ref: one.ref, size: one.size, since: since, attempt: nil, cancel: { cancel(index) })
+            }
+        }
+    }
+
+    /// Those among just claimed deliveries that may have been cancelled before they were listed.
+    func mayBeCancelled(_ deliveries: [Int64]) -> Set<Int64> {
+        state.withLock { state in
+            state.missed.isEmpty && state.missedBefore.isEmpty
+                ? [] : Set(deliveries.filter { state.missed.contains($0) || state.missedBefore.contains($0) })
+        }
+    }
+
+    func remove(_ deliveries: Int64...) { remove(deliveries) }
+
+    func remove(_ deliveries: [Int64]) {
+        state.withLock { state in for delivery in deliveries { state.entries[delivery] = nil } }
+    }
 
     /// Ends deliveries to `destination` that wait for bytes under a limit; they continue later. - Returns: whether any
     /// runs there.
     func sendBack(heldAt destination: String) -> Bool {
-        let (runs, signals) = state.withLock { state -> (Bool, [WakeSignal]) in
+        let (runs, cancels) = state.withLock { state -> (Bool, [@Sendable () -> Void]) in
             let there = state.entries.filter { $0.value.ref.destination == destination }
-            let held = there.filter { $0.value.attempt.isHeld }
+            // One of many small files then goes on by itself, and is held.
+            let held = there.filter { $0.value.attempt?.isHeld ?? true }
             for id in held.keys { state.entries[id]?.isSentBack = true }
             return (!there.isEmpty, held.values.map(\.cancel))
         }
-        for signal in signals { signal.raise() }
+        for cancel in cancels { cancel() }
         return runs
     }
 
@@ -77,16 +111,16 @@ package final class Transfers: Sendable {
 
     /// Ends a running delivery.
     func cancel(_ delivery: Int64) {
-        let signal = state.withLock { state -> WakeSignal? in
+        let cancel = state.withLock { state -> (@Sendable () -> Void)? in
             if let running = state.entries[delivery] { return running.cancel }
             if state.missed.count >= Self.mostMissed { (state.missed, state.missedBefore) = ([], state.missed) }
             state.missed.insert(delivery)
             return nil
         }
-        signal?.raise()
+        cancel?()
     }
 
-    func cancelAll() { for entry in state.withLock({ Array($0.entries.values) }) { entry.cancel.raise() } }
+    func cancelAll() { for entry in state.withLock({ Array($0.entries.values) }) { entry.cancel() } }
 
     /// How much of each has been sent, by delivery.
     var sent: [Int64: Int64] { state.withLock(\.entries).mapValues(\.sent) }

@@ -117,6 +117,19 @@ extension SliceTarget {
     var isOnce: Bool { false }
 
     func confirmed(_ answer: HTTPResponse) -> Digest? { nil }
+
+    /// The slice, where the answer proves it by what is known of it; nil where it does not, or more must be computed.
+    func verified(_ answer: HTTPResponse, _ sums: SliceSums, _ kind: SliceProof.Kind) -> UploadRecord.VerifiedPart? {
+        guard answer.isSuccess, let etag = answer.header("ETag") else { return nil }
+        let bare = ETagVerifier.bare(etag)
+        if bare.isEmpty { return nil }
+        if let said = confirmed(answer), let wanted = sums[said.algorithm] {
+            return said == wanted ? UploadRecord.VerifiedPart(etag: etag, checksum: wanted) : nil
+        }
+        if kind == .size { return UploadRecord.VerifiedPart(etag: etag, md5: sums[.md5]?.hex) }
+        guard let md5 = sums[.md5]?.hex, md5 == bare else { return nil }
+        return UploadRecord.VerifiedPart(etag: etag, md5: md5)
+    }
 }
 
 /// How slices are proved to have arrived.

@@ -1,0 +1,105 @@
+internal import InletCore
+internal import InletJournal
+internal import InletLinux
+internal import InletPipelines
+internal import SystemPackage
+
+/// Many small files for one destination, read one after the other and sent together. What is special about a file, and
+/// everything that goes wrong, is left to a `DeliveryAttempt`: this knows only the usual end.
+struct DeliveryBurst: Sendable {
+    /// A started claim that needs an attempt of its own, and the answer that it continues from.
+    typealias Alone = (claim: Claim, first: FirstAnswer?)
+    typealias Report = @Sendable (_ ended: [LaneSlots.Ended], _ alone: [Alone]) -> Void
+
+    /// The most files of one; a connection has the next one at hand while it waits for others.
+    static let most = 64
+
+    let stage: DeliveryStage
+    let destination: Destination
+    let pipeline: any BurstPipeline
+    let limit: Int
+
+    /// nil where the destination sends no files so now.
+    init?(_ destination: Destination?, _ stage: DeliveryStage) {
+        guard let destination, destination.storage == nil, !destination.closesBatches,
+            let pipeline = destination.pipeline as? any BurstPipeline, let limit = pipeline.burstLimit
+        else { return nil }
+        (self.stage, self.destination, self.pipeline, self.limit) = (stage, destination, pipeline, limit)
+    }
+
+    private var shared: Shared { stage.shared }
+
+    /// Whether the delivery is a usual one: its first attempt to bring a small file that nothing else depends on.
+    func takes(_ claim: Claim) -> Bool {
+        let (file, delivery) = (claim.file, claim.delivery)
+        return file.identity.size <= limit && claim.original == nil && claim.checkpoint.isEmpty
+            && delivery.attempts == 1 && delivery.crashes == 0 && delivery.waits == 0 && delivery.key != nil
+            && delivery.afterID == nil && delivery.closes == nil && !file.root.isEmpty
+    }
+
+    /// Reads the files and sends them. Blocks while it reads.
+    ///
+    /// - Parameters:
+    ///   - connections: how many may be on their way at once.
+    ///   - report: called more than once, from any thread, until each claim was reported.
+    func start(_ claims: [Claim], connections: Int, _ report: @escaping Report) {
+        let cancelled = shared.transfers.mayBeCancelled(claims.map(\.delivery.id))
+        var (files, members, alone): ([BurstFile], [Claim], [Alone]) = ([], [], [])
+        var folders = FolderCache("")
+        for claim in claims {
+            if !cancelled.contains(claim.delivery.id), let file = read(claim, &folders) {
+                files.append(file)
+                members.append(claim)
+            } else {
+                alone.append((claim, nil))
+            }
+        }
+        folders.close()
+        if !members.isEmpty {
+            do throws(DeliveryError) {
+                try send(files, of: members, connections, report)
+            } catch {
+                // An attempt finds the same, and knows what follows.
+                alone += members.map { ($0, nil) }
+            }
+        }
+        if !alone.isEmpty { report([], alone) }
+    }
+
+    /// The admitted content; nil where it cannot be read, or is another.
+    private func read(_ claim: Claim, _ folders: inout FolderCache) -> BurstFile? {
+        let file = claim.file
+        if folders.root != file.root { folders = FolderCache(file.root) }
+        let rule = shared.settings.sendRoots.first { $0.covers(file.root) }?.sources ?? SourceRule()
+        // An attempt says what is wrong.
+        guard let (folder, name) = try? folders.parent(of: file.path),
+            let content = try? folder.content(of: name, known: file.identity, rule)
+        else { return nil }
+        return BurstFile(shared.plainOrder(file, claim.delivery), content: content)
+    }
+
+    private func send(
+        _ files: [BurstFile], of members: [Claim], _ connections: Int, _ report: @escaping Report
+    ) throws(DeliveryError) {
+        let start = ContinuousClock.now
+        let burst = try pipeline.burst(files, most: connections) { answers in
+            shared.transfers.remove(answers.map { members[$0.index].delivery.id })
+            var (ended, alone): ([LaneSlots.Ended], [Alone]) = ([], [])
+            for answer in answers {
+                let claim = members[answer.index]
+                switch answer.end {
+                case .delivered(let proof):
+                    let (outcome, said) = DeliveryAttempt(claim, stage).delivered(proof, at: destination, since: start)
+                    ended.append(LaneSlots.Ended(claim: claim, settlement: outcome, report: said))
+                case .continues(let first): alone.append((claim, first))
+                }
+            }
+            report(ended, alone)
+        }
+        let refs = members.map { (AgentEvent.JobRef($0.file, $0.delivery), $0.file.identity.size) }
+        shared.transfers.add(refs, since: .now) { burst.cancel($0) }
+        shared.log.emit(members.map { DeliveryAttempt($0, stage).started($0.delivery.key ?? "") })
+        for _ in members { Failpoint.claimed.reached() }
+        burst.start()
+    }
+}

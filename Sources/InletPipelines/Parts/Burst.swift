@@ -1,0 +1,67 @@
+package import InletCore
+internal import InletTransfer
+internal import Synchronization
+
+/// A pipeline that sends many small files together: each by one request, all of them from one thread. What does not go
+/// well at once continues as an attempt of its own, from the answer that it got: `deliver` alone knows errors.
+package protocol BurstPipeline: Pipeline {
+    /// The largest file that it may send so now; nil where it sends none so.
+    var burstLimit: Int? { get }
+
+    /// Prepares the files' requests; `Burst.start` sends them.
+    ///
+    /// - Parameters:
+    ///   - most: how many may be on their way at once.
+    ///   - ended: is told each file's end once, with its index, several where they come together. Called on another
+    ///     thread: it must return within milliseconds.
+    /// - Throws: when none can be sent so.
+    func burst(
+        _ files: [BurstFile], most: Int, ended: @escaping @Sendable ([(index: Int, end: BurstEnd)]) -> Void
+    ) throws(DeliveryError) -> Burst
+}
+
+/// Prepared requests of many files.
+package struct Burst: Sendable {
+    let batch: TransferBatch
+
+    /// Sends them; once.
+    package func start() { batch.start() }
+
+    /// Ends the request of the file with this index.
+    package func cancel(_ index: Int) { batch.cancel(index) }
+}
+
+/// A file of a burst; its content is the admitted one.
+package struct BurstFile: Sendable {
+    package let order: DeliveryOrder
+    package let content: [UInt8]
+
+    package init(_ order: DeliveryOrder, content: [UInt8]) { (self.order, self.content) = (order, content) }
+}
+
+package enum BurstEnd: Sendable {
+    case delivered(Proof)
+    /// The delivery goes on as an attempt.
+    case continues(FirstAnswer)
+}
+
+/// The answer to a request that went out in a burst, or why there is none. The attempt that continues takes it instead
+/// of sending the request.
+package final class FirstAnswer: Sendable {
+    private let result: Mutex<Result<HTTPResponse, DeliveryError>?>
+    /// Whether anything of the file may have arrived.
+    package let mayHaveArrived: Bool
+
+    init(_ result: Result<HTTPResponse, DeliveryError>, mayHaveArrived: Bool) {
+        self.result = Mutex(result)
+        self.mayHaveArrived = mayHaveArrived
+    }
+
+    /// nil when it has been taken.
+    func take() -> Result<HTTPResponse, DeliveryError>? {
+        result.withLock { result in
+            defer { result = nil }
+            return result
+        }
+    }
+}
