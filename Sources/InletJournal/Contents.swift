@@ -327,3 +327,31 @@ extension Journal {
         }
     }
 }
+
+/// What stores were seen to do with checksums belongs to their addresses too.
+extension Journal: StoreChecksumMemory {
+    /// A checksum of a later version counts as unknown.
+    package func storeChecksum(at address: String) async throws(JournalError) -> StoreChecksum? {
+        let columns = "SELECT algorithm, uncompared, learned_at FROM store_checksum WHERE address = ?"
+        return try await read { database in
+            let found = try database.row(columns, address) { row -> StoreChecksum? in
+                let algorithm = row.text(0).flatMap { Digest.Algorithm(rawValue: $0) }
+                let uncompared = (row.text(1) ?? "").split(separator: " ")
+                return algorithm.map {
+                    StoreChecksum(
+                        $0, uncompared: uncompared.compactMap { Digest.Algorithm(rawValue: String($0)) },
+                        learnedAt: row.time(2))
+                }
+            }
+            return found ?? nil
+        }
+    }
+
+    /// Replaces what was known of the address.
+    package func keep(_ checksum: StoreChecksum, at address: String) async throws(JournalError) {
+        try await change(
+            "INSERT OR REPLACE INTO store_checksum (address, algorithm, uncompared, learned_at) VALUES (?, ?, ?, ?)",
+            address, checksum.algorithm.rawValue, checksum.uncompared.map(\.rawValue).joined(separator: " "),
+            checksum.learnedAt)
+    }
+}

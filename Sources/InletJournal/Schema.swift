@@ -21,6 +21,9 @@ enum Schema {
         migrator.registerMigration("12 answers and arrivals", foreignKeyChecks: .immediate) {
             try $0.execute(sql: failedDeliveries + answers + arrivals + resentDeliveries)
         }
+        migrator.registerMigration("13 store checksums", foreignKeyChecks: .immediate) {
+            try $0.execute(sql: storeChecksums)
+        }
         return migrator
     }
 
@@ -202,6 +205,14 @@ enum Schema {
                 WHERE file.root = root.path AND finished_at IS NOT admitted_at),
             (SELECT max(admitted_at) FROM history_file
                 WHERE place = (SELECT id FROM history_place WHERE name = root.path) AND finished_at <> admitted_at));
+        """
+
+    /// What `verify: auto` learned of a store (`StoreChecksum`), by the address of its destinations. `uncompared` has its
+    /// checksums between spaces.
+    private static let storeChecksums = """
+        CREATE TABLE store_checksum (
+            address TEXT PRIMARY KEY, algorithm TEXT NOT NULL, uncompared TEXT NOT NULL, learned_at INTEGER NOT NULL)
+            WITHOUT ROWID;
         """
 
     /// When everything had been admitted that was on a volume when it was first watched.

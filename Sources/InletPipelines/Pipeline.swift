@@ -96,6 +96,9 @@ package struct Destination: Sendable {
     package var results: FilePath?
     /// The pin of the server's public key, for destinations that accept one; nil without TLS.
     package var serverPin: (@Sendable () async throws(DeliveryError) -> String?)?
+    /// Asks the store which checksums it compares, with tiny objects that are removed again, for `inlet check`; nil where
+    /// the configuration decides.
+    package var checksumFindings: (@Sendable () async throws(DeliveryError) -> [SettingFinding])?
     /// Deletes the object of a proof and reports it, where the destination allows that.
     package var undo: (@Sendable (Proof) async throws(DeliveryError) -> String)?
     /// For a destination that only registers files: its need of another destination that holds their bytes. nil for
@@ -118,15 +121,21 @@ package struct Destination: Sendable {
     ///   - server: the same with or without TLS.
     ///   - rest: whatever else distinguishes places there, such as a bucket.
     mutating func setAddress(_ server: HTTPURL, _ rest: String = "") {
-        let place = server.redacted.drop { $0 != ":" }.drop { ":/".contains($0) }
-        setAddress("\(place)/\(rest)")
+        address = Self.address(type, server, rest)
         host = server.host
     }
 
-    mutating func setAddress(_ place: String) {
+    mutating func setAddress(_ place: String) { address = Self.address(type, place) }
+
+    /// The address that `setAddress` gives a destination of this type.
+    static func address(_ type: String, _ server: HTTPURL, _ rest: String) -> String {
+        address(type, "\(server.redacted.drop { $0 != ":" }.drop { ":/".contains($0) })/\(rest)")
+    }
+
+    private static func address(_ type: String, _ place: String) -> String {
         var place = place
         while place.hasSuffix("/") { place.removeLast() }
-        address = String(Checksum.sha256("\(type) \(place)".utf8).hex.prefix(Self.addressLength))
+        return String(Checksum.sha256("\(type) \(place)".utf8).hex.prefix(addressLength))
     }
 
     /// A login that ends unless it is renewed: a person is warned two days before, with time to act.

@@ -4,7 +4,8 @@ package struct Proof: Sendable, Equatable, Codable {
     package enum Method: String, Sendable, Codable {
         /// Every part's ETag equals the MD5 of the bytes read from the file.
         case md5Parts = "md5_parts"
-        /// The store verified the CRC-32C or SHA-256 sent with every part, and confirmed it.
+        /// The store compared the CRC-64/NVME, CRC-32C or SHA-256 sent with every part, and confirmed it. `content` or the
+        /// detail `checksum` names it.
         case checksum = "checksum"
         /// The destination confirmed only the length (`verify: size`).
         case size
@@ -80,6 +81,8 @@ extension Proof {
 
     /// The detail with the job whose delivery this one points to: its content was already there, so nothing was sent.
     package static let sameAsName = "same_as"
+    /// The detail with a confirmed checksum that is too short for `content`.
+    package static let checksumName = "checksum"
     /// The detail with the time at which a person had the object deleted.
     package static let deletedName = "deleted"
 
@@ -115,7 +118,7 @@ package struct ProofSecrets: Sendable, Hashable, Codable, CustomStringConvertibl
 
 /// A checksum of a whole file that the file alone can reproduce.
 package struct ContentHash: Sendable, Hashable, Codable {
-    /// The SHA-256 of the content, or the MD5 of the parts' concatenated MD5s (S3's multipart ETag).
+    /// A checksum of the content, or the MD5 of the parts' concatenated MD5s (S3's multipart ETag).
     package var digest: Digest
     /// The size of each part but the last; nil for a digest of the whole content.
     package var partSize: Int64?

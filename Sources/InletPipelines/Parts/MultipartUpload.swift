@@ -281,7 +281,7 @@ extension PartStore {
             key: record.upload.key, size: record.plan.fileSize, method: record.method, content: record.content,
             // The store's tag from now on: not every store computes S3's.
             etag: composed.etag.flatMap { $0.isEmpty ? nil : $0 } ?? record.expectedETag,
-            url: location(record.upload.key, answered: composed.url))
+            url: location(record.upload.key, answered: composed.url), details: record.details)
     }
 }
 

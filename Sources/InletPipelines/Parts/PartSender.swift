@@ -37,7 +37,7 @@ struct PartSender: Sendable {
                 // Where one request makes the object, the next would mistake it for another's.
                 if judgement != .sendAgain || target.isOnce {
                     let mayBeForeign = judgement != .corrupted && claim.wanted?.algorithm == .md5
-                    throw mayBeForeign ? Self.notMD5(what(), target) : Self.corrupted(what(), target)
+                    throw mayBeForeign ? notMD5(what(), target) : Self.corrupted(what(), target)
                 }
             } catch {
                 failed += 1
@@ -150,10 +150,9 @@ struct PartSender: Sendable {
                 + "data")
     }
 
-    private static func notMD5(_ what: String, _ target: any SliceTarget) -> DeliveryError {
+    private func notMD5(_ what: String, _ target: any SliceTarget) -> DeliveryError {
         DeliveryError(
-            .giveUp, .foreignETag,
-            "\(what): this store's ETag is not MD5 (\(target.address)); set 'verify: size' on this destination",
+            .giveUp, .foreignETag, "\(what): this store's ETag is not MD5 (\(target.address)); \(proof.remedy)",
             heard: StepFailure(200, .refusal))
     }
 
@@ -196,12 +195,12 @@ struct PartSender: Sendable {
     /// The proof of a whole file.
     static func proof(of order: DeliveryOrder, by part: UploadRecord.VerifiedPart, at location: String?) -> Proof {
         let digest = part.md5.flatMap { Digest(.md5, hex: $0) } ?? part.checksum
-        // A CRC is too short to recognise a touched file's content.
-        let hash = digest.flatMap { $0.algorithm.isCRC ? nil : ContentHash(digest: $0, partSize: nil) }
+        // A CRC-32C is too short to recognise a touched file's content.
+        let hash = digest.flatMap { $0.algorithm == .crc32c ? nil : ContentHash(digest: $0, partSize: nil) }
         let method: Proof.Method = part.md5 != nil ? .md5Parts : part.checksum != nil ? .checksum : .size
         return Proof(
             key: order.key, size: order.source.size, method: method, content: hash, etag: ETagVerifier.bare(part.etag),
-            url: location)
+            url: location, details: hash == nil ? digest.map { [Proof.checksumName: $0.description] } : nil)
     }
 
     /// Files up to this size are read once, then hashed and sent from memory: a few system calls instead of many.

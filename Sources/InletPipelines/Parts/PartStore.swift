@@ -90,6 +90,8 @@ struct OpenUpload: Sendable, Equatable, Codable {
     var key: String
     /// The presigned URL of part n at index n-1; empty where requests are signed here. Secrets until they expire.
     var partURLs: [String] = []
+    /// The checksum with which it was opened; nil where it was opened without one.
+    var proving: S3Proving?
 }
 
 /// The store's facts about the composed object; its tag is without quotes.
@@ -146,6 +148,8 @@ struct SliceProof: Sendable, Equatable {
     var kind: Kind
     /// The values that the request must state before its body.
     var ahead: Set<Digest.Algorithm>
+    /// What helps where the store's ETags are no MD5; continues a sentence.
+    var remedy = "set 'verify: size' on this destination"
 
     static let md5 = SliceProof(kind: .md5, ahead: [])
     static let size = SliceProof(kind: .size, ahead: [])

@@ -55,8 +55,12 @@ extension UploadRecord {
 
     /// The upload id and key in `entries`, whatever else they contain.
     static func identity(_ entries: [String: [UInt8]]) -> (id: String, key: String)? {
+        upload(entries).map { ($0.id, $0.key) }
+    }
+
+    static func upload(_ entries: [String: [UInt8]]) -> OpenUpload? {
         let opening: Opening? = JSON.note(entries[openingName])
-        return opening.map { ($0.upload.id, $0.upload.key) }
+        return opening?.upload
     }
 
     /// The `entries` that outlive every upload.
@@ -102,9 +106,37 @@ extension UploadRecord {
         digests { $0.checksum.flatMap { $0.algorithm == .sha256 ? $0 : nil } }.map { Checksum.sha256($0) }
     }
 
+    /// The CRC of the whole content, combined from those of its parts; nil unless every part's is confirmed.
+    var wholeCRC: Digest? {
+        var whole: Digest?
+        for number in 1...plan.count {
+            guard let next = parts[number]?.checksum else { return nil }
+            guard let before = whole else {
+                whole = next
+                continue
+            }
+            guard let both = before.combined(with: next, length: Int64(plan.range(number).count)) else { return nil }
+            whole = both
+        }
+        return whole.flatMap { $0.algorithm == .sha256 ? nil : $0 }
+    }
+
+    /// The checksum that the store must say of the composed object; nil where it is the ETag, or none.
+    func checksum(ofWhole isOfWhole: Bool) -> Digest? { isOfWhole ? wholeCRC : compositeSHA256 }
+
     /// The parts' checksum of the content, which can be recomputed from the file.
     var content: ContentHash? {
-        (composite ?? compositeSHA256).map { ContentHash(digest: $0, partSize: plan.partSize) }
+        if let composite = composite ?? compositeSHA256 {
+            return ContentHash(digest: composite, partSize: plan.partSize)
+        }
+        // A CRC-32C is too short to recognise a touched file's content.
+        return wholeCRC.flatMap { $0.algorithm == .crc32c ? nil : ContentHash(digest: $0, partSize: nil) }
+    }
+
+    /// A confirmed checksum that `content` does not have.
+    var details: [String: String]? {
+        guard content == nil else { return nil }
+        return wholeCRC.map { [Proof.checksumName: $0.description] }
     }
 
     /// The weakest proof of any part.

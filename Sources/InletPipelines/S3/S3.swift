@@ -7,23 +7,30 @@ package import SystemPackage
 /// speaks S3.
 package struct S3Settings: Sendable {
     /// How arrived bytes are verified.
-    package enum Verify: String, Sendable, CaseIterable {
-        /// ETags must be the MD5 of what was read.
-        case md5
+    package enum Verify: String, Sendable, CaseIterable, Codable {
+        /// The cheapest of the next four that the store was seen to compare (`S3ChecksumTrial`); never `size`.
+        case auto
         /// Sent before the body; the store compares.
+        case crc64nvme
         case crc32c
         case sha256
+        /// ETags must be the MD5 of what was read.
+        case md5
         /// An ETag must be there; only lengths are compared.
         case size
 
         /// The checksum sent before the body.
         var algorithm: Digest.Algorithm? {
             switch self {
+            case .crc64nvme: .crc64nvme
             case .crc32c: .crc32c
             case .sha256: .sha256
-            case .md5, .size: nil
+            case .auto, .md5, .size: nil
             }
         }
+
+        /// Whether only the content shows that an object is the file's own. Other takes can have its length and time.
+        var needsContent: Bool { self == .auto || self == .md5 }
     }
 
     /// What to do when another object has the key.
@@ -168,8 +175,9 @@ package struct S3Kind: DestinationKind {
     let parallelParts = Key(
         "parallel_parts", .integer(1...64), default: 8, "Most parts of one file sent at once. A slow line gets fewer.")
     let verify = Key(
-        "verify", .choice(S3Settings.Verify.self), default: .md5,
-        "md5 compares ETags. For crc32c and sha256 the store confirms the checksum. size compares lengths."
+        "verify", .choice(S3Settings.Verify.self), default: .auto,
+        "auto: the cheapest that Inlet saw the store compare. md5 compares ETags. For crc64nvme, crc32c and sha256 the "
+            + "store confirms the checksum. size compares lengths."
     )
     let ifExists = Key(
         "if_exists", .choice(S3Settings.IfExists.self), default: .overwrite,
@@ -195,16 +203,20 @@ package struct S3Kind: DestinationKind {
         _ destination: DestinationSettings, _ factory: PipelineFactory
     ) throws(SettingFault) -> Destination {
         let settings = try S3Settings(destination.values)
+        let address = Destination.address(type.name, settings.endpoint, settings.bucket)
         let pipeline = S3Pipeline(
             settings: settings,
             client: try factory.client(for: destination, settings.trust, connections: settings.connections),
-            hashing: factory.pool)
+            hashing: factory.pool, knowledge: S3StoreKnowledge(checksums: factory.checksums, address: address))
         var made = Destination(
             name: destination.name, type: destination.type, pipeline: pipeline,
             smallLimit: settings.multipartThreshold, connections: settings.connections,
             maxInFlight: settings.maxInFlight)
         made.setAddress(settings.endpoint, settings.bucket)
         made.server = (settings.base, settings.trust)
+        if settings.verify == .auto {
+            made.checksumFindings = { () async throws(DeliveryError) in try await pipeline.askAgain() }
+        }
         made.serverPin = { () async throws(DeliveryError) in try await pipeline.serverPin() }
         return made
     }
@@ -297,7 +309,6 @@ extension S3Settings {
         !name.isEmpty && name.utf8.count <= 255 && name != "." && name != ".."
             && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"/?#%\\@:".utf8.contains($0) }
     }
-
     /// The configured endpoint, or AWS's in the region.
     static func endpoint(_ text: String?, region: String?, _ rules: URLRules) throws(SettingFault) -> HTTPURL {
         if let text {

@@ -8,6 +8,7 @@ struct S3API: Sendable {
     let settings: S3Settings
     let client: HTTPClient
     let keyring: SignerCache
+    let knowledge: S3StoreKnowledge
     private let authority: String
 
     typealias Query = [(name: String, value: String)]
@@ -28,9 +29,10 @@ struct S3API: Sendable {
         var answerDeadline = Duration.seconds(60)
     }
 
-    init(settings: S3Settings, client: HTTPClient) {
+    init(settings: S3Settings, client: HTTPClient, knowledge: S3StoreKnowledge) {
         self.settings = settings
         self.client = client
+        self.knowledge = knowledge
         keyring = SignerCache(settings.credentials)
         authority = settings.base.authority
     }
@@ -153,21 +155,40 @@ struct S3API: Sendable {
     }
 
     private static func checksum(_ part: XMLElement) -> Digest? {
-        for algorithm in [Digest.Algorithm.sha256, .crc32c] {
-            let text = part.text(of: "Checksum\(algorithm.nameInS3)")
-            if let bytes = text.flatMap({ Data(base64Encoded: $0) }), !bytes.isEmpty { return Digest(algorithm, bytes) }
-        }
-        return nil
+        S3ChecksumTrial.algorithms.lazy.compactMap { checksum($0, part.text(of: "Checksum\($0.nameInS3)")) }.first
+    }
+
+    /// The checksum that the store says of a body or an object; nil for none, and for one over parts.
+    static func checksum(_ algorithm: Digest.Algorithm, of answer: HTTPResponse) -> Digest? {
+        checksum(algorithm, answer.header(algorithm.fieldInS3))
+    }
+
+    private static func checksum(_ algorithm: Digest.Algorithm, _ text: String?) -> Digest? {
+        guard let bytes = text.flatMap({ Data(base64Encoded: $0) }), bytes.count == algorithm.length else { return nil }
+        return Digest(algorithm, bytes)
     }
 
     /// CompleteMultipartUpload. An error can come behind status 200.
-    func complete(_ record: UploadRecord, headers: HTTPFields) async throws(DeliveryError) -> ComposedObject {
+    /// - Parameter wanted: the checksum of the composed object. A store that names another has composed other bytes.
+    func complete(
+        _ record: UploadRecord, headers: HTTPFields, wanted: Digest? = nil
+    ) async throws(DeliveryError) -> ComposedObject {
         let what = "completing the upload at \(url(record.upload.key).redacted)"
         let call = Call(
             method: "POST", key: record.upload.key, query: [("uploadId", record.upload.id)],
             headers: headers + [("Content-Type", "application/xml")], body: .bytes(Array(Self.partList(record).utf8)),
             answerDeadline: .seconds(300))
         let answer = try parse(try await send(call, what), root: "CompleteMultipartUpload", what)
+        if let wanted, let said = answer.text(of: "Checksum\(wanted.algorithm.nameInS3)") {
+            // A checksum over parts has their number behind it.
+            let said = Self.checksum(wanted.algorithm, said.split(separator: "-").first.map(String.init))
+            guard said == wanted else {
+                throw DeliveryError(
+                    .retry(after: nil), .corrupted,
+                    "\(what): the store composed other bytes than were sent: its \(wanted.algorithm.rawValue) is "
+                        + "\(said?.hex ?? "unreadable"), not \(wanted.hex)")
+            }
+        }
         return (nil, answer.text(of: "ETag").map { ETagVerifier.bare($0) })
     }
 
@@ -198,12 +219,14 @@ struct S3API: Sendable {
         var etag: String
         /// `x-amz-meta-mtime`
         var modified: String?
+        /// The store's checksum of the whole object, where it was asked for and is long enough to know content by.
+        var checksum: Digest?
     }
 
     /// As `head`; also nil for keys that may only write, which see no objects.
-    func look(_ key: String) async throws(DeliveryError) -> Found? {
+    func look(_ key: String, _ algorithm: Digest.Algorithm? = nil) async throws(DeliveryError) -> Found? {
         do throws(DeliveryError) {
-            return try await head(key)
+            return try await head(key, algorithm)
         } catch {
             guard error.isDenied else { throw error }
             return nil
@@ -216,16 +239,19 @@ struct S3API: Sendable {
     }
 
     /// HeadObject; nil when no object has the key.
-    func head(_ key: String) async throws(DeliveryError) -> Found? {
+    /// - Parameter algorithm: the checksum to ask for.
+    func head(_ key: String, _ algorithm: Digest.Algorithm? = nil) async throws(DeliveryError) -> Found? {
+        let mode: HTTPFields = algorithm == nil ? [] : [("x-amz-checksum-mode", "ENABLED")]
         func what() -> String { "looking up \(url(key).redacted)" }
         do throws(DeliveryError) {
-            let response = try await send(Call(method: "HEAD", key: key), what())
+            let response = try await send(Call(method: "HEAD", key: key, headers: mode), what())
             guard let size = response.header("Content-Length").flatMap({ Int64($0) }) else {
                 throw Self.badAnswer(response, what())
             }
             return Found(
                 size: size, etag: ETagVerifier.bare(response.header("ETag") ?? ""),
-                modified: response.header("x-amz-meta-mtime"))
+                modified: response.header("x-amz-meta-mtime"),
+                checksum: algorithm.flatMap { $0 == .crc32c ? nil : Self.checksum($0, of: response) })
         } catch {
             // Without a body a missing bucket looks like a missing object.
             if error.code == .notFound { return nil }

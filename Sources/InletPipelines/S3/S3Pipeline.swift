@@ -1,6 +1,6 @@
 package import InletCore
 package import InletLinux
-package import InletTransfer
+internal import InletTransfer
 
 /// Delivers to a bucket of any S3 store: one PUT for small files, resumable multipart uploads for larger ones.
 package struct S3Pipeline: PartPipeline {
@@ -9,10 +9,10 @@ package struct S3Pipeline: PartPipeline {
     let hashing: HashLanes
     let lane = UploadLane()
 
-    package init(settings: S3Settings, client: HTTPClient, hashing: BlockingPool) {
+    init(settings: S3Settings, client: HTTPClient, hashing: BlockingPool, knowledge: S3StoreKnowledge) {
         self.settings = settings
         self.hashing = HashLanes(on: hashing)
-        api = S3API(settings: settings, client: client)
+        api = S3API(settings: settings, client: client, knowledge: knowledge)
     }
 
     package func deliver(
@@ -21,11 +21,14 @@ package struct S3Pipeline: PartPipeline {
         if attempt.isStopping() { throw .stopping }
         var attempt = attempt
         var chosen = VersionedKey(order.key, attempt.checkpoint.entries)
+        let proving = try await proving(attempt.checkpoint.entries)
         while true {
-            let delivery = S3Delivery(self, source, chosen, order, attempt)
+            let delivery = S3Delivery(self, source, chosen, order, attempt, proving)
             do throws(DeliveryError) {
                 return .delivered(try await delivery.run())
             } catch {
+                // It was seen to have MD5s as ETags, or was not asked.
+                if error.code == .foreignETag { api.knowledge.forget(proving) }
                 guard error.code == .destinationExists else { throw error }
                 if let proof = try await delivery.ownObject() { return .delivered(proof) }
                 guard settings.ifExists == .version else { throw Self.taken(chosen.key, error) }
@@ -42,7 +45,34 @@ package struct S3Pipeline: PartPipeline {
     func store(_ order: DeliveryOrder, _ notes: [String: [UInt8]]) -> any PartStore {
         var order = order
         order.key = VersionedKey(order.key, notes).key
-        return S3Store(api: api, order: order)
+        return S3Store(api: api, order: order, proving: begun(notes) ?? S3Proving(.md5))
+    }
+
+    /// How an open upload was begun; nil where there is none. One without a note of it was opened without a checksum,
+    /// or by an earlier version with the configured one.
+    private func begun(_ notes: [String: [UInt8]]) -> S3Proving? {
+        guard let upload = UploadRecord.upload(notes) else { return nil }
+        if let proving = upload.proving { return proving }
+        return S3Proving([.auto, .crc64nvme].contains(settings.verify) ? .md5 : settings.verify)
+    }
+
+    private func proving(_ notes: [String: [UInt8]]) async throws(DeliveryError) -> S3Proving {
+        if let begun = begun(notes) { return begun }
+        guard settings.verify == .auto else { return S3Proving(settings.verify) }
+        let knowledge = api.knowledge
+        return S3Proving(
+            try await knowledge.checksums.learned(at: knowledge.address) { () async throws(DeliveryError) in
+                var trial = S3ChecksumTrial(api)
+                return try await trial.run()
+            })
+    }
+
+    /// Asks the store anew, whatever is known of it. - Returns: the lines of `inlet check`.
+    func askAgain() async throws(DeliveryError) -> [SettingFinding] {
+        var trial = S3ChecksumTrial(api)
+        let result = try await trial.run()
+        await api.knowledge.checksums.keep(result, at: api.knowledge.address)
+        return result.findings
     }
 
     /// Lists one key at most. Keys that may only write pass, too.
@@ -119,7 +149,8 @@ final class S3Delivery: Sendable {
     private let sender: PartSender
 
     init(
-        _ pipeline: S3Pipeline, _ source: SourceFile, _ chosen: VersionedKey, _ order: DeliveryOrder, _ attempt: Attempt
+        _ pipeline: S3Pipeline, _ source: SourceFile, _ chosen: VersionedKey, _ order: DeliveryOrder,
+        _ attempt: Attempt, _ proving: S3Proving
     ) {
         settings = pipeline.settings
         self.chosen = chosen
@@ -127,10 +158,16 @@ final class S3Delivery: Sendable {
         var order = order
         order.key = chosen.key
         self.order = order
-        store = S3Store(api: pipeline.api, order: order)
+        store = S3Store(api: pipeline.api, order: order, proving: proving)
+        var slices = proving.slices(isEncrypted: settings.base.scheme == "https")
+        if settings.verify == .auto {
+            slices.remedy =
+                "let these keys put and delete objects below \(S3ChecksumTrial.folder), so that Inlet can find a "
+                + "checksum that the store compares; to compare lengths only, set 'verify: size' on this destination"
+        }
         sender = PartSender(
             client: pipeline.api.client, source: source, order: order, attempt: attempt, hashing: pipeline.hashing,
-            lane: pipeline.lane, proof: settings.sliceProof)
+            lane: pipeline.lane, proof: slices)
     }
 
     /// An open upload continues as it began, even where the threshold was raised since: nothing else would drop it.
@@ -145,7 +182,7 @@ final class S3Delivery: Sendable {
     }
 
     private var comparison: S3ObjectMatch {
-        var comparison = S3ObjectMatch(order: order, plan: plan, verify: settings.verify)
+        var comparison = S3ObjectMatch(order: order, plan: plan, verify: store.proving.verify)
         // Cut for another rate, or under another configuration.
         comparison.plans = PartPlan.all(
             fileSize: order.source.size, from: PartPlan.defaultSize, to: PartPlan.largestAuto,
@@ -178,15 +215,22 @@ final class S3Delivery: Sendable {
     func existing() async throws(DeliveryError) -> Proof? {
         let found =
             settings.ifExists == .skipSame
-            ? try await store.api.head(order.key) : try await store.api.look(order.key)
+            ? try await store.api.head(order.key, store.proving.algorithm)
+            : try await store.api.look(order.key, store.proving.algorithm)
         return if let found { try await proof(found, under: order.key) } else { nil }
     }
 
     private func proof(_ found: S3API.Found, under key: String) async throws(DeliveryError) -> Proof? {
         let match = try await comparison.isSame(found, expectedETag: nil, sender)
         guard match.isSame else { return nil }
+        let method: Proof.Method =
+            switch match.content?.digest.algorithm {
+            case nil: .size
+            case .md5: .md5Parts
+            default: .checksum
+            }
         return Proof(
-            key: key, size: found.size, method: match.content == nil ? .size : .md5Parts, content: match.content,
+            key: key, size: found.size, method: method, content: match.content,
             etag: found.etag, url: store.location(key, answered: nil))
     }
 
@@ -196,15 +240,14 @@ final class S3Delivery: Sendable {
         return proof
     }
 
-    /// Other takes can have the same length and time: with `verify: md5` only the content tells.
-    private func isCertain(_ proof: Proof) -> Bool { proof.content != nil || settings.verify != .md5 }
+    private func isCertain(_ proof: Proof) -> Bool { proof.content != nil || !settings.verify.needsContent }
 
     /// The next key without an object, or with this very file from an attempt whose notes are gone.
     func nextFree() async throws(DeliveryError) -> VersionedKey {
         var candidate = chosen
         while let next = candidate.next {
             if attempt.isStopping() { throw .stopping }
-            guard let found = try await store.api.look(next.key) else { return next }
+            guard let found = try await store.api.look(next.key, store.proving.algorithm) else { return next }
             // The time is compared first: the file is read only for objects that can be ours.
             if comparison.byTime(found) == .same, let proof = try await proof(found, under: next.key), isCertain(proof)
             {
@@ -224,7 +267,8 @@ extension S3Pipeline: ObjectListing {
     package var composing: any Pipeline {
         var settings = settings
         settings.multipartThreshold = -1
-        return S3Pipeline(settings: settings, client: api.client, hashing: hashing.pool)
+        return S3Pipeline(
+            settings: settings, client: api.client, hashing: hashing.pool, knowledge: api.knowledge)
     }
 
     package func refusesSecond(_ key: String) async throws(DeliveryError) -> (whole: Bool, composed: Bool)? {

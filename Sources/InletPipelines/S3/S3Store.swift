@@ -7,6 +7,7 @@ struct S3Store: PartStore {
     let api: S3API
     /// The delivery, under its chosen key.
     let order: DeliveryOrder
+    let proving: S3Proving
 
     private var settings: S3Settings { api.settings }
 
@@ -34,11 +35,12 @@ struct S3Store: PartStore {
     static let onlyNew: HTTPFields = [(conditionName, "*")]
 
     func open(_ order: DeliveryOrder, _ plan: PartPlan) async throws(DeliveryError) -> OpenUpload {
-        var headers = objectHeaders
-        if let algorithm = settings.verify.algorithm {
-            headers.append(("x-amz-checksum-algorithm", algorithm.nameInS3))
+        do throws(DeliveryError) {
+            let id = try await api.create(order.key, headers: objectHeaders + proving.opening)
+            return OpenUpload(id: id, key: order.key, proving: proving.algorithm == nil ? nil : proving)
+        } catch {
+            throw api.knowledge.reconsidered(error, proving)
         }
-        return OpenUpload(id: try await api.create(order.key, headers: headers), key: order.key)
     }
 
     /// The store's list of parts decides. Noted parts that are gone are sent again. Parts that arrived before they were
@@ -76,8 +78,8 @@ struct S3Store: PartStore {
     private func proved(
         _ part: S3API.ListedPart, _ range: Range<Int64>, _ sender: PartSender
     ) async throws(DeliveryError) -> UploadRecord.VerifiedPart? {
-        guard settings.verify != .size else { return UploadRecord.VerifiedPart(etag: part.etag) }
-        if let checksum = part.checksum, checksum.algorithm == settings.verify.algorithm {
+        guard proving.verify != .size else { return UploadRecord.VerifiedPart(etag: part.etag) }
+        if let checksum = part.checksum, checksum.algorithm == proving.algorithm {
             let isSame = try await sender.sums([checksum.algorithm], range)[checksum.algorithm] == checksum
             return isSame ? UploadRecord.VerifiedPart(etag: part.etag, checksum: checksum) : nil
         }
@@ -89,13 +91,28 @@ struct S3Store: PartStore {
 
     func target(_ number: Int, of upload: OpenUpload) throws(DeliveryError) -> any SliceTarget {
         S3Target(
-            api: api, key: upload.key, query: [("partNumber", "\(number)"), ("uploadId", upload.id)], headers: [])
+            api: api, proving: proving, key: upload.key,
+            query: [("partNumber", "\(number)"), ("uploadId", upload.id)], headers: [])
     }
 
-    var wholeTarget: S3Target { S3Target(api: api, key: order.key, query: [], headers: objectHeaders + condition) }
+    var wholeTarget: S3Target {
+        S3Target(api: api, proving: proving, key: order.key, query: [], headers: objectHeaders + condition)
+    }
 
+    /// States the whole object's checksum where the store compares one. A store that refuses it has not composed what
+    /// was sent: the file is sent again.
     func complete(_ record: UploadRecord) async throws(DeliveryError) -> ComposedObject {
-        try await api.complete(record, headers: condition)
+        let wanted = record.checksum(ofWhole: proving.isOfWhole)
+        var headers = condition
+        if let wanted, proving.isOfWhole {
+            headers += [(wanted.algorithm.fieldInS3, Data(wanted.bytes).base64EncodedString()), S3Proving.wholeType]
+        }
+        do throws(DeliveryError) {
+            return try await api.complete(record, headers: headers, wanted: wanted)
+        } catch {
+            guard wanted != nil, error.code == .digestMismatch else { throw api.knowledge.reconsidered(error, proving) }
+            throw DeliveryError(.retry(after: nil), .uploadGone, error.reason)
+        }
     }
 
     func isTaken(_ key: String) async throws(DeliveryError) -> Bool {
@@ -104,8 +121,11 @@ struct S3Store: PartStore {
     }
 
     func composed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> ComposedObject? {
-        guard let found = try await api.look(record.upload.key) else { return nil }
-        let comparison = S3ObjectMatch(order: order, plan: record.plan, verify: settings.verify)
+        guard let found = try await api.look(record.upload.key, proving.algorithm) else { return nil }
+        if let checksum = found.checksum, let whole = record.wholeCRC, checksum.algorithm == whole.algorithm {
+            return found.size == record.plan.fileSize && checksum == whole ? (nil, found.etag) : nil
+        }
+        let comparison = S3ObjectMatch(order: order, plan: record.plan, verify: proving.verify)
         let match = try await comparison.isSame(found, expectedETag: record.expectedETag, sender)
         return match.isSame ? (nil, found.etag) : nil
     }
@@ -119,6 +139,7 @@ struct S3Store: PartStore {
 
 struct S3Target: SliceTarget {
     let api: S3API
+    let proving: S3Proving
     let key: String
     let query: S3API.Query
     let headers: HTTPFields
@@ -132,7 +153,7 @@ struct S3Target: SliceTarget {
         if query.isEmpty, let md5 = sums[.md5] {
             headers.append(("Content-MD5", Data(md5.bytes).base64EncodedString()))
         }
-        if let algorithm = api.settings.verify.algorithm, let sum = sums[algorithm] {
+        if let algorithm = proving.algorithm, let sum = sums[algorithm] {
             headers.append((algorithm.fieldInS3, Data(sum.bytes).base64EncodedString()))
         }
         return try api.signed(
@@ -143,14 +164,15 @@ struct S3Target: SliceTarget {
     }
 
     func refusal(_ answer: HTTPResponse, _ what: String) -> DeliveryError {
-        api.refusal(answer, "\(what) to \(address)")
+        api.knowledge.reconsidered(api.refusal(answer, "\(what) to \(address)"), proving)
     }
 
+    /// Where a store no longer confirms what it was seen to compare, its ETag counts for this slice.
     func confirmed(_ answer: HTTPResponse) -> Digest? {
-        guard let algorithm = api.settings.verify.algorithm,
-            let said = answer.header(algorithm.fieldInS3), let bytes = Data(base64Encoded: said)
-        else { return nil }
-        return Digest(algorithm, bytes)
+        guard let algorithm = proving.algorithm else { return nil }
+        let said = S3API.checksum(algorithm, of: answer)
+        if said == nil { api.knowledge.forget(proving) }
+        return said
     }
 }
 
@@ -160,19 +182,6 @@ extension Digest.Algorithm {
 
     /// The header field of such a checksum.
     var fieldInS3: String { "x-amz-checksum-" + nameInS3.lowercased() }
-}
-
-extension S3Settings {
-    /// How slices are proved: as `verify` asks, and over plain HTTP with the SHA-256 that the signature covers.
-    var sliceProof: SliceProof {
-        let signed: Set<Digest.Algorithm> = base.scheme == "http" ? [.sha256] : []
-        switch verify {
-        case .md5: return SliceProof(kind: .md5, ahead: signed)
-        case .crc32c: return SliceProof(kind: .checksum, ahead: signed.union([.crc32c]))
-        case .sha256: return SliceProof(kind: .checksum, ahead: [.sha256])
-        case .size: return SliceProof(kind: .size, ahead: signed)
-        }
-    }
 }
 
 /// Whether an object that is there is the file of a delivery.
@@ -236,18 +245,18 @@ struct S3ObjectMatch: Sendable {
     func isSame(
         _ found: S3API.Found, expectedETag: String?, _ sender: PartSender?
     ) async throws(DeliveryError) -> (isSame: Bool, content: ContentHash?) {
+        if found.etag != expectedETag, found.size == order.source.size, let checksum = found.checksum, let sender,
+            try isUnchanged(sender)
+        {
+            let own = try await sender.sums([checksum.algorithm], 0..<found.size)[checksum.algorithm]
+            return own == checksum ? (true, ContentHash(digest: checksum, partSize: nil)) : (false, nil)
+        }
         switch clue(found, expectedETag: expectedETag) {
         case .same: return (true, nil)
         case .different: return (false, nil)
         case .compare(let partSizes):
             let byTime: (Bool, ContentHash?) = (byTime(found) == .same, nil)
-            guard let sender else { return byTime }
-            do throws(DeliveryError) {
-                try sender.source.requireUnchanged(since: order)
-            } catch  where error.verdict == .sourceGone || error.verdict == .sourceChanged {
-                // A file that is gone or has changed since cannot tell any more.
-                return byTime
-            }
+            guard let sender, try isUnchanged(sender) else { return byTime }
             for partSize in partSizes {
                 if sender.attempt.isStopping() { throw .stopping }
                 let model = ContentHash(digest: Digest(.md5, []), partSize: partSize)
@@ -257,6 +266,16 @@ struct S3ObjectMatch: Sendable {
             }
             // With its own keys (SSE-KMS) a store's tags look like MD5 and are not.
             return verify != .md5 ? byTime : (false, nil)
+        }
+    }
+
+    /// A file that is gone or has changed since cannot tell any more.
+    private func isUnchanged(_ sender: PartSender) throws(DeliveryError) -> Bool {
+        do throws(DeliveryError) {
+            try sender.source.requireUnchanged(since: order)
+            return true
+        } catch  where error.verdict == .sourceGone || error.verdict == .sourceChanged {
+            return false
         }
     }
 }

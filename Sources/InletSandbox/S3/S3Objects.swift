@@ -10,7 +10,7 @@ extension S3Service {
         guard call.fields["x-amz-copy-source"] == nil else { throw SandboxRefusal.notImplemented("CopyObject") }
         let isNew = try mustBeNew(call.fields)
         if isNew { try store.checkNew(key) }
-        let checks = try BodyChecks(call.fields)
+        let checks = try BodyChecks(call.fields, rules)
         let file = try await receive(&call, checks)
         let object = try store.keepSingle(
             key, contentType: call.fields[.contentType] ?? "application/octet-stream",
@@ -26,8 +26,12 @@ extension S3Service {
                 "Part number must be an integer between 1 and 10000, inclusive")
         }
         guard call.fields["x-amz-copy-source"] == nil else { throw SandboxRefusal.notImplemented("UploadPartCopy") }
-        try store.checkPart(number, upload: upload, key: key)
-        let checks = try BodyChecks(call.fields)
+        let opened = try store.checkPart(number, upload: upload, key: key).attributes["x-amz-checksum-algorithm"]
+        let checks = try BodyChecks(call.fields, rules)
+        guard checks.isOnly(opened) else {
+            throw SandboxRefusal.badRequest(
+                "Checksum Type mismatch occurred, expected checksum Type: \(opened?.lowercased() ?? "null")")
+        }
         let file = try await receive(&call, checks)
         let etag = call.etag(file.hash.finish().md5)
         try store.keepPart(number, upload: upload, etag: etag, file)
@@ -35,7 +39,7 @@ extension S3Service {
     }
 
     private func receive(_ call: inout SandboxCall, _ checks: BodyChecks) async throws -> ReceivedFile {
-        var file = try ReceivedFile(in: store.incoming, withCRC32C: checks.needsCRC32C)
+        var file = try ReceivedFile(in: store.incoming, crcs: checks.compared)
         try await call.receive(into: &file, limit: rules.largestBody)
         try checks.check(file.hash)
         return file
@@ -49,7 +53,10 @@ extension S3Service {
         }
         let object = try store.object(ObjectKey(call["key"]))
         response.headers[.lastModified] = object.modified.httpDate
-        for field in ObjectAttributes.shown(object.attributes) { response.headers[field.name] = field.value }
+        let showsChecksums = call.fields["x-amz-checksum-mode"] == "ENABLED"
+        for field in ObjectAttributes.shown(object.attributes, withChecksums: showsChecksums) {
+            response.headers[field.name] = field.value
+        }
         return response
     }
 
@@ -61,17 +68,21 @@ extension S3Service {
 
 /// The checksums that a client sends with a body, and their comparison with the received body.
 struct BodyChecks: Sendable {
+    static let algorithms: [Digest.Algorithm] = [.crc64nvme, .crc32c, .sha256]
+
+    static func field(_ algorithm: Digest.Algorithm) -> String { "x-amz-checksum-\(algorithm.rawValue)" }
+
     /// The signed `x-amz-content-sha256`, in lower-case hexadecimal; nil for a body that is not covered.
     private let signed: String?
     private var md5: [UInt8]?
-    private let crc32c: [UInt8]?
-    private let sha256: [UInt8]?
+    private var given: [(algorithm: Digest.Algorithm, bytes: [UInt8], rule: S3Sandbox.ChecksumRule)] = []
 
-    var needsCRC32C: Bool { crc32c != nil }
+    /// The checksums to compute of the body.
+    var compared: [Digest.Algorithm] { given.map(\.algorithm) }
 
-    init(_ fields: HTTPFields) throws(SandboxRefusal) {
+    init(_ fields: HTTPFields, _ rules: S3Sandbox.Rules) throws(SandboxRefusal) {
         let payload = fields["x-amz-content-sha256"] ?? ""
-        signed = payload == "UNSIGNED-PAYLOAD" ? nil : payload.lowercased()
+        signed = payload == "UNSIGNED-PAYLOAD" || !rules.comparesPayload ? nil : payload.lowercased()
         // RFC 1864.
         if let text = fields["Content-MD5"] {
             guard let bytes = Self.bytes(text, count: 16) else {
@@ -79,8 +90,13 @@ struct BodyChecks: Sendable {
             }
             md5 = bytes
         }
-        crc32c = try Self.checksum("x-amz-checksum-crc32c", in: fields, count: 4)
-        sha256 = try Self.checksum("x-amz-checksum-sha256", in: fields, count: 32)
+        for algorithm in Self.algorithms {
+            let name = Self.field(algorithm)
+            guard let bytes = try Self.checksum(name, in: fields, count: algorithm.length) else { continue }
+            let rule = rules.checksums[algorithm] ?? .compared
+            guard rule != .refused else { throw .badRequest("This store does not know the checksum in \(name).") }
+            given.append((algorithm, bytes, rule))
+        }
     }
 
     /// - Throws: `XAmzContentSHA256Mismatch` or `BadDigest`.
@@ -93,15 +109,25 @@ struct BodyChecks: Sendable {
                 details: ["ClientComputedContentSHA256": signed, "S3ComputedContentSHA256": sha256.hex])
         }
         if let given = self.md5, given != md5 { throw .badDigest("Content-MD5") }
-        if let given = self.sha256, given != sha256 { throw .badDigest("x-amz-checksum-sha256") }
-        if let given = crc32c, given != hash.crc32c?.bytes { throw .badDigest("x-amz-checksum-crc32c") }
+        try checkSums(hash)
     }
 
-    /// The verified checksums, repeated in the answer.
+    /// The same for the checksums of an object that is composed.
+    func checkSums(_ hash: ContentHash) throws(SandboxRefusal) {
+        for (algorithm, bytes, rule) in given where rule == .compared && hash[algorithm] != bytes {
+            throw .badDigest(Self.field(algorithm))
+        }
+    }
+
+    /// Whether there is no other checksum than that with which the upload was opened.
+    func isOnly(_ opened: String?) -> Bool { given.allSatisfy { $0.algorithm.rawValue == opened?.lowercased() } }
+
+    /// The checksums, repeated in the answer.
     var echoed: HTTPFields {
         var fields = HTTPFields()
-        fields["x-amz-checksum-crc32c"] = crc32c.map { Data($0).base64EncodedString() }
-        fields["x-amz-checksum-sha256"] = sha256.map { Data($0).base64EncodedString() }
+        for (algorithm, bytes, rule) in given where rule != .ignored {
+            fields[Self.field(algorithm)] = Data(bytes).base64EncodedString()
+        }
         return fields
     }
 
@@ -128,21 +154,26 @@ enum ObjectAttributes {
     /// Stored, but never shown by GET and HEAD.
     private static let silent: Set<String> = ["x-amz-acl", "x-amz-tagging"]
 
+    /// Shown on request only.
+    private static let checksums = "x-amz-checksum-"
+
     /// By lower-case names.
     static func of(_ fields: HTTPFields) -> [String: String] {
         var attributes: [String: String] = [:]
         for field in fields {
             let name = field.name.canonicalName
-            guard kept.contains(name) || name.hasPrefix("x-amz-meta-") else { continue }
+            let isKept = kept.contains(name) || name.hasPrefix("x-amz-meta-") || name.hasPrefix(checksums)
+            guard isKept else { continue }
             attributes[name] = attributes[name].map { "\($0),\(field.value)" } ?? field.value
         }
         return attributes
     }
 
     /// The fields that GET and HEAD show; the class STANDARD is left out.
-    static func shown(_ attributes: [String: String]) -> HTTPFields {
+    static func shown(_ attributes: [String: String], withChecksums: Bool) -> HTTPFields {
         var fields = HTTPFields()
         for (name, value) in attributes where !silent.contains(name) {
+            if name.hasPrefix(checksums), !withChecksums { continue }
             if (name, value) != ("x-amz-storage-class", "STANDARD") { fields[name] = value }
         }
         return fields

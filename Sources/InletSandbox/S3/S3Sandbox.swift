@@ -32,6 +32,18 @@ package final class S3Sandbox: LoopbackSandbox {
         }
     }
 
+    /// What a store does with a checksum that comes with a body.
+    package enum ChecksumRule: Sendable {
+        /// Compares it, and repeats it in the answer.
+        case compared
+        /// Repeats it, right or wrong.
+        case repeated
+        /// Stores the body, as if it had not come.
+        case ignored
+        /// Refuses the request, which it does not know.
+        case refused
+    }
+
     /// Behaviour that differs between stores.
     package struct Rules: Sendable {
         /// The most entries of one page of a listing; S3 has 1,000.
@@ -42,6 +54,10 @@ package final class S3Sandbox: LoopbackSandbox {
         package var clockOffset: Duration
         /// Whether `If-None-Match` is honoured where parts are composed, as with one PUT; Ceph's gateway ignores it.
         package var composesOnlyNew: Bool
+        /// By checksum; others are compared.
+        package var checksums: [Digest.Algorithm: ChecksumRule] = [:]
+        /// Whether the signed SHA-256 of a body is compared, so that no damage gets as far as the checksums.
+        package var comparesPayload = true
 
         package init(
             pageSize: Int = 1000, largestBody: Int64 = 5 << 30, clockOffset: Duration = .zero,

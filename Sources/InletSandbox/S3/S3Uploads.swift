@@ -6,6 +6,7 @@ import InletCore
 /// The calls around a multipart upload, except those of parts.
 extension S3Service {
     func create(_ call: inout SandboxCall) throws -> Response {
+        try mustBeKnown(call.fields)
         let upload = try store.createUpload(
             key: ObjectKey(call["key"]), contentType: call.fields[.contentType], partCount: 10_000,
             attributes: ObjectAttributes.of(call.fields))
@@ -13,18 +14,43 @@ extension S3Service {
             "InitiateMultipartUploadResult", ["Bucket": account.bucket, "Key": upload.key, "UploadId": upload.id])
     }
 
+    /// A checksum of the whole object is a CRC.
+    private func mustBeKnown(_ fields: HTTPFields) throws(SandboxRefusal) {
+        guard let name = fields["x-amz-checksum-algorithm"] else { return }
+        let algorithm = BodyChecks.algorithms.first { $0.rawValue == name.lowercased() }
+        guard let algorithm, rules.checksums[algorithm] != .refused else {
+            throw .badRequest("This store does not know the checksum algorithm \(name).")
+        }
+        guard algorithm != .sha256 || fields["x-amz-checksum-type"] != "FULL_OBJECT" else {
+            throw .badRequest("The FULL_OBJECT checksum type cannot be used with the SHA256 checksum algorithm.")
+        }
+    }
+
     func complete(_ call: inout SandboxCall) async throws -> Response {
         let (key, upload) = (try ObjectKey(call["key"]), call.query("uploadId") ?? "")
         let listed = try S3XML.partList(String(decoding: try await call.body.whole(), as: UTF8.self))
         let isNew = try mustBeNew(call.fields) && rules.composesOnlyNew
-        let object = try store.complete(upload: upload, key: key, listed: listed, isNew: isNew)
+        let checks = try BodyChecks(call.fields, rules)
+        let object = try store.complete(upload: upload, key: key, listed: listed, isNew: isNew) {
+            hash throws(SandboxRefusal) in
+            try checks.checkSums(hash)
+        }
         var etag: String? = object.etag
         if case .wrongETag = call.fault { etag = "\"\(MD5.bytes(of: object.md5.bytes).hex)-\(listed.count)\"" }
         if call.fault == .missingETag { etag = nil }
         let place = URIText.encodePath("/\(account.bucket)/\(object.key)")
         return S3XML.document(
             "CompleteMultipartUploadResult",
-            ["Location": "http://\(call.host)\(place)", "Bucket": account.bucket, "Key": object.key, "ETag": etag])
+            ["Location": "http://\(call.host)\(place)", "Bucket": account.bucket, "Key": object.key, "ETag": etag],
+            checksums(of: object))
+    }
+
+    private func checksums(of object: StoredObject) -> [String] {
+        BodyChecks.algorithms.filter { rules.checksums[$0] != .ignored }.compactMap { algorithm in
+            object.attributes[BodyChecks.field(algorithm)].map {
+                S3XML.element("Checksum\(algorithm.rawValue.uppercased())", text: $0)
+            }
+        }
     }
 
     func abort(_ call: inout SandboxCall) throws -> Response {
@@ -120,6 +146,8 @@ enum S3XML {
     private static func elements(_ values: KeyValuePairs<String, String?>) -> String {
         values.map { name, value in value.map { "<\(name)>\($0.escapedForXML)</\(name)>" } ?? "" }.joined()
     }
+
+    static func element(_ name: String, text: String) -> String { elements([name: text]) }
 
     static func element(_ name: String, _ values: KeyValuePairs<String, String?>) -> String {
         "<\(name)>\(elements(values))</\(name)>"

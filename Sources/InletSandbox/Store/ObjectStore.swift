@@ -156,12 +156,14 @@ extension ObjectStore {
     }
 
     /// Refuses a part before its body is read: the upload must be open, for this key, and the number valid.
-    func checkPart(_ number: Int, upload id: String, key: ObjectKey) throws(SandboxRefusal) {
+    @discardableResult
+    func checkPart(_ number: Int, upload id: String, key: ObjectKey) throws(SandboxRefusal) -> UploadRecord {
         let upload = state.withLock { $0.uploads[id] }
         guard let upload, upload.record.key == key.text, !upload.isCompleting else { throw .noSuchUpload(id) }
         guard (1...upload.record.partCount).contains(number) else {
             throw .badRequest("Part \(number) of an upload with \(upload.record.partCount) parts.")
         }
+        return upload.record
     }
 
     /// Stores a whole part, and replaces an earlier one of the same number.
@@ -192,16 +194,28 @@ extension ObjectStore {
     ///
     /// A killed process leaves either the open upload or the whole object: `commit.json` is the point between them.
     ///
-    /// - Parameter isNew: The key must have no object yet (`If-None-Match: *`).
+    /// - Parameters:
+    ///   - isNew: The key must have no object yet (`If-None-Match: *`).
+    ///   - check: refuses the composed content; it has the CRC with which the upload was opened.
     func complete(
-        upload id: String, key: ObjectKey, listed: [ListedPart], isNew: Bool = false
+        upload id: String, key: ObjectKey, listed: [ListedPart], isNew: Bool = false,
+        check: (ContentHash) throws(SandboxRefusal) -> Void = { _ in }
     ) throws -> StoredObject {
         let upload = try beginCompleting(id, key: key)
         do {
             let parts = try Self.check(listed, against: upload.parts)
-            var file = try ReceivedFile(in: incoming)
-            let etag = try Self.compose(parts, into: &file)
-            return try commit(upload.record, key, etag: etag, isNew: isNew, file)
+            var record = upload.record
+            let algorithm = record.attributes["x-amz-checksum-algorithm"].flatMap {
+                Digest.Algorithm(rawValue: $0.lowercased())
+            }
+            var file = try ReceivedFile(in: incoming, crcs: algorithm.map { [$0] } ?? [])
+            let (etag, sha256) = try Self.compose(parts, into: &file)
+            try check(file.hash)
+            if let algorithm, let bytes = algorithm == .sha256 ? SHA256.bytes(of: sha256) : file.hash[algorithm] {
+                let count = algorithm == .sha256 ? "-\(parts.count)" : ""
+                record.attributes[BodyChecks.field(algorithm)] = Data(bytes).base64EncodedString() + count
+            }
+            return try commit(record, key, etag: etag, isNew: isNew, file)
         } catch {
             state.withLock { $0.uploads[id]?.isCompleting = false }
             throw error
@@ -249,18 +263,23 @@ extension ObjectStore {
         return parts
     }
 
-    /// Writes the parts one after the other, and returns the object's ETag: MD5 of the binary part MD5s, `-`, count.
-    private static func compose(_ parts: [StoredPart], into file: inout ReceivedFile) throws -> String {
-        var partSums: [UInt8] = []
+    /// Writes the parts one after the other. - Returns: the object's ETag (MD5 of the binary part MD5s, `-`, count), and
+    /// the binary SHA-256s of its parts.
+    private static func compose(
+        _ parts: [StoredPart], into file: inout ReceivedFile
+    ) throws -> (etag: String, sha256: [UInt8]) {
+        var (partSums, sha256): ([UInt8], [UInt8]) = ([], [])
         for part in parts {
-            var hash = MD5()
+            var hash = ContentHash()
             try FileDescriptor.forEachChunk(of: part.file) { chunk in
                 hash.update(chunk)
                 try file.write(chunk)
             }
-            partSums += hash.bytes
+            let sums = hash.finish()
+            partSums += sums.md5
+            sha256 += sums.sha256
         }
-        return "\"\(MD5.bytes(of: partSums).hex)-\(parts.count)\""
+        return ("\"\(MD5.bytes(of: partSums).hex)-\(parts.count)\"", sha256)
     }
 
     private func commit(

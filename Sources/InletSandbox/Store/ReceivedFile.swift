@@ -12,8 +12,8 @@ struct ReceivedFile: ~Copyable {
     private(set) var hash: ContentHash
 
     /// Makes a new file in `folder`, which must be on the file system of the final place.
-    init(in folder: FilePath, withCRC32C: Bool = false) throws {
-        hash = ContentHash(withCRC32C: withCRC32C)
+    init(in folder: FilePath, crcs: [Digest.Algorithm] = []) throws {
+        hash = ContentHash(crcs: crcs)
         path = folder.appending(UUID().uuidString)
         descriptor = try FileDescriptor.open(
             path, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: [.ownerReadWrite])
@@ -90,38 +90,65 @@ extension FileDescriptor {
     }
 }
 
-/// The checksums of a stream, computed as it passes; CRC-32C only on request.
+/// The checksums of a stream, computed as it passes; CRCs only on request.
 struct ContentHash {
     private var md5 = MD5()
     private var sha256 = SHA256()
-    private(set) var crc32c: CRC32C?
+    private var crcs: [CRC]
     private(set) var size: Int64 = 0
 
-    init(withCRC32C: Bool = false) { crc32c = withCRC32C ? CRC32C() : nil }
+    init(crcs: [Digest.Algorithm] = []) { self.crcs = crcs.compactMap { CRC($0) } }
 
     mutating func update(_ bytes: UnsafeRawBufferPointer) {
         md5.update(bytes)
         sha256.update(bytes)
-        crc32c?.update(bytes)
+        for index in crcs.indices { crcs[index].update(bytes) }
         size += Int64(bytes.count)
     }
 
     func finish() -> (md5: [UInt8], sha256: [UInt8]) { (md5.bytes, sha256.bytes) }
+
+    /// nil for a CRC that was not requested.
+    subscript(algorithm: Digest.Algorithm) -> [UInt8]? {
+        switch algorithm {
+        case .md5: md5.bytes
+        case .sha256: sha256.bytes
+        default: crcs.first { $0.algorithm == algorithm }?.bytes
+        }
+    }
 }
 
-/// CRC-32C (Castagnoli, RFC 3720 appendix B.4), as in `x-amz-checksum-crc32c`.
-struct CRC32C {
-    private static let table: [UInt32] = (0..<256).map { index in
-        (0..<8).reduce(UInt32(index)) { value, _ in value & 1 == 1 ? 0x82F6_3B78 ^ (value >> 1) : value >> 1 }
+/// A reflected CRC that begins and ends with an inversion, as in `x-amz-checksum-crc32c` (Castagnoli, RFC 3720 appendix
+/// B.4) and `x-amz-checksum-crc64nvme`.
+struct CRC {
+    private static let castagnoli = table(0x82F6_3B78)
+    private static let nvme = table(0x9A6C_9329_AC4B_C9B5)
+
+    private static func table(_ polynomial: UInt64) -> [UInt64] {
+        (0..<256).map { index in
+            (0..<8).reduce(index) { value, _ in value & 1 == 1 ? polynomial ^ (value >> 1) : value >> 1 }
+        }
     }
 
-    private var state = UInt32.max
+    let algorithm: Digest.Algorithm
+    private let table: [UInt64]
+    private var state: UInt64
+
+    /// nil for others than CRCs.
+    init?(_ algorithm: Digest.Algorithm) {
+        switch algorithm {
+        case .crc32c: (table, state) = (Self.castagnoli, UInt64(UInt32.max))
+        case .crc64nvme: (table, state) = (Self.nvme, .max)
+        default: return nil
+        }
+        self.algorithm = algorithm
+    }
 
     /// Big-endian, as on the wire in base 64.
-    var bytes: [UInt8] { withUnsafeBytes(of: (~state).bigEndian) { Array($0) } }
+    var bytes: [UInt8] { withUnsafeBytes(of: (~state).bigEndian) { Array($0.suffix(algorithm.length)) } }
 
     mutating func update(_ bytes: UnsafeRawBufferPointer) {
-        state = Self.table.withUnsafeBufferPointer { table in
+        state = table.withUnsafeBufferPointer { table in
             bytes.reduce(state) { table[Int(UInt8(truncatingIfNeeded: $0) ^ $1)] ^ ($0 >> 8) }
         }
     }

@@ -42,6 +42,7 @@ struct AgentSession: Sendable {
         Failpoint.opening.reached()
         feed = ActivityFeed(log)
         journal = try await Self.openJournal(state, start)
+        factory.checksums.use(journal)
         Failpoint.opened.reached()
         agent = try await Agent(
             settings: settings, destinations: destinations, journal: journal, log: log,

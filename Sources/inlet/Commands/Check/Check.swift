@@ -48,7 +48,7 @@ struct Check: AsyncParsableCommand {
         for watch in settings.watch { findings.checkRoot(watch, settings) }
         findings.begin(.destinations)
         await findings.checkProxies(config, destinations, factory)
-        for destination in destinations { await findings.check(destination, upload: upload) }
+        for destination in destinations { await findings.check(destination, upload: upload, mayWrite: true) }
         for destination in destinations { findings.checkStorage(of: destination, settings.destinations) }
         findings.checkCopies(settings, destinations)
         findings.checkKinds(settings)

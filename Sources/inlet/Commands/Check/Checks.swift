@@ -128,7 +128,9 @@ extension Findings {
     }
 
     /// Whether Inlet can reach and use a destination; with `upload`, whether it accepts a test object.
-    mutating func check(_ destination: Destination, upload: Bool) async {
+    ///
+    /// - Parameter mayWrite: whether tiny objects show which checksum `verify: auto` uses.
+    mutating func check(_ destination: Destination, upload: Bool, mayWrite: Bool = false) async {
         let name = "destination \(destination.name)"
         // The public key of a server whose key can be pinned: the setting for a self-signed certificate. Only its owner
         // knows whether the key is the right one. The probe reports an unreachable server.
@@ -137,6 +139,9 @@ extension Findings {
         }
         do {
             add(.fine, name, try await destination.pipeline.probe())
+            if mayWrite, let findings = try await destination.checksumFindings?() {
+                for finding in findings { add(finding.isFine ? .fine : .warning, name, finding.text) }
+            }
             if upload {
                 for line in try await destination.testUpload() { add(line.0, name, line.1) }
             }

@@ -54,7 +54,9 @@ extension Destination {
     }
 
     private static func verified(_ proof: Proof) -> String {
-        "verified by \(proof.method.rawValue)" + (proof.etag.map { ", ETag \($0)" } ?? "")
+        let checksum = proof.content?.digest.description ?? proof.details?[Proof.checksumName]
+        return "verified by \(proof.method.rawValue)" + (checksum.map { " \($0)" } ?? "")
+            + (proof.etag.map { ", ETag \($0)" } ?? "")
     }
 
     /// Large files are sent differently from small ones.
