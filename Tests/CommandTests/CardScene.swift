@@ -159,7 +159,7 @@ func withStore(_ body: @Sendable @escaping (S3Sandbox, _ settings: String) async
         try await body(
             sandbox,
             "type: s3, endpoint: \"http://127.0.0.1:\(try await sandbox.port())\", region: us-east-1, "
-                + "bucket: sandbox, access_key: AKIDEXAMPLE, secret_key: sandbox-secret-93f1")
+                + "bucket: sandbox, access_key: AKIDEXAMPLE, secret_key: sandbox-secret-93f1, verify: md5")
     }
     withExtendedLifetime(folder) {}
 }

@@ -136,7 +136,8 @@ struct ChaosStage: Sendable {
                   store: { type: r2, api: "\(origins[0])", public_url: "\(origins[0])/public", part_size: 5MiB,
                            api_key: "\(ConfigText.apiKey)" }
                   bucket: { type: s3, endpoint: "\(origins[1])", region: us-east-1, bucket: sandbox, part_size: 5MiB,
-                            multipart_threshold: 5MiB, access_key: AKIDEXAMPLE, secret_key: "\(ConfigText.apiKey)" }
+                            multipart_threshold: 5MiB, access_key: AKIDEXAMPLE, secret_key: "\(ConfigText.apiKey)",
+                            verify: md5 }
                   forms: { type: gighive, url: "\(origins[2])", user: uploader, password: "\(Self.password)",
                            transport: multipart }
                   films: { type: gighive, url: "\(origins[2])", user: uploader, password: "\(Self.password)",

@@ -199,7 +199,7 @@ enum CrashKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case .r2, .r2Parts: spiral
         case .s3, .s3Parts:
             "type: s3, endpoint: \"\(url)\", region: us-east-1, bucket: sandbox, access_key: AKIDEXAMPLE, "
-                + "secret_key: sandbox-secret-93f1, part_size: 5MiB, multipart_threshold: 5MiB"
+                + "secret_key: sandbox-secret-93f1, part_size: 5MiB, multipart_threshold: 5MiB, verify: md5"
         case .form, .tus:
             "type: gighive, url: \"\(url)\", user: uploader, password: \(gigHivePassword), chunk_size: 5MiB, "
                 + "transport: \(self == .tus ? "tus" : "multipart")"

@@ -146,6 +146,7 @@ extension MatrixGround {
                         "endpoint": .string(origin), "bucket": .string("sandbox"),
                         "access_key": .secret(Secret(S3Account.accessKey)), "secret_key": .secret(S3Account.secretKey),
                         "part_size": .bytes(Int64(Place.part)), "multipart_threshold": .bytes(Int64(Place.part)),
+                        "verify": .string("md5"),
                     ])
             } check: { isThere in
                 try Self.check(sandbox.objects(), isThere, content, once: !isSingle)

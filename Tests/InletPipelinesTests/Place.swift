@@ -267,22 +267,28 @@ enum S3Account {
 }
 
 /// Runs `body` on an S3 destination of its own; pages are small, so that every listing has several.
+///
+/// - Parameters:
+///   - memory: what other processes learned of stores.
+///   - proxy: gives the port that leads to the sandbox's.
 func withS3Place(
     _ settings: [String: ConfigValue] = [:], rules: S3Sandbox.Rules = S3Sandbox.Rules(pageSize: 2),
+    memory: (any StoreChecksumMemory)? = nil, before proxy: @Sendable (Int) throws -> Int = { $0 },
     _ body: @Sendable (Place) async throws -> Void
 ) async throws {
     let directory = try TemporaryDirectory()
     let factory = PipelineFactory(pool: BlockingPool(name: "pipelines", threads: 4), userAgent: "inlet-tests/1")
     defer { factory.shutdown() }
+    if let memory { factory.checksums.use(memory) }
     let usual: [String: ConfigValue] = [
         "bucket": .string("sandbox"), "access_key": .secret(Secret(S3Account.accessKey)),
         "secret_key": .secret(S3Account.secretKey), "part_size": .bytes(Int64(Place.part)),
-        "multipart_threshold": .bytes(Int64(Place.part)),
+        "multipart_threshold": .bytes(Int64(Place.part)), "verify": .string("md5"),
     ]
     let sandbox = try S3Sandbox(directory: directory.path, account: S3Account.standard, rules: rules)
     try await whileServing({ try await sandbox.run() }) {
         var values = usual.merging(settings) { $1 }
-        values["endpoint"] = .string("http://127.0.0.1:\(try await sandbox.port())")
+        values["endpoint"] = .string("http://127.0.0.1:\(try proxy(try await sandbox.port()))")
         try await body(Place(try factory.place("s3", values), .s3(sandbox), target: directory.path))
         // First, so that no connection of ours outlives its server.
         factory.shutdown()
@@ -366,7 +372,8 @@ struct Implementation: Sendable, CustomTestStringConvertible {
 
     static let all: [Implementation] = [
         .r2("seed"), .r2("r2"), .r2("v1"), .r2("v1", verify: "size"), .s3("md5"), .s3("crc32c"), .s3("sha256"),
-        .s3("size"), .s3("md5", ifExists: "version"), .s3("md5", ifExists: "fail"), .s3("md5", ifExists: "skip-same"),
+        .s3("crc64nvme"), .s3("size"), .s3("md5", ifExists: "version"), .s3("md5", ifExists: "fail"),
+        .s3("md5", ifExists: "skip-same"),
         .gigHive("multipart"), .gigHive("tus"), .vopi("api-key"), .vopi("bearer"), .roboscope,
         .folder("read-back"), .folder("size"), .memory,
     ]

@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["crc32c", "sha256"])
+    @Test(arguments: ["crc64nvme", "crc32c", "sha256"])
     func `a checksum that the store confirms is the proof`(_ verify: String) async throws {
         try await withS3Place(["verify": .string(verify)]) { place in
             for count in [0, 100_000, Self.part + 7] {
@@ -84,6 +84,11 @@ import Testing
                 let proof = try await place.deliver(path, order).get()
                 #expect(proof.method == .checksum)
                 #expect((proof.content == nil) == (verify == "crc32c"))
+                #expect(proof.details?["checksum"]?.hasPrefix("crc32c:") == (verify == "crc32c" ? true : nil))
+                if verify == "crc64nvme" {
+                    let sums = SliceHasher.sums([.crc64nvme], of: Array(content(count)))
+                    #expect(proof.content == sums[.crc64nvme].map { ContentHash(digest: $0, partSize: nil) })
+                }
                 let object = try #require(place.s3?.objects().first { $0.key == order.key })
                 if verify == "sha256", count <= Self.part { #expect(proof.content?.digest == object.sha256) }
             }
@@ -131,7 +136,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["md5", "crc32c", "size"])
+    @Test(arguments: ["md5", "crc64nvme", "crc32c", "size"])
     func `a file that is written to while it is sent never becomes an object`(_ verify: String) async throws {
         // More than the kernel's buffers take, so that its end is still to be read when the change comes.
         let size = 24 << 20

@@ -12,8 +12,10 @@ import Testing
     private static let part = Place.part
     private static let sizes = [1000, Place.part + 1]
 
-    private static func withPlace(_ ifExists: String, _ body: @Sendable (Place) async throws -> Void) async throws {
-        try await withS3Place(["if_exists": .string(ifExists)], body)
+    private static func withPlace(
+        _ ifExists: String, verify: String = "md5", _ body: @Sendable (Place) async throws -> Void
+    ) async throws {
+        try await withS3Place(["if_exists": .string(ifExists), "verify": .string(verify)], body)
     }
 
     /// An object of other content, and the file that wants its key.
@@ -88,9 +90,10 @@ import Testing
         }
     }
 
-    @Test(arguments: ["fail", "version"])
-    func `our own object, whose answer was lost, is not another one`(_ ifExists: String) async throws {
-        try await Self.withPlace(ifExists) { place in
+    @Test(arguments: ["fail", "version"], ["md5", "crc64nvme"])
+    func `our own object, whose answer was lost, is not another one`(_ ifExists: String, _ verify: String) async throws
+    {
+        try await Self.withPlace(ifExists, verify: verify) { place in
             for (count, operation) in [(1000, SpiralOperation.single), (Self.part + 1, .complete)] {
                 place.misbehave(.loseAnswer, at: operation)
                 let (path, order) = try place.file(count, key: "\(count)")

@@ -28,7 +28,7 @@ extension Place {
         return notes
     }
 
-    @Test(arguments: ["md5", "crc32c", "sha256", "size"])
+    @Test(arguments: ["md5", "crc64nvme", "crc32c", "sha256", "size"])
     func `a restart goes on from the store's list of parts`(_ verify: String) async throws {
         try await withS3Place(Self.oneByOne.merging(["verify": .string(verify)]) { $1 }) { place in
             let (path, order) = try place.file(5 * Self.part + 9)

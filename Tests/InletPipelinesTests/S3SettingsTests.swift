@@ -32,7 +32,7 @@ import Testing
         #expect(settings.multipartThreshold == 16 << 20)
         #expect(settings.maxObjectSize == 5 << 40)
         #expect(settings.parallelParts == 8)
-        #expect(settings.verify == .md5)
+        #expect(settings.verify == .auto)
         #expect(settings.ifExists == .overwrite)
         #expect(settings.connections == 32)
         #expect(settings.objectHeaders.isEmpty)

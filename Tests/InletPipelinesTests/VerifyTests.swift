@@ -13,7 +13,7 @@ import Testing
 @Suite(.timeLimit(.minutes(8))) struct VerifyTests {
     static let stores: [Implementation] = [
         .r2("v1"), .r2("v1", verify: "size"), .r2("r2"), .r2("seed"), .s3("md5"), .s3("sha256"), .s3("crc32c"),
-        .s3("size"),
+        .s3("crc64nvme"), .s3("size"),
         .folder("read-back"), .folder("size"),
     ]
     private static let sizes = [0, 1000, Place.part + 1, 11 << 20]

@@ -45,7 +45,8 @@ import Testing
         }
     }
 
-    /// What stands beside the body, and the answer. 4waSgw== is the check value of CRC-32C over "123456789".
+    /// What stands beside the body, and the answer. 4waSgw== is the check value of CRC-32C over "123456789", and
+    /// rosUhgp5mIg= that of CRC-64/NVME.
     static let checksums: [(String, String, String)] = [
         ("Content-MD5", Data(MD5.bytes(of: digits)).base64EncodedString(), "200 "),
         ("Content-MD5", Data(MD5.bytes(of: Data())).base64EncodedString(), "400 BadDigest"),
@@ -53,6 +54,8 @@ import Testing
         ("x-amz-checksum-crc32c", "4waSgw==", "200 "),
         ("x-amz-checksum-crc32c", "4waSgg==", "400 BadDigest"),
         ("x-amz-checksum-crc32c", "4waSgw", "400 InvalidRequest"),
+        ("x-amz-checksum-crc64nvme", "rosUhgp5mIg=", "200 "),
+        ("x-amz-checksum-crc64nvme", "rosUhgp5mIk=", "400 BadDigest"),
         ("x-amz-checksum-sha256", Data(SHA256.bytes(of: digits)).base64EncodedString(), "200 "),
         ("x-amz-checksum-sha256", Data(SHA256.bytes(of: Data())).base64EncodedString(), "400 BadDigest"),
     ]
@@ -65,10 +68,35 @@ import Testing
             #expect(sandbox.objects().count == (answer.status == 200 ? 1 : 0))
             let echo = answer.headers[name]
             #expect(answer.status != 200 || name == "Content-MD5" || echo == value)
-            let upload = try await client.create("b")
+            let algorithm = name.hasPrefix("x-amz-checksum-") ? name.split(separator: "-").last?.uppercased() : nil
+            let upload = try await client.create(
+                "b", headers: algorithm.map { ["x-amz-checksum-algorithm": $0] } ?? [:])
             let query = [("partNumber", "1"), ("uploadId", upload)]
             let part = try await client.send("PUT", "b", query: query, Self.digits, headers: [name: value])
             #expect(part.refusal == expected)
+            // A part has no checksum that its upload was not opened with.
+            let other = try await client.send(
+                "PUT", "b", query: [("partNumber", "1"), ("uploadId", try await client.create("b"))], Self.digits,
+                headers: [name: value])
+            #expect(other.status == (algorithm == nil ? part.status : 400))
+        }
+    }
+
+    @Test func `a composed object has the checksum that was said of it, or is not there`() async throws {
+        try await withS3 { sandbox, client async throws in
+            let (name, right) = ("x-amz-checksum-crc64nvme", "rosUhgp5mIg=")
+            let whole = ["x-amz-checksum-type": "FULL_OBJECT"]
+            let opening = whole.merging(["x-amz-checksum-algorithm": "CRC64NVME"]) { $1 }
+            let upload = try await client.create("a", headers: opening)
+            let etag = try await client.part("a", upload, 1, Self.digits).headers["etag"] ?? ""
+            let wrong = try await client.complete(
+                "a", upload, [(1, etag)], headers: whole.merging([name: "rosUhgp5mIk="]) { $1 })
+            #expect(wrong.refusal == "400 BadDigest" && sandbox.objects().isEmpty)
+            let done = try await client.complete("a", upload, [(1, etag)], headers: whole.merging([name: right]) { $1 })
+            #expect(done.xml("ChecksumCRC64NVME") == right)
+            #expect(
+                try await client.send("HEAD", "a", headers: ["x-amz-checksum-mode": "ENABLED"]).headers[name] == right)
+            #expect(try await client.send("HEAD", "a").headers[name] == nil)
         }
     }
 

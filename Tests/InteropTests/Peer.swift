@@ -112,7 +112,8 @@ final class Bucket: Sendable {
         let section = ConfigSection(values: all, positions: [:], position: SourcePosition(line: 1, column: 1))
         let settings = try S3Settings(section, environment: { _ in nil }, home: nil)
         pipeline = S3Pipeline(
-            settings: settings, client: client, hashing: BlockingPool(name: "interop", threads: 2))
+            settings: settings, client: client, hashing: BlockingPool(name: "interop", threads: 2),
+            knowledge: S3StoreKnowledge(checksums: StoreChecksums(), address: settings.base.redacted))
     }
 
     deinit { client.shutdown() }

@@ -13,7 +13,7 @@ import Testing
 struct S3InteropTests {
     private static let part = Bucket.part
 
-    @Test(arguments: Peer.Kind.allCases, ["md5", "crc32c", "sha256", "size"])
+    @Test(arguments: Peer.Kind.allCases, ["auto", "md5", "crc64nvme", "crc32c", "sha256", "size"])
     func `bytes arrive as they are`(_ kind: Peer.Kind, _ verify: String) async throws {
         try await Bucket.make(kind) { peer, files in
             let bucket = try Bucket(peer.port, ["verify": verify], files: files)
@@ -30,6 +30,26 @@ struct S3InteropTests {
                 }
             }
             #expect(try await bucket.openUploads() == 0)
+            // What showed which checksums the store compares is gone.
+            #expect(try await bucket.keys(prefix: S3ChecksumTrial.folder) == [])
+        }
+    }
+
+    @Test(arguments: Peer.Kind.allCases, ["auto", "md5", "crc64nvme", "crc32c", "sha256"])
+    func `a byte that changes on the way is sent again`(_ kind: Peer.Kind, _ verify: String) async throws {
+        try await Bucket.make(kind) { peer, files in
+            let line = try ChaosProxy(to: peer.port)
+            let bucket = try Bucket(Int(line.port), ["verify": verify], files: files)
+            let (first, firstOrder) = try bucket.file(10, key: "first")
+            _ = try await bucket.deliver(first, firstOrder)
+            for (number, count) in [1_000_000, Self.part + 1_000_000].enumerated() {
+                line.hangUp()
+                line.add(.flip(.request, at: 500_000))
+                let (path, order) = try bucket.file(count, key: "\(count)")
+                _ = try await bucket.deliver(path, order)
+                #expect(line.injected == number + 1)
+                #expect(try await bucket.get(order.key) == Bucket.content(count))
+            }
         }
     }
 

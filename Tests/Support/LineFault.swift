@@ -16,6 +16,8 @@ package enum LineFault: Sendable, Hashable {
     case cut(Way, after: Int)
     /// Once so many bytes went this way no more do, until the client leaves or the proxy lets go.
     case stall(Way, after: Int)
+    /// One bit of this byte changes on this way.
+    case flip(Way, at: Int)
     /// Pieces of so many bytes, a millisecond apart.
     case slow(piece: Int)
     /// Bytes of no protocol in the place of the server's: what a client that wants TLS meets at a wrong port.

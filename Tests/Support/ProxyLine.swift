@@ -81,10 +81,10 @@ struct ProxyLine {
     /// Reads what has come this way; the fault may have it first.
     private mutating func take(_ way: LineFault.Way) {
         var most = 65_536
+        let passed = way == .request ? request.passed : answer.passed
         switch fault {
         case .noise? where way == .request: return answerWithNoise()
         case .reset(way, let after)?, .cut(way, let after)?, .stall(way, let after)?:
-            let passed = way == .request ? request.passed : answer.passed
             guard passed < after else { return strike() }
             most = min(most, after - passed)
         case .slow(let piece)?:
@@ -93,7 +93,11 @@ struct ProxyLine {
             poll(nil, 0, 1)
         default: break
         }
-        let bytes = read(way == .request ? client : server, most)
+        var bytes = read(way == .request ? client : server, most)
+        if case .flip(way, let place)? = fault, bytes.indices.contains(place - passed) {
+            bytes[place - passed] ^= 1
+            note()
+        }
         if bytes.isEmpty {
             isOver = true
         } else if way == .request {
