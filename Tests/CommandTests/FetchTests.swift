@@ -157,6 +157,24 @@ import Testing
         }
     }
 
+    @Test func `a store is asked once which checksum it compares, and receipts name it`() async throws {
+        try await withS3("verify: auto") { place, sandbox in
+            try await place.inlet("check", code: 0, says: "✓ destination store: verify: auto uses crc64nvme")
+            #expect(sandbox.objects().isEmpty && sandbox.openUploads().isEmpty)
+            for name in ["a.bin", "b.bin"] {
+                try place.put(FilePath(name), bytes(1000))
+                try await place.runUntil("job.finished") { $0.isAbout(name) && $0["state"] == "delivered" }
+            }
+            // Once by `check`, once by the first agent; the second has it from the journal.
+            #expect(sandbox.traffic.counts[.headObject] == 2)
+            let receipts = try await place.inlet("receipts").objects()
+            let deliveries = receipts.compactMap { ($0["deliveries"] as? [[String: Any]])?.first }
+            let digests = deliveries.compactMap { $0["digest"] as? String }
+            #expect(digests.count == 2 && digests.allSatisfy { $0.hasPrefix("crc64nvme:") }, "\(receipts)")
+            #expect(sandbox.objects().map(\.key) == ["a.bin", "b.bin"])
+        }
+    }
+
     @Test func `a listing has length, time and key of what is there`() async throws {
         try await withS3 { place, sandbox in
             for name in ["a.bin", "b.bin"] {

@@ -41,7 +41,9 @@ let standInTypes = [
             KeySpec("part_size", .bytes(orWord: "auto"), default: "auto", "Size of a part."),
             KeySpec("parallel_parts", .integer(1...64), default: "4", "Parts at once."),
             KeySpec("max_object_size", .bytes(orWord: nil), default: "5TiB", "The store's limit."),
-            KeySpec("verify", .choice(["md5", "crc32c", "sha256", "size"]), default: "md5", "What is compared."),
+            KeySpec(
+                "verify", .choice(["auto", "crc64nvme", "crc32c", "sha256", "md5", "size"]), default: "auto",
+                "What is compared."),
             KeySpec(
                 "if_exists", .choice(["overwrite", "skip-same", "version", "fail"]), default: "overwrite",
                 "When the key is taken."),

@@ -44,6 +44,16 @@ import Testing
         try await bench.duplicate(.content(1, "d", .skip), of: first)
     }
 
+    @Test func `what was learned of a store stays with its address, until it is learned again`() async throws {
+        let learned = StoreChecksum(.crc32c, uncompared: [.crc64nvme], learnedAt: Bench.start)
+        try await bench.journal.keep(StoreChecksum(.md5, learnedAt: Bench.start), at: "one")
+        try await bench.journal.keep(learned, at: "one")
+        let next = try bench.reopen()
+        defer { next.close() }
+        #expect(try await next.storeChecksum(at: "one") == learned)
+        #expect(try await next.storeChecksum(at: "two") == nil)
+    }
+
     @Test func `without the rule everything is sent`() async throws {
         try await bench.deliver(.content(1, "a", .skip))
         try await bench.admit(.content(1, "b", .off))

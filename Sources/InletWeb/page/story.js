@@ -87,7 +87,7 @@ function moving(job) {
 
 /** What a proof says, in words; the word of the API where it is another one. */
 const PROOFS = {
-    md5_parts: "the MD5 of every part", checksum: "the store's checksum of every part", size: "its length only",
+    md5_parts: "the MD5 of every part", checksum: "a checksum that the store compared", size: "its length only",
     read_back: "reading it back", sha256: "its SHA-256", registered: "the service's record of it",
     carried: "its main file, which it went with", adopted: "the configuration: it was there before",
 };
