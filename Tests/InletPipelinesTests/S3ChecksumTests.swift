@@ -109,6 +109,19 @@ import Testing
         }
     }
 
+    @Test func `a store that refuses a wrong checksum and keeps the object does not compare it`() async throws {
+        let memory = StoreNotes()
+        try await Self.withAuto([.crc64nvme: .repeated], memory: memory) { place in
+            // The object with the right one goes its way; the wrong one is stored, and refused after that.
+            place.s3?.faults.add(
+                S3Fault(.delay(.zero), at: .putObject),
+                S3Fault(.replyAfterWork(.s3(400, "BadDigest")), at: .putObject))
+            try await Self.deliver(1000, place)
+            #expect(memory.kept.map(\.algorithm) == [.crc32c])
+            #expect(try place.visible().keys.sorted() == ["1000"])
+        }
+    }
+
     // MARK: - Where it cannot be learned
 
     @Test func `keys that may not delete leave nothing behind, and the MD5 of ETags counts`() async throws {

@@ -45,9 +45,11 @@ struct S3InteropTests {
             for (number, count) in [1_000_000, Self.part + 1_000_000].enumerated() {
                 line.hangUp()
                 line.add(.flip(.request, at: 500_000))
+                // Of the connections that an upload takes, the first may end with its opening.
+                if count > Self.part { line.add(.flip(.request, at: 500_000)) }
                 let (path, order) = try bucket.file(count, key: "\(count)")
                 _ = try await bucket.deliver(path, order)
-                #expect(line.injected == number + 1)
+                #expect(line.injected > number)
                 #expect(try await bucket.get(order.key) == Bucket.content(count))
             }
         }
