@@ -199,8 +199,8 @@ package struct Digest: Hashable, Sendable, Codable, CustomStringConvertible {
         /// The SHA-512 that a C4 identifier (SMPTE ST 2114) writes to base 58.
         case c4
 
-        /// A CRC is too short to recognise a content by, but the CRC of a whole follows from those of its parts.
-        package var isCRC: Bool { self == .crc32c || self == .crc64nvme }
+        /// Whether it is too short to recognise a touched file's content by: of 32 bits, not of 64.
+        package var isShort: Bool { self == .crc32c }
 
         /// The length of its digests in bytes.
         package var length: Int {

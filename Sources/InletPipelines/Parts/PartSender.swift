@@ -195,8 +195,7 @@ struct PartSender: Sendable {
     /// The proof of a whole file.
     static func proof(of order: DeliveryOrder, by part: UploadRecord.VerifiedPart, at location: String?) -> Proof {
         let digest = part.md5.flatMap { Digest(.md5, hex: $0) } ?? part.checksum
-        // A CRC-32C is too short to recognise a touched file's content.
-        let hash = digest.flatMap { $0.algorithm == .crc32c ? nil : ContentHash(digest: $0, partSize: nil) }
+        let hash = digest.flatMap { $0.algorithm.isShort ? nil : ContentHash(digest: $0, partSize: nil) }
         let method: Proof.Method = part.md5 != nil ? .md5Parts : part.checksum != nil ? .checksum : .size
         return Proof(
             key: order.key, size: order.source.size, method: method, content: hash, etag: ETagVerifier.bare(part.etag),

@@ -90,8 +90,14 @@ struct OpenUpload: Sendable, Equatable, Codable {
     var key: String
     /// The presigned URL of part n at index n-1; empty where requests are signed here. Secrets until they expire.
     var partURLs: [String] = []
-    /// The checksum with which it was opened; nil where it was opened without one.
-    var proving: S3Proving?
+    /// The checksum with which it was opened, and which its store expects with every part; nil where there was none.
+    var checksum: UploadChecksum?
+}
+
+struct UploadChecksum: Sendable, Equatable, Codable {
+    var algorithm: Digest.Algorithm
+    /// When the store was asked whether it compares it; nil where the configuration decides.
+    var learnedAt: WallTime?
 }
 
 /// The store's facts about the composed object; its tag is without quotes.

@@ -129,8 +129,7 @@ extension UploadRecord {
         if let composite = composite ?? compositeSHA256 {
             return ContentHash(digest: composite, partSize: plan.partSize)
         }
-        // A CRC-32C is too short to recognise a touched file's content.
-        return wholeCRC.flatMap { $0.algorithm == .crc32c ? nil : ContentHash(digest: $0, partSize: nil) }
+        return wholeCRC.flatMap { $0.algorithm.isShort ? nil : ContentHash(digest: $0, partSize: nil) }
     }
 
     /// A confirmed checksum that `content` does not have.

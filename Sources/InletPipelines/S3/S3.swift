@@ -7,7 +7,7 @@ package import SystemPackage
 /// speaks S3.
 package struct S3Settings: Sendable {
     /// How arrived bytes are verified.
-    package enum Verify: String, Sendable, CaseIterable, Codable {
+    package enum Verify: String, Sendable, CaseIterable {
         /// The cheapest of the next four that the store was seen to compare (`S3ChecksumTrial`); never `size`.
         case auto
         /// Sent before the body; the store compares.

@@ -251,7 +251,7 @@ struct S3API: Sendable {
             return Found(
                 size: size, etag: ETagVerifier.bare(response.header("ETag") ?? ""),
                 modified: response.header("x-amz-meta-mtime"),
-                checksum: algorithm.flatMap { $0 == .crc32c ? nil : Self.checksum($0, of: response) })
+                checksum: algorithm.flatMap { $0.isShort ? nil : Self.checksum($0, of: response) })
         } catch {
             // Without a body a missing bucket looks like a missing object.
             if error.code == .notFound { return nil }

@@ -4,8 +4,8 @@ internal import InletTransfer
 /// Small files that need one request each: their PUTs are signed one after the other, and share a thread.
 extension S3Pipeline: BurstPipeline {
     package var burstLimit: Int? {
-        // Looking at what is there comes first.
-        if settings.ifExists == .skipSame || api.client.isLimited { return nil }
+        // Looking at what is there comes first, and so does asking the store what it compares.
+        if settings.ifExists == .skipSame || api.client.isLimited || knownProving == nil { return nil }
         let most = min(Int64(PartSender.smallest), settings.multipartThreshold, settings.maxObjectSize)
         return most >= 0 ? Int(most) : nil
     }
@@ -13,14 +13,17 @@ extension S3Pipeline: BurstPipeline {
     package func burst(
         _ files: [BurstFile], most: Int, ended: @escaping @Sendable ([(index: Int, end: BurstEnd)]) -> Void
     ) throws(DeliveryError) -> Burst {
-        let proof = settings.sliceProof
+        // An attempt asks anew.
+        guard let proving = knownProving else { throw DeliveryError(.retry(after: nil), .uploadGone, "not asked yet") }
+        let proof = proving.slices(isEncrypted: settings.base.scheme == "https")
         let kinds = proof.kind == .md5 ? proof.ahead.union([.md5]) : proof.ahead
         var sent: [BurstPut] = []
         var requests: [HTTPRequest] = []
         sent.reserveCapacity(files.count)
         requests.reserveCapacity(files.count)
         for (file, sums) in zip(files, SliceHasher.sums(kinds, ofEach: files.map(\.content))) {
-            let put = BurstPut(order: file.order, target: S3Store(api: api, order: file.order).wholeTarget, sums)
+            let store = S3Store(api: api, order: file.order, proving: proving)
+            let put = BurstPut(store, sums)
             requests.append(try put.target.request(.bytes(file.content), sums))
             sent.append(put)
         }
@@ -37,20 +40,19 @@ extension S3Pipeline: BurstPipeline {
 
 /// One file's request on its way.
 private struct BurstPut: Sendable {
-    let order: DeliveryOrder
+    let store: S3Store
     let target: S3Target
     let sums: SliceSums
 
-    init(order: DeliveryOrder, target: S3Target, _ sums: SliceSums) {
-        (self.order, self.target, self.sums) = (order, target, sums)
-    }
+    init(_ store: S3Store, _ sums: SliceSums) { (self.store, target, self.sums) = (store, store.wholeTarget, sums) }
 
     func end(_ result: Result<HTTPResponse, TransferError>, _ kind: SliceProof.Kind) -> BurstEnd {
         if case .success(let answer) = result, let part = target.verified(answer, sums, kind) {
-            let location = S3Store(api: target.api, order: order).location(order.key, answered: nil)
+            let (order, location) = (store.order, store.location(store.order.key, answered: nil))
             return .delivered(PartSender.proof(of: order, by: part, at: location))
         }
-        return .continues(FirstAnswer(result.mapError { DeliveryError($0) }, mayHaveArrived: Self.mayHaveArrived(result)))
+        let first = result.mapError { DeliveryError($0) }
+        return .continues(FirstAnswer(first, mayHaveArrived: Self.mayHaveArrived(result)))
     }
 
     private static func mayHaveArrived(_ result: Result<HTTPResponse, TransferError>) -> Bool {

@@ -52,8 +52,14 @@ package struct S3Pipeline: PartPipeline {
     /// or by an earlier version with the configured one.
     private func begun(_ notes: [String: [UInt8]]) -> S3Proving? {
         guard let upload = UploadRecord.upload(notes) else { return nil }
-        if let proving = upload.proving { return proving }
+        if let checksum = upload.checksum { return S3Proving(checksum) }
         return S3Proving([.auto, .crc64nvme].contains(settings.verify) ? .md5 : settings.verify)
+    }
+
+    /// How a new delivery is proved, as far as that is known without asking the store.
+    var knownProving: S3Proving? {
+        guard settings.verify == .auto else { return S3Proving(settings.verify) }
+        return api.knowledge.checksums.valid(at: api.knowledge.address).map { S3Proving($0) }
     }
 
     private func proving(_ notes: [String: [UInt8]]) async throws(DeliveryError) -> S3Proving {

@@ -3,10 +3,9 @@ internal import InletLinux
 internal import InletTransfer
 internal import Synchronization
 
-/// How the bytes of one delivery are proved: as `verify` says, or for `auto` as the store was seen to do.
-///
-/// An open upload keeps its own: a store that was told of a checksum expects it with every part.
-struct S3Proving: Sendable, Equatable, Codable {
+/// How the bytes of one delivery are proved: as `verify` says, or for `auto` as the store was seen to do. An open upload
+/// continues as it was opened.
+struct S3Proving: Sendable, Equatable {
     /// Never `auto`.
     var verify: S3Settings.Verify
     /// When the store was asked; nil where the configuration decides.
@@ -22,9 +21,16 @@ struct S3Proving: Sendable, Equatable, Codable {
     init(_ verify: S3Settings.Verify) { self.verify = verify }
 
     init(_ learned: StoreChecksum) {
-        verify = S3Settings.Verify(rawValue: learned.algorithm.rawValue) ?? .md5
-        learnedAt = learned.learnedAt
+        self.init(UploadChecksum(algorithm: learned.algorithm, learnedAt: learned.learnedAt))
     }
+
+    init(_ opened: UploadChecksum) {
+        verify = S3Settings.Verify(rawValue: opened.algorithm.rawValue) ?? .md5
+        learnedAt = opened.learnedAt
+    }
+
+    /// For the note of an open upload.
+    var checksum: UploadChecksum? { algorithm.map { UploadChecksum(algorithm: $0, learnedAt: learnedAt) } }
 
     /// What the request that opens an upload says of it.
     var opening: HTTPFields {
@@ -92,7 +98,8 @@ package final class StoreChecksums: Sendable {
         }
     }
 
-    private func valid(at address: String, _ now: WallTime) -> StoreChecksum? {
+    /// What this process knows of the store at `address`.
+    func valid(at address: String, _ now: WallTime = .now) -> StoreChecksum? {
         guard case .learned(let checksum) = known.withLock({ $0[address] }), checksum.isValid(at: now) else {
             return nil
         }

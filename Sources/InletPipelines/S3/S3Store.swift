@@ -37,7 +37,7 @@ struct S3Store: PartStore {
     func open(_ order: DeliveryOrder, _ plan: PartPlan) async throws(DeliveryError) -> OpenUpload {
         do throws(DeliveryError) {
             let id = try await api.create(order.key, headers: objectHeaders + proving.opening)
-            return OpenUpload(id: id, key: order.key, proving: proving.algorithm == nil ? nil : proving)
+            return OpenUpload(id: id, key: order.key, checksum: proving.checksum)
         } catch {
             throw api.knowledge.reconsidered(error, proving)
         }
