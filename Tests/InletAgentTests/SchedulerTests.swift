@@ -219,20 +219,6 @@ struct StallDetectorTests {
     }
 }
 
-@Suite struct WarmUpTests {
-    @Test func `code is given back soon, then ever more seldom: a million parts make it no more than seven times`() {
-        let due = (1...1_000_000).filter(MemoryTrimmer.isDue)
-        #expect((2...10).contains(due.first ?? 0))
-        #expect((2...7).contains(due.count))
-        // Each pause is longer than all that came before it.
-        #expect(zip(due, due.dropFirst()).allSatisfy { $1 > 2 * $0 })
-    }
-
-    @Test func `one delivery alone gives nothing back`() {
-        #expect(!MemoryTrimmer.isDue(0) && !MemoryTrimmer.isDue(1))
-    }
-}
-
 /// In which order the parts of an agent end.
 @Suite struct StopOrderTests {
     /// Stands for a service, and takes down its end.

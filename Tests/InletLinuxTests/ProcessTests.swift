@@ -195,46 +195,6 @@ final class OtherProcess {
     deinit { kill() }
 }
 
-@Suite struct ProcessMemoryTests {
-    private static func mapping(_ head: String, _ lines: String...) -> String {
-        ([head, "Size:                 64 kB", "Private_Dirty:         0 kB"] + lines + ["VmFlags: rd ex mr mw me"])
-            .joined(separator: "\n") + "\n"
-    }
-
-    @Test func `only what is as its program or library has it is given back`() {
-        let smaps = [
-            Self.mapping("1000-2000 r-xp 00001000 08:01 42    /usr/bin/inlet", "Anonymous:   0 kB", "Swap:   0 kB"),
-            // A breakpoint, or relocated code.
-            Self.mapping("3000-9000 r-xp 00001000 08:01 43    /usr/lib/old.so", "Anonymous:             4 kB"),
-            // The same, swapped out.
-            Self.mapping("9000-a000 r-xp 00001000 08:01 43    /usr/lib/old.so", "Anonymous:    0 kB", "Swap:    4 kB"),
-            Self.mapping("a000-b000 r--p 00001000 08:01 42    /usr/bin/inlet", "Anonymous:             0 kB"),
-            // Relocated constants, and a file that may be unmapped at any moment.
-            Self.mapping("b000-c000 r--p 00001000 08:01 42    /usr/bin/inlet", "Anonymous:            12 kB"),
-            Self.mapping("40000-41000 r--p 00000000 08:01 45  /usr/share/magic.mgc", "Anonymous:             0 kB"),
-            Self.mapping("c000-d000 r-xp 00000000 00:00 0     [vdso]", "Anonymous:             0 kB"),
-            Self.mapping("e000-f000 r-xp 00000000 00:00 0 ", "Anonymous:             0 kB"),
-            Self.mapping("f000-10000 rwxp 00000000 00:01 7    /memfd:jit (deleted)", "Anonymous:             0 kB"),
-            // An old kernel says nothing of it.
-            Self.mapping("20000-21000 r-xp 00000000 08:01 44  /usr/lib/a.so"),
-            // Replaced by an upgrade: its pages come from the deleted file.
-            Self.mapping("30000-32000 r-xp 00000000 08:01 42  /usr/bin/in let (deleted)", "Anonymous:   0 kB"),
-        ].joined()
-        #expect(
-            ProcessMemory.unwrittenPages(Array(smaps.utf8))
-                == [0x1000..<0x2000, 0xa000..<0xb000, 0x30000..<0x32000])
-        #expect(ProcessMemory.unwrittenPages(Array("Anonymous: 0 kB\nnonsense\n-".utf8)).isEmpty)
-    }
-
-    @Test func `code that was given back runs on, and constants are what they were`() throws {
-        let smaps = try DurableFile.read("/proc/self/smaps", limit: 8 << 20)
-        #expect(!ProcessMemory.unwrittenPages(smaps).isEmpty)
-        ProcessMemory.releaseColdPages()
-        let after = try DurableFile.read("/proc/self/smaps", limit: 8 << 20)
-        #expect(!ProcessMemory.unwrittenPages(after).isEmpty)
-    }
-}
-
 @Suite struct ProcessFiguresTests {
     @Test func `descriptors that are open are counted`() throws {
         let directory = try TemporaryDirectory()

@@ -53,14 +53,6 @@ def crc_function() -> Callable[[int, int, bytes], int]:
 
 
 @functools.cache
-def keeping_code() -> dict[str, str] | None:
-    """The environment in which inlet does not give back code that it has run; None where it cannot be built."""
-    library = _tools() / "keep_code.so"
-    done = subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, HERE / "keep_code.c"])
-    return None if done.returncode else os.environ | {"LD_PRELOAD": str(library)}
-
-
-@functools.cache
 def certificate() -> Path:
     """Of 127.0.0.1, with its key, signed by itself: clients trust just it."""
     path = _tools() / "sink.pem"

@@ -90,7 +90,6 @@ struct DeliveryAttempt: Sendable {
         try await journaled { () throws(JournalError) in
             try await journal.checkpoint(delivery.id, journal.seal.closed(notes), replacing: replacing)
         }
-        if !replacing { stage.warmUp.step() }
         Failpoint.noted.reached(with: notes.keys)
         if !notes.isEmpty { shared.log.emit(.jobCheckpoint(ref, notes: notes.keys.sorted())) }
         for note in notes.keys {
@@ -194,7 +193,6 @@ struct DeliveryAttempt: Sendable {
         var proof = proof
         proof.address = destination.address
         Failpoint.afterComplete.reached()
-        stage.warmUp.step()
         shared.transfers.forgetStep(of: ref.delivery)
         let event = AgentEvent.jobDelivered(ref, proof, duration: start.duration(to: .now))
         let report = DeliveryReport(event: event, destinationIsBack: worked(.delivered(file: ref.job)))
@@ -402,24 +400,5 @@ extension Shared {
         } catch {
             throw DeliveryError(.outage(after: nil), .internalFault, "\(error)")
         }
-    }
-}
-
-/// Counts deliveries, and now and then releases code that only the first ones needed: after 8 files or parts, 64, 512
-/// and so on. It costs nothing in the long run.
-package final class MemoryTrimmer: Sendable {
-    private let count = Atomic<Int>(0)
-
-    package init() {}
-
-    /// A file or a part of one was sent.
-    package func step() {
-        let now = count.add(1, ordering: .relaxed).newValue
-        if Self.isDue(now) { ProcessMemory.releaseColdPages() }
-    }
-
-    /// Whether `count` is a power of 8, and not the first.
-    static func isDue(_ count: Int) -> Bool {
-        count > 1 && count.nonzeroBitCount == 1 && count.trailingZeroBitCount.isMultiple(of: 3)
     }
 }

@@ -23,7 +23,6 @@ final class DeliveryStage: Service {
     /// Deliveries that an earlier process began: their first attempt in this one is marked as resumed.
     let resumable: Mutex<Set<Int64>>
     let faults = Mutex(LocalFaults())
-    let warmUp = MemoryTrimmer()
     private let running = Mutex<Set<LaneID>>([])
 
     /// - Parameters:

@@ -172,14 +172,11 @@ struct Watchdog: Service {
             shared.log.emit(.agentReady(roots: roots, destinations: shared.destinations.count))
             manager.ready()
         }
-        ProcessMemory.releaseColdPages()
         if let notify = manager.notify, let interval = notify.watchdogInterval {
             await watch(notify, every: interval / 3)
         } else {
             await Task.waitForStop()
         }
-        // Stopping runs work that has not run before.
-        ProcessMemory.releaseColdPages()
         shared.log.emit(.agentStopping)
         manager.stopping()
     }

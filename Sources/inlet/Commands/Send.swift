@@ -41,7 +41,6 @@ struct Send: AsyncParsableCommand {
         // reason.
         let isRunning = FileLook.glance(at: socket).map { $0 != .missing } ?? false
         if isRunning, let status = try? await client.ask(Endpoints.status) {
-            ProcessMemory.releaseColdPages()
             do {
                 return try Self.exit(await send(config, folder, through: client, status.confinement))
             } catch let failure as ControlClient.Failure where failure.isRefusal {
@@ -100,7 +99,6 @@ struct Send: AsyncParsableCommand {
             label: config.file.display, sendRoots: roots)
         let (files, sending) = (files, Sending(control: session.control, to: to, again: again, isAlone: true))
         let outcome = try await session.run {
-            ProcessMemory.releaseColdPages()
             return try await sending.send(files, from: folder, where: takes)
         }
         _ = state.path

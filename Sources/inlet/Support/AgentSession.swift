@@ -37,8 +37,6 @@ struct AgentSession: Sendable {
         notificationClients: NotificationClients = NotificationClients(), dashboard: DashboardSettings? = nil,
         source: (any ReloadSource)? = nil, start: StartWait? = nil
     ) async throws {
-        // Released around each large step: together they would touch the whole program.
-        ProcessMemory.releaseColdPages()
         Failpoint.opening.reached()
         feed = ActivityFeed(log)
         journal = try await Self.openJournal(state, start)
@@ -51,7 +49,6 @@ struct AgentSession: Sendable {
             notificationClients: notificationClients, valve: factory.valve, source: source, door: door
         ) { error in try await start?.waits(after: error, in: settings.stateDirectory) ?? false }
         start?.ends()
-        ProcessMemory.releaseColdPages()
         let status = dashboard.map { DashboardStatus(url: DashboardServer.url($0.listen), needsLogin: !$0.isOpen) }
         let control = LocalControl(agent.control, dashboard: status)
         self.control = control

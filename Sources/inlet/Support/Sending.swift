@@ -21,8 +21,6 @@ struct Sending: Sendable {
     let again: Bool
     /// No agent remains to send the rest later.
     var isAlone = false
-    /// This command's own process, where the agent is another one.
-    let warmUp = MemoryTrimmer()
 
     /// The pause between questions: the first files end soon, and after that nobody reads faster.
     private static let pauses = (first: Duration.milliseconds(10), last: Duration.milliseconds(100))
@@ -112,7 +110,6 @@ struct Sending: Sendable {
         progress.end(
             report.ends.map(Self.outcome), bytes: report.ends.reduce(0) { $0 + ($1.report?.size ?? 0) })
         if report.ends.isEmpty, report.next == nil { progress.giveUp() }
-        if !isAlone { for _ in report.ends { warmUp.step() } }
         return report
     }
 
