@@ -139,6 +139,27 @@ struct SettlerTests: SettlerTimes {
         #expect(settler.count == 2)
     }
 
+    @Test func `all places of a folder fit in 32,768 slots of at most 96 bytes`() {
+        let places = Settler.Places()
+        let most = [FilePath: Settler.Entry](minimumCapacity: places.settling + places.stuck).capacity
+        #expect(most <= 32_768 * 3 / 4 && MemoryLayout<Settler.Entry>.stride <= 96)
+    }
+
+    @Test func `the memory of a burst is returned once its files are gone`() {
+        var settler = Settler(settle: .zero)
+        for number in 0..<10_000 { #expect(settler.observe(FilePath("f\(number)"), at: at(0)) == true) }
+        for number in 0..<9990 { settler.forget(FilePath("f\(number)")) }
+        #expect(settler.entries.capacity <= 2048)
+        // Those that are left keep their turns.
+        #expect(settler.due(at: at(0)).count == 10)
+    }
+
+    @Test func `a file that goes on being written is counted, however seldom it was looked at`() {
+        var settler = Settler(settle: .seconds(5))
+        for second in 0...3 { #expect(settler.observe("a", at: at(Double(second))) == true) }
+        #expect(settler.oldest().map(\.changes) == [3])
+    }
+
     @Test func `a folder is forgotten with all below it, and nothing else`() {
         var settler = Settler(settle: .zero)
         for path in ["a/b", "a/b/c", "a/bc", "a"] as [FilePath] { #expect(settler.observe(path, at: at(0)) == true) }

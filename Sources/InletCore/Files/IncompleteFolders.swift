@@ -200,7 +200,8 @@ extension Settler {
         /// Folders with more of those.
         package var folders: Int
 
-        package init(settling: Int = 50_000, stuck: Int = 10_000, folders: Int = 1000) {
+        /// Together the files fill a hash table of 32,768 places: some 6 MiB with their paths.
+        package init(settling: Int = 20_000, stuck: Int = 4500, folders: Int = 1000) {
             self.settling = settling
             self.stuck = stuck
             self.folders = folders
@@ -234,12 +235,12 @@ extension Settler {
         let settle = settle ?? self.settle
         // The file changed meanwhile.
         if entries[path] != nil { return _ = observe(path, settle: max(settle, Self.refusedPause), at: now) }
-        var entry = Entry(settle: settle, at: now, busyWait: .zero)
+        var entry = Entry(settle: settle, at: now)
         let before = returning.removeValue(forKey: path)
-        entry.blocker = before?.blocker
-        entry.hinder(isFailing: why != nil, isRefused: true, at: now)
-        entry.why = why
-        let wait = why == nil ? max(settle, Self.refusedPause, crowdWait) : entry.failingWait(at: now)
+        entry.findings.blocker = before?.blocker
+        entry.findings.hinder(isFailing: why != nil, isRefused: true, at: now)
+        (entry.findings.why, entry.findings.busyWait) = (why, .zero)
+        let wait = why == nil ? max(settle, Self.refusedPause, crowdWait) : entry.findings.failingWait(at: now)
         schedule(path, &entry, at: now.advanced(by: wait))
         keep(path, entry, isStuck: before?.isStuck ?? false || !hasRoom, at: now)
     }
@@ -296,7 +297,7 @@ extension Settler {
     }
 }
 
-extension Settler.Entry {
+extension Settler.Findings {
     mutating func hinder(isFailing: Bool, isRefused: Bool = false, at now: ContinuousClock.Instant) {
         var found = blocker ?? Settler.SettleBlocker(since: now)
         if found.isFailing != isFailing { found = Settler.SettleBlocker(since: now) }
@@ -309,7 +310,9 @@ extension Settler.Entry {
     func failingWait(at now: ContinuousClock.Instant) -> Duration {
         IncompleteFolders.wait(after: blocker?.since.duration(to: now) ?? .zero)
     }
+}
 
+extension Settler.Entry {
     fileprivate var stuckWhy: String {
         if isBusy { return "open for writing" }
         return why ?? (blocker?.isRefused ?? false ? "waiting for other files" : "it keeps changing")

@@ -35,6 +35,8 @@ package struct Settler: Sendable {
     private static let longestBusyWait = Duration.seconds(5)
     /// A remote file older than this is no longer written, however wrong other machines' clocks are.
     private static let foreignDoubt = Duration.seconds(3600)
+    /// So many files may keep their memory when they are gone.
+    private static let usual = 1024
     /// The smallest clock change that counts as a step: adjtime(3) only slews the clock.
     private static let leastStep = Duration.seconds(1)
 
@@ -93,11 +95,6 @@ package struct Settler: Sendable {
         guard var entry = known ?? makeEntry(settle, at: now) else { return false }
         if known != nil { entry.stir(at: now) }
         entry.settle = settle
-        entry.busyWait = Self.shortestBusyWait
-        entry.isBusy = false
-        entry.why = nil
-        // The next look treats it as possibly complete, but without a place if it had none.
-        entry.blocker = nil
         schedule(path, &entry, at: now.advanced(by: settle))
         if known == nil || entry.isStuck { entries[path] = entry } else { keep(path, entry, at: now) }
         return true
@@ -117,6 +114,7 @@ package struct Settler: Sendable {
 
     package mutating func forget(_ path: FilePath) {
         drop(path)
+        shrink()
         dropStaleTurns()
     }
 
@@ -124,6 +122,7 @@ package struct Settler: Sendable {
     package mutating func forget(below directory: FilePath) {
         for path in entries.keys where path.isWithin(directory) { drop(path) }
         stuckFolders.forget(below: directory)
+        shrink()
         dropStaleTurns()
     }
 
@@ -158,32 +157,34 @@ package struct Settler: Sendable {
         }
         // In the future if the file was observed meanwhile.
         var next = entry.deadline
+        var findings = entry.findings
         switch look {
         case .gone, .notRegular:
             forget(path)
             return .dropped
         case .waiting(let wait, let why):
-            (entry.why, entry.isBusy) = (why, false)
-            if entry.blocker?.isRefused != true { entry.blocker = nil }
+            (findings.why, findings.isBusy) = (why, false)
+            if findings.blocker?.isRefused != true { findings.blocker = nil }
             next = max(next, now.advanced(by: max(wait, .milliseconds(1))))
         case .failing(let why):
-            (entry.why, entry.isBusy) = (why, false)
-            entry.hinder(isFailing: true, at: now)
-            if next <= now { next = now.advanced(by: entry.failingWait(at: now)) }
+            (findings.why, findings.isBusy) = (why, false)
+            findings.hinder(isFailing: true, at: now)
+            if next <= now { next = now.advanced(by: findings.failingWait(at: now)) }
         case .file(let identity, let isBusy, let quiet, let why):
-            let since = entry.see(identity, isBusy, why, at: now)
+            let since = findings.see(identity, isBusy, why, at: now)
             if next > now { break }
-            if entry.isBusy {
-                next = now.advanced(by: max(entry.busyWait, entry.isStuck ? crowdWait : .zero))
-                entry.busyWait = min(entry.busyWait * 2, max(entry.settle, Self.longestBusyWait))
+            if isBusy {
+                next = now.advanced(by: max(findings.busyWait, entry.isStuck ? crowdWait : .zero))
+                findings.busyWait = min(findings.busyWait * 2, max(entry.settle, Self.longestBusyWait))
             } else if let wait = remainingWait(identity, quiet ?? entry.settle, since, isForeign, now, wall) {
                 next = now.advanced(by: wait)
             } else {
-                if entry.blocker?.isRefused == true { returning[path] = entry }
+                if findings.blocker?.isRefused == true { returning[path] = entry }
                 forget(path)
                 return .settled(identity)
             }
         }
+        entry.findings = findings
         schedule(path, &entry, at: next)
         keep(path, entry, at: now)
         return entries[path] == nil ? .dropped : .waiting
@@ -218,7 +219,7 @@ package struct Settler: Sendable {
     }
 
     private func makeEntry(_ settle: Duration, at now: ContinuousClock.Instant) -> Entry? {
-        hasRoom ? Entry(settle: settle, at: now, busyWait: Self.shortestBusyWait) : nil
+        hasRoom ? Entry(settle: settle, at: now) : nil
     }
 
     /// Sets the deadline. An earlier turn stays in the queue and is queued again when it comes up. So a file written
@@ -232,11 +233,21 @@ package struct Settler: Sendable {
         queue.insert(QueueEntry(deadline: deadline, number: turns, path: path))
     }
 
+    /// Returns the memory of a burst: neither container gives back its room by itself.
+    private mutating func shrink() {
+        guard entries.capacity > Self.usual, entries.count < entries.capacity / 8 else { return }
+        entries = Dictionary(uniqueKeysWithValues: entries.map { ($0, $1) })
+        keepLiveTurns()
+    }
+
     /// Removes turns of files that came and went; they must not accumulate during a long quiet time.
     private mutating func dropStaleTurns() {
-        guard queue.count > 2 * entries.count + 1024 else { return }
-        let live = queue.unordered.filter { entries[$0.path]?.turn == $0.number }
-        queue = Heap(live)
+        guard queue.count > 2 * entries.count + Self.usual else { return }
+        keepLiveTurns()
+    }
+
+    private mutating func keepLiveTurns() {
+        queue = Heap(queue.unordered.filter { entries[$0.path]?.turn == $0.number })
     }
 }
 
@@ -252,12 +263,57 @@ extension Settler {
         }
     }
 
-    /// The state of one file.
+    /// The state of one file. Of thousands that arrive at once, most are complete at their first look: what looks and
+    /// repeated activity find takes memory only for the others.
     struct Entry: Sendable {
         var settle: Duration
         var since: ContinuousClock.Instant
         var deadline: ContinuousClock.Instant
-        var busyWait: Duration
+        /// When that turn comes up; never after `deadline`, except for a path handed out.
+        var turnDeadline: ContinuousClock.Instant
+        private var box = Box.empty
+        /// The number of its turn in the queue; nil while the path is handed out.
+        var turn: UInt64?
+        /// Whether it takes no place of files that may settle.
+        var isStuck = false
+        /// Whether its folder reports it.
+        var isCounted = false
+
+        private indirect enum Box: Sendable {
+            case empty
+            case full(Findings)
+        }
+
+        init(settle: Duration, at now: ContinuousClock.Instant) {
+            self.settle = settle
+            since = now
+            deadline = now
+            turnDeadline = now
+        }
+
+        var findings: Findings {
+            get { if case .full(let findings) = box { findings } else { Findings(at: since) } }
+            set { box = .full(newValue) }
+        }
+
+        /// Another activity: the next look treats the file as possibly complete, but without a place if it had none.
+        /// Counts at most one per second: programs cause several at once.
+        mutating func stir(at now: ContinuousClock.Instant) {
+            if case .empty = box, since.duration(to: now) < .seconds(1) { return }
+            findings.stir(at: now)
+        }
+
+        var why: String? { findings.why }
+        var isBusy: Bool { findings.isBusy }
+        var changes: Int { findings.changes }
+        var blocker: SettleBlocker? { findings.blocker }
+        /// Whether only other files keep it.
+        var isAwaiting: Bool { why != nil && !isBusy }
+    }
+
+    /// What was found about a file since it is tracked.
+    struct Findings: Sendable {
+        var busyWait = Settler.shortestBusyWait
         var isBusy = false
         /// The reason for waiting, by the last look.
         var why: String?
@@ -268,29 +324,12 @@ extension Settler {
         /// The last activity that was counted.
         var stirred: ContinuousClock.Instant
         var blocker: SettleBlocker?
-        /// Whether it takes no place of files that may settle.
-        var isStuck = false
-        /// Whether its folder reports it.
-        var isCounted = false
-        /// The number of its turn in the queue; nil while the path is handed out.
-        var turn: UInt64?
-        /// When that turn comes up; never after `deadline`, except for a path handed out.
-        var turnDeadline: ContinuousClock.Instant
 
-        init(settle: Duration, at now: ContinuousClock.Instant, busyWait: Duration) {
-            self.settle = settle
-            self.busyWait = busyWait
-            since = now
-            stirred = now
-            deadline = now
-            turnDeadline = now
-        }
+        init(at now: ContinuousClock.Instant) { stirred = now }
 
-        /// Whether only other files keep it.
-        var isAwaiting: Bool { why != nil && !isBusy }
-
-        /// Counts an activity, at most one per second: programs cause several at once.
-        mutating func stir(at now: ContinuousClock.Instant) {
+        fileprivate mutating func stir(at now: ContinuousClock.Instant) {
+            busyWait = Settler.shortestBusyWait
+            (isBusy, why, blocker) = (false, nil, nil)
             guard stirred.duration(to: now) >= .seconds(1) else { return }
             changes += 1
             stirred = now

@@ -111,8 +111,8 @@ extension UnsafeRawPointer {
 /// runs.
 package struct NameRun: Sendable {
     package static let most = 131_072
-    /// Room for that many usual names; a quarter of that many of the longest.
-    private static let mostBytes = 8 << 20
+    /// Room for that many usual names; a tenth of that many of the longest.
+    private static let mostBytes = 3 << 20
 
     private let most: Int
     /// Each with its NUL.
