@@ -52,6 +52,17 @@ let commit = Context.environment["INLET_COMMIT", default: ""].filter {
     $0.isASCII && ($0.isLetter || $0.isNumber || "+, -".contains($0))
 }
 
+/// The part of ICU's data that Inlet uses, as an object file from packaging/lib.sh. Without it all 34 MB are linked.
+let unicodeData = Context.environment["INLET_ICU", default: ""]
+
+/// No library looks up symbols of the program, so it exports none. lld keeps constants apart from code: fewer pages of the
+/// program are in memory.
+let linking: [LinkerSetting] = [
+    .unsafeFlags(
+        ["-use-ld=lld", "-Xlinker", "--no-export-dynamic"] + (unicodeData.isEmpty ? [] : [unicodeData]),
+        .when(platforms: [.linux], configuration: .release))
+]
+
 let fuzzed: [Target.Dependency] = [
     "InletCore", "InletLinux", "InletMedia", "InletConfig", "InletTransfer", "InletPipelines", system,
 ]
@@ -134,7 +145,7 @@ let package = Package(
                 "InletCore", "InletLinux", "InletMedia", "InletConfig", "InletJournal", "InletPipelines",
                 "InletAgent", "InletDashboard", "InletSandbox", "CBuild", arguments, lifecycle, signals, system,
             ],
-            swiftSettings: settings),
+            swiftSettings: settings, linkerSettings: linking),
         .target(
             name: "InletTestSupport",
             dependencies: ["InletCore", "InletLinux", "InletSandbox", lifecycle, logging, system],

@@ -1,14 +1,19 @@
-"""The rules of names.py, checklist.py, run_tests.py, nas_template.py and texts.py, on what is right and on that with one thing wrong."""
+"""The rules of names.py, checklist.py, run_tests.py, nas_template.py and texts.py, on what is right and on that with one thing wrong; and
+what icu_data.py keeps."""
 
 import contextlib
 import io
 import json
 import shutil
+import struct
 import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 
+sys.path.insert(1, str(Path(__file__).resolve().parent.parent))
+
+import icu_data
 import nas_template
 import run_tests
 import texts
@@ -183,6 +188,25 @@ def templates():
             assert said in found, f"{new}: {found or 'nothing'}, wanted {said}"
 
 
+def package(items: dict[str, bytes]) -> bytes:
+    """ICU's data with these items, in the order of their names."""
+    names = [f"icudt76l/{name}".encode() + b"\0" for name in items]
+    toc, text, place = b"", 4 + 8 * len(items), 4 + 8 * len(items) + sum(map(len, names))
+    place += -place % 16
+    for name, block in zip(names, items.values()):
+        toc += struct.pack("=II", text, place)
+        text, place = text + len(name), place + len(block)
+    body = struct.pack("=I", len(items)) + toc + b"".join(names)
+    return struct.pack("=H", 32) + bytes(30) + body + bytes(-len(body) % 16) + b"".join(items.values())
+
+
+def icu_packages():
+    kept = {"coll/root.res": b"R" * 16, "de.res": b"D" * 32, "lang/en.res": b"E" * 16, "zoneinfo64.res": b"Z" * 48}
+    dropped = {"coll/zh.res": b"1" * 16, "euc-jp-2007.cnv": b"2" * 16, "translit/root.res": b"3" * 32, "unames.icu": b"4" * 16}
+    whole = package(dict(sorted((kept | dropped).items())))
+    assert icu_data.reduced(whole) == package(kept), "icu_data: not just what is kept, in its order"
+
+
 if __name__ == "__main__":
-    for test in (names_of_pages, sentences, checklists, runs_of_tests, templates):
+    for test in (names_of_pages, sentences, checklists, runs_of_tests, templates, icu_packages):
         test()

@@ -29,6 +29,11 @@ all_of_root() { ! dpkg-deb -c "$package" | awk '$2 != "root/root"' | grep .; }
 # Directories 755, files 644, but for the one program and the link to the manual.
 usual_modes() { ! dpkg-deb -c "$package" | awk '{print $1, $6}' | grep -Ev '^(drwxr-xr-x|-rw-r--r--) |^-rwxr-xr-x ./usr/bin/inlet$|^lrwxrwxrwx ./usr/share/doc/inlet/html$'; }
 only_below_usr() { ! dpkg-deb -c "$package" | awk '{print $6}' | grep -Ev '^\./(usr/.*)?$'; }
+small_program() {
+    local bytes
+    bytes="$(dpkg-deb --fsys-tarfile "$package" | tar -xO ./usr/bin/inlet | wc -c)"
+    ((bytes <= 70000000)) || { echo "$bytes bytes" && return 1; }
+}
 sums_match() { inside sh -c 'cd / && md5sum --quiet -c /var/lib/dpkg/info/inlet.md5sums'; }
 lintian_is_content() { lintian --fail-on error --suppress-tags bad-distribution-in-changes-file -- "$package"; }
 
@@ -39,6 +44,7 @@ check "libmagic1 is recommended" test "$(dpkg-deb -f "$package" Recommends)" = l
 check "all belongs to root" all_of_root
 check "modes are the usual ones" usual_modes
 check "files are below /usr" only_below_usr
+check "the program takes at most 70 MB" small_program
 for file in "-rwxr-xr-x root/root ./usr/bin/inlet" "-rw-r--r-- root/root ./usr/lib/systemd/system/inlet.service" \
     "-rw-r--r-- root/root ./usr/lib/systemd/system/inlet-card@.service" \
     "-rw-r--r-- root/root ./usr/share/doc/inlet/examples/cards/90-inlet-cards.rules" \
