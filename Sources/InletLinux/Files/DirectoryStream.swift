@@ -113,6 +113,8 @@ package struct NameRun: Sendable {
     package static let most = 131_072
     /// Room for that many usual names; a tenth of that many of the longest.
     private static let mostBytes = 3 << 20
+    /// A bigger folder takes its room at once: growing step by step holds each name twice.
+    private static let usual = 4096
 
     private let most: Int
     /// Each with its NUL.
@@ -126,6 +128,10 @@ package struct NameRun: Sendable {
     package var isFull: Bool { items.count >= most || bytes.count >= Self.mostBytes }
 
     mutating func add(_ name: UnsafePointer<CChar>, _ kind: DirectoryEntry.Kind) {
+        if items.count == Self.usual, !isFull {
+            items.reserveCapacity(most)
+            bytes.reserveCapacity(Self.mostBytes + Int(NAME_MAX) + 1)
+        }
         items.append((UInt32(bytes.count), kind))
         bytes.append(contentsOf: UnsafeBufferPointer(start: name, count: strlen(name) + 1))
     }
