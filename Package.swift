@@ -64,7 +64,7 @@ let linking: [LinkerSetting] = [
 ]
 
 let fuzzed: [Target.Dependency] = [
-    "InletCore", "InletLinux", "InletMedia", "InletConfig", "InletTransfer", "InletPipelines", system,
+    "InletCore", "InletLinux", "InletMedia", "InletConfig", "InletTransfer", "InletPipelines", "CHost", system,
 ]
 
 /// The parsers of untrusted bytes with their corpora: as tests, or as the fuzzer's program.
@@ -84,7 +84,9 @@ func fuzzTarget() -> Target {
 
 let package = Package(
     name: "Inlet",
-    products: [.executable(name: "inlet", targets: ["inlet"])],
+    products: [
+        .executable(name: "inlet", targets: ["inlet"]), .executable(name: "inlet-host", targets: ["inlet-host"]),
+    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
         .package(url: "https://github.com/apple/swift-collections", exact: "1.6.0"),
@@ -99,7 +101,6 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
-        .systemLibrary(name: "CExif", pkgConfig: "libexif", providers: [.apt(["libexif-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
@@ -112,10 +113,15 @@ let package = Package(
         // The compiler embeds the page's files (`#embed`), and lists them as dependencies of the build.
         .target(name: "InletWeb", exclude: ["page"]),
         .systemLibrary(name: "CLinux"),
-        .systemLibrary(name: "CMagic"),
+        // The helper process: as a program of its own, and in `inlet` for where only that was copied.
+        .target(name: "CHost", cSettings: [.headerSearchPath("../CLinux")]),
+        .executableTarget(
+            name: "inlet-host", dependencies: ["CHost"],
+            // It is C alone: nothing of Swift begins in it.
+            linkerSettings: [.unsafeFlags(["-nostartfiles"])]),
         library("InletCore", ["CCrypto", "CHash", system, heap]),
-        library("InletLinux", ["InletCore", "CLinux", system]),
-        library("InletMedia", ["InletCore", "InletLinux", "CExif", "CMagic", system]),
+        library("InletLinux", ["InletCore", "CHost", "CLinux", system]),
+        library("InletMedia", ["InletCore", "InletLinux", system]),
         library("InletConfig", ["InletCore", "CYAML", system]),
         library("InletJournal", ["InletCore", "CSQLite", grdb, sqlite, system]),
         library("InletTransfer", ["InletCore", "InletLinux", "CCurl", "CHash", "CISAL", "CXXHash", system]),
@@ -154,7 +160,7 @@ let package = Package(
             name: "InletJournalSupport", dependencies: ["InletJournal", "InletCore"], path: "Tests/JournalSupport",
             swiftSettings: settings),
         tests("InletCoreTests", ["InletCore", system]),
-        tests("InletLinuxTests", ["InletLinux", "InletCore", system]),
+        tests("InletLinuxTests", ["InletLinux", "InletCore", "CHost", system]),
         tests("InletMediaTests", ["InletMedia", "InletLinux", "InletCore", system]),
         tests("InletConfigTests", ["InletConfig", "InletCore", system], resources: [.copy("Fixtures")]),
         .target(name: "CFaultVFS", dependencies: [sqlite], path: "Tests/CFaultVFS"),

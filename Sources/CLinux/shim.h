@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -122,9 +123,6 @@ static inline int inlet_is_locked(int fd) {
     return fcntl(fd, 36, &lock) == -1 ? -1 : lock.l_type != F_UNLCK;
 }
 
-/* pidfd_open(2) has no declaration before glibc 2.36: a descriptor that can be read once the process has ended. */
-static inline int inlet_pidfd_open(int process) { return (int)syscall(434, process, 0U); }
-
 /* Declared since glibc 2.34: the child closes every descriptor from `first` on. Before that, those with O_CLOEXEC only. */
 static inline int inlet_spawn_close_from(posix_spawn_file_actions_t *_Nonnull actions, int first) {
 #if __GLIBC_PREREQ(2, 34)
@@ -154,17 +152,32 @@ static inline int inlet_read_date(const char *_Nonnull text, const char *_Nonnul
 /* pipe2(2) is declared for _GNU_SOURCE only. */
 static inline int inlet_pipe(int *_Nonnull ends) { return (int)syscall(SYS_pipe2, ends, O_CLOEXEC); }
 
+/* sendmsg(2) with SCM_RIGHTS, whose control data are macros: copies of at most two open files go with the first byte. A reader
+   that has gone is an error, and no signal. */
+static inline ssize_t inlet_send_files(
+    int socket, const void *_Nullable bytes, size_t count, const int *_Nullable files, int number
+) {
+    union {
+        char room[CMSG_SPACE(2 * sizeof(int))];
+        struct cmsghdr aligned;
+    } control = {{0}};
+    struct iovec part = {(void *)bytes, count};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (number > 0 && number <= 2) {
+        size_t size = (size_t)number * sizeof(int);
+        message.msg_control = control.room;
+        message.msg_controllen = CMSG_SPACE(size);
+        *CMSG_FIRSTHDR(&message) =
+            (struct cmsghdr){.cmsg_len = CMSG_LEN(size), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), files, size);
+    }
+    return sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
 /* fcntl(2) is variadic. */
 static inline int inlet_set_nonblocking(int fd) {
     int flags = fcntl(fd, F_GETFL);
     return flags == -1 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
-}
-
-/* Whether a child has ended, or is no child of ours any more. It stays there to be waited for: its group keeps its number. */
-static inline int inlet_has_ended(pid_t process) {
-    siginfo_t info = {0};
-    if (waitid(P_PID, (id_t)process, &info, WEXITED | WNOHANG | WNOWAIT) == 0) return info.si_pid == process;
-    return errno == ECHILD;
 }
 
 /* makedev(3) is a macro: what `st_dev` is for two numbers of /proc. */

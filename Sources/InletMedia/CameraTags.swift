@@ -20,7 +20,7 @@ package struct CameraTags: Sendable, Hashable {
         let head = try bytes.read(upTo: 16, at: 0)
         if BoxType.opensFile(head) { return try MovieTags.read(bytes) }
         if ClipXML.opensFile(head) { return ClipXML.tags(try bytes.read(upTo: ClipXML.maximumBytes, at: 0)) }
-        return try ExifBlock.find(head, bytes).map(ExifBlock.cameraTags) ?? CameraTags()
+        return try ExifBlock.find(head, bytes)?.cameraTags ?? CameraTags()
     }
 
     /// Those of `other` take the places that are free.
@@ -35,7 +35,9 @@ private enum MovieTags {
         while tags.model == nil, let box = try walk.next() {
             switch box.type {
             case "meta":
-                tags.fill(try MovieDates.exif(inItemsOf: box, bytes).map(ExifBlock.cameraTags) ?? CameraTags())
+                tags.fill(
+                    try MovieDates.exif(inItemsOf: box, bytes).flatMap(ExifFields.init(block:))?.cameraTags
+                        ?? CameraTags())
                 tags.fill(try xml(in: box, bytes))
             case "moov": tags.fill(try inMovie(box, bytes))
             default: continue
@@ -54,7 +56,9 @@ private enum MovieTags {
                 tags.fill(try xml(in: box, bytes))
             case "udta": tags.fill(try inUserData(box, bytes))
             case "uuid":
-                tags.fill(try MovieDates.canonBlock("CMT1", in: box, bytes).map(ExifBlock.cameraTags) ?? CameraTags())
+                tags.fill(
+                    try MovieDates.canonBlock("CMT1", in: box, bytes).flatMap(ExifFields.init(block:))?.cameraTags
+                        ?? CameraTags())
             default: continue
             }
         }
@@ -86,7 +90,8 @@ private enum MovieTags {
             case BoxType("CNTH").code:
                 guard let picture = try bytes.first("CNDA", in: box.content) else { continue }
                 tags.fill(
-                    try ExifBlock.inJPEG(at: picture.content.lowerBound, bytes).map(ExifBlock.cameraTags)
+                    try ExifBlock.inJPEG(at: picture.content.lowerBound, bytes).flatMap(ExifFields.init(block:))?
+                        .cameraTags
                         ?? CameraTags())
             default: continue
             }

@@ -29,7 +29,7 @@ package struct CaptureDate: Sendable, Hashable {
     /// The dates of a file that begins with `head`, the best first.
     private static func candidates(_ head: [UInt8], _ bytes: BoundedBytes) throws(SystemError) -> [CaptureDate] {
         if BoxType.opensFile(head) { return try MovieDates.read(bytes) }
-        return try ExifBlock.find(head, bytes).map(ExifBlock.dates) ?? []
+        return try ExifBlock.find(head, bytes)?.dates ?? []
     }
 }
 

@@ -1,26 +1,29 @@
-internal import CExif
 internal import InletCore
 internal import InletLinux
 
 /// The places of the EXIF block in pictures: a small TIFF file inside the file (CIPA DC-008, "Exchangeable image file
 /// format").
 enum ExifBlock {
-    /// The most that libexif reads of a block: a JPEG segment holds no more.
+    /// The most that is read of a block: a JPEG segment holds no more.
     static let maximumBytes = 0xFFF0
     /// The most segments before the picture; APP0 to APP15 with many-part colour profiles stay below.
     private static let maximumSegments = 200
 
-    /// The block of a picture that begins with `head`; nil if it has none or is of another format.
-    static func find(_ head: [UInt8], _ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
+    /// The fields of a picture that begins with `head`; nil if it has none or is of another format.
+    static func find(_ head: [UInt8], _ bytes: BoundedBytes) throws(SystemError) -> ExifFields? {
+        if isTIFF(head) { return try ExifFields(head, bytes) }
+        return try block(head, bytes).flatMap { ExifFields(block: $0) }
+    }
+
+    private static func block(_ head: [UInt8], _ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
         if head.starts(with: [0xFF, 0xD8]) { return try inJPEG(at: 0, bytes) }
-        if isTIFF(head) { return try TIFFExcerpt.read(head, bytes) }
         if head.starts(with: "FUJIFILMCCD-RAW".utf8) { return try inRAF(bytes) }
         if head.starts(with: png) { return try inPNG(bytes) }
         if head.starts(with: "RIFF".utf8), head.dropFirst(8).starts(with: "WEBP".utf8) { return try inWebP(bytes) }
         return nil
     }
 
-    /// The block of `count` bytes at `offset`, cut to the size that libexif reads. Some programs write JPEG's `Exif`
+    /// The block of `count` bytes at `offset`, cut to that size. Some programs write JPEG's `Exif`
     /// and two NULs before it in every format.
     static func at(_ offset: Int64, count: Int64, _ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
         let block = try bytes.read(upTo: Int(min(count, Int64(maximumBytes))), at: offset)
@@ -96,66 +99,40 @@ extension ExifBlock {
     }
 }
 
-/// The dates and the camera in a block of EXIF.
-extension ExifBlock {
+/// The dates and the camera that the fields tell.
+extension ExifFields {
     /// Dates with the fields that make them exact (CIPA DC-008 4.6.5 and 4.6.6), the best first. The last one changes when a
     /// picture is edited.
-    private static let fields: [(name: String, date: UInt32, offset: UInt32, subSeconds: UInt32)] = [
+    private static let dateTags: [(name: String, date: UInt64, offset: UInt64, subSeconds: UInt64)] = [
         ("DateTimeOriginal", 0x9003, 0x9011, 0x9291), ("CreateDate", 0x9004, 0x9012, 0x9292),
         ("DateTime", 0x0132, 0x9010, 0x9290),
     ]
 
-    /// The dates in `block`, which begins with TIFF's header; the best first, none when it is damaged.
-    static func dates(_ block: [UInt8]) -> [CaptureDate] {
-        guard let data = ExifFields(block) else { return [] }
-        return fields.compactMap { field in
-            guard let text = data.text(field.date),
-                let time = DateText.time(
-                    text, subSeconds: data.text(field.subSeconds), offset: data.text(field.offset))
+    /// The best first, none when the block is damaged.
+    var dates: [CaptureDate] {
+        Self.dateTags.compactMap { tags in
+            guard let text = text(tags.date),
+                let time = DateText.time(text, subSeconds: self.text(tags.subSeconds), offset: self.text(tags.offset))
             else { return nil }
-            return CaptureDate(time: time, origin: "EXIF \(field.name)")
+            return CaptureDate(time: time, origin: "EXIF \(tags.name)")
         }
     }
 
-    /// The camera that wrote `block`.
-    static func cameraTags(_ block: [UInt8]) -> CameraTags {
-        guard let data = ExifFields(block) else { return CameraTags() }
-        func text(_ tag: UInt32) -> String? { data.text(tag).flatMap { String(validating: $0, as: UTF8.self) } }
-        return CameraTags(make: text(0x010F), model: text(0x0110))
+    var cameraTags: CameraTags {
+        func valid(_ tag: UInt64) -> String? { text(tag).flatMap { String(validating: $0, as: UTF8.self) } }
+        return CameraTags(make: valid(0x010F), model: valid(0x0110))
     }
 }
 
-/// Owns libexif's data of a block.
-private final class ExifFields {
-    private let data: UnsafeMutablePointer<ExifData>
-
-    /// nil if memory is short.
-    init?(_ block: [UInt8]) {
-        let bytes = Array("Exif\0\0".utf8) + block
-        guard let data = inlet_exif_parse(bytes, UInt32(bytes.count)) else { return nil }
-        self.data = data
-    }
-
-    deinit { exif_data_unref(data) }
-
-    /// The bytes of a text, up to its NUL; nil if it is missing.
-    func text(_ tag: UInt32) -> [UInt8]? {
-        guard let entry = inlet_exif_entry(data, ExifTag(tag))?.pointee, entry.format == EXIF_FORMAT_ASCII,
-            let bytes = entry.data
-        else { return nil }
-        return Array(UnsafeBufferPointer(start: bytes, count: Int(entry.size)).prefix { $0 != 0 })
-    }
-}
-
-/// The dates and the camera of a TIFF file as a small block of EXIF.
+/// The texts of a TIFF file, or of a block of EXIF, that tell dates and the camera.
 ///
-/// libexif reads the first 64 KiB of its input. In a file the directories may be anywhere, also behind the picture,
-/// where most software writes them. So the relevant fields are collected here.
-struct TIFFExcerpt {
+/// Every number in the file is an offset or a size that whoever wrote it chose: all reading goes through
+/// `BoundedBytes`. The directories may be anywhere, also behind the picture, where most software writes them.
+struct ExifFields {
     /// A text, including its NUL.
     private typealias Field = (tag: UInt64, value: [UInt8])
 
-    /// Make and model, the dates, and the fields that make them exact: see `ExifBlock`.
+    /// Make and model, the dates, and the fields that make them exact.
     private static let wanted: Set<UInt64> = [
         0x010F, 0x0110, 0x0132, 0x9003, 0x9004, 0x9010, 0x9011, 0x9012, 0x9290, 0x9291, 0x9292,
     ]
@@ -167,15 +144,30 @@ struct TIFFExcerpt {
 
     private let bytes: BoundedBytes
     private let isBig: Bool
+    private var fields: [Field] = []
 
-    /// The block for a file that begins with `head`: TIFF, or a raw format built on it.
-    static func read(_ head: [UInt8], _ bytes: BoundedBytes) throws(SystemError) -> [UInt8]? {
+    /// Of a file that begins with `head`: TIFF, or a raw format built on it. nil where it is too short.
+    init?(_ head: [UInt8], _ bytes: BoundedBytes) throws(SystemError) {
         guard head.count >= 8 else { return nil }
-        let excerpt = TIFFExcerpt(bytes: bytes, isBig: head[0] == 0x4D)
-        let main = try excerpt.directory(at: Int64(excerpt.number(head[4..<8])))
-        let exif = try main.exif.map { offset throws(SystemError) in try excerpt.directory(at: offset).fields } ?? []
-        // EXIF's own fields first: libexif keeps the first of a name.
-        return excerpt.block(exif + main.fields)
+        (self.bytes, isBig) = (bytes, head[0] == 0x4D)
+        let main = try directory(at: Int64(number(head[4..<8])))
+        let exif = try main.exif.map { offset throws(SystemError) in try directory(at: offset).fields } ?? []
+        // EXIF's own fields first.
+        fields = exif + main.fields
+    }
+
+    /// Of a block that begins with TIFF's header.
+    init?(block: [UInt8]) {
+        let bytes = BoundedBytes(size: Int64(block.count)) { offset, count in
+            Array(block[Int(offset)..<Int(offset) + count])
+        }
+        // Memory can always be read.
+        try? self.init(block, bytes)
+    }
+
+    /// The bytes of a text, up to its NUL; nil if it is missing.
+    func text(_ tag: UInt64) -> [UInt8]? {
+        fields.first { $0.tag == tag }.map { Array($0.value.prefix { $0 != 0 }) }
     }
 
     /// The wanted fields of a directory, and the offset of the EXIF directory.
@@ -202,30 +194,7 @@ struct TIFFExcerpt {
         return try bytes.read(Int(count), at: Int64(number(entry.suffix(4))))
     }
 
-    /// A TIFF file of one directory that holds `fields`.
-    private func block(_ fields: [Field]) -> [UInt8] {
-        var entries: [UInt8] = []
-        var values: [UInt8] = []
-        for field in fields {
-            let place = 8 + 2 + fields.count * 12 + 4 + values.count
-            entries += written(field.tag, 2) + written(2, 2) + written(UInt64(field.value.count), 4)
-            if field.value.count <= 4 {
-                entries += (field.value + [0, 0, 0, 0]).prefix(4)
-            } else {
-                entries += written(UInt64(place), 4)
-                values += field.value
-            }
-        }
-        let head = (isBig ? [0x4D, 0x4D, 0, 0x2A] : [0x49, 0x49, 0x2A, 0]) + written(8, 4)
-        return head + written(UInt64(fields.count), 2) + entries + [0, 0, 0, 0] + values
-    }
-
     private func number(_ bytes: ArraySlice<UInt8>) -> UInt64 {
         (isBig ? Array(bytes) : bytes.reversed()).bigEndian(bytes.count, at: 0)
-    }
-
-    private func written(_ number: UInt64, _ width: Int) -> [UInt8] {
-        let little = (0..<width).map { UInt8(truncatingIfNeeded: number >> UInt64(8 * $0)) }
-        return isBig ? little.reversed() : little
     }
 }

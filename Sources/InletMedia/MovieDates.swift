@@ -10,7 +10,7 @@ enum MovieDates {
         var walk = BoxIterator(bytes, in: 0..<bytes.size)
         while let box = try walk.next() {
             switch box.type {
-            case "meta": dates += try exif(inItemsOf: box, bytes).map(ExifBlock.dates) ?? []
+            case "meta": dates += try exif(inItemsOf: box, bytes).flatMap(ExifFields.init(block:))?.dates ?? []
             // It may be behind gigabytes of `mdat`, which are skipped.
             case "moov": return dates + (try inMovie(box, bytes))
             default: continue
@@ -57,7 +57,7 @@ enum MovieDates {
 
     /// CR3: Canon's own box holds the EXIF directory as a TIFF file, `CMT2`.
     private static func inCanonRaw(_ box: Box, _ bytes: BoundedBytes) throws(SystemError) -> [CaptureDate] {
-        try canonBlock("CMT2", in: box, bytes).map(ExifBlock.dates) ?? []
+        try canonBlock("CMT2", in: box, bytes).flatMap(ExifFields.init(block:))?.dates ?? []
     }
 
     /// A TIFF file in Canon's own box; nil if `box` is another one.

@@ -42,7 +42,7 @@ struct Inlet: AsyncParsableCommand {
             GigHive.self,
             VOPI.self,
             Roboscope.self,
-            Demo.self, Config.self, Sandbox.self, Reference.self, HostCommand.self, Logs.Former.self,
+            Demo.self, Config.self, Sandbox.self, Reference.self, Logs.Former.self,
         ])
 
     /// The JSON of every command that has `--json`: the manual prints `CommandOutput.document(Inlet.outputs)`.

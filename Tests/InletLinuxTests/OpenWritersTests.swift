@@ -1,3 +1,4 @@
+import CHost
 import Foundation
 import InletCore
 import InletTestSupport
@@ -19,7 +20,9 @@ struct OpenWritersTests {
 
     private func identity() throws -> FileIdentity { try #require(try FileLook.look(at: path).identity) }
 
-    private func holder() throws -> OpenWriters.WriterProcess? { OpenWriters().holder(of: try identity(), at: path) }
+    private func holder() throws -> OpenWriters.WriterProcess? {
+        WriterProbe.holders(of: [(try identity(), path)]).first ?? nil
+    }
 
     @Test func `a writer in another process is named until it ends`() async throws {
         let writer = try OtherProcess("exec 3>>\"$1\"; echo ready; read never", path.string)
@@ -59,12 +62,6 @@ struct OpenWritersTests {
         munmap(own, 4096)
     }
 
-    @Test func `no more is looked at than the limits allow, and that is said`() throws {
-        let writers = OpenWriters(mostDescriptors: 1)
-        #expect(writers.isCut)
-        #expect(!OpenWriters().isCut)
-    }
-
     @Test func `a probe is asked anew for a file that changed since the last look`() throws {
         // Makes the look that later ones would use.
         _ = WriterProbe.holder(of: try identity(), at: path)
@@ -76,31 +73,42 @@ struct OpenWritersTests {
 
     @Test(
         arguments: [
-            ("7fac12c35000-7fac12c36000 rw-s 00000000 fe:00 16239092                   /srv/a b.mov\n", "/srv/a b.mov"),
-            ("1-2 -w-s 0 0:1f 9 /x\n", "/x"), ("1-2 rw-p 0 fe:00 9 /x\n", nil), ("1-2 r--s 0 fe:00 9 /x\n", nil),
-            ("1-2 rw-s 0 00:01 0 /dev/zero (deleted)\n", nil), ("1-2 rw-s 0 fe:00 9\n", nil),
-            ("1-2 rw-s 0 fe 9 /x\n", nil),
-            ("1-2 rw-s 0 fe:00 9 [anon]\n", nil), ("\n \n", nil), ("", nil),
+            ("7fac12c35000-7fac12c36000 rw-s 00000000 fe:00 16239092                   /srv/a b.mov", "/srv/a b.mov"),
+            ("1-2 -w-s 0 0:1f 9 /x", "/x"), ("1-2 rw-p 0 fe:00 9 /x", nil), ("1-2 r--s 0 fe:00 9 /x", nil),
+            ("1-2 rw-s 0 00:01 0 /dev/zero (deleted)", nil), ("1-2 rw-s 0 fe:00 9", nil),
+            ("1-2 rw-s 0 fe 9 /x", nil),
+            ("1-2 rw-s 0 fe:00 9 [anon]", nil), (" ", nil), ("", nil),
         ] as [(String, String?)])
     func `lines of maps`(line: String, expected: String?) {
-        #expect(SharedMapping.parse(Array(line.utf8)).map(\.path) == [expected.map { FilePath($0) }].compactMap(\.self))
+        #expect(mapping(line).flatMap { $0.may_change ? $0.path : nil } == expected)
     }
 
-    @Test func `device numbers are those of stat`() {
-        let mapping = SharedMapping.parse(Array("1-2 rw-s 0 fe:00 16239092 /x\n".utf8))
-        #expect(mapping == [SharedMapping(device: 65_024, inode: 16_239_092, path: "/x")])
+    private func mapping(_ line: String) -> (device: UInt64, inode: UInt64, may_change: Bool, path: String?)? {
+        line.withCString { text in
+            var found = inlet_host_mapping()
+            guard inlet_host_read_mapping(text, &found) else { return nil }
+            return (found.device, found.inode, found.may_change, found.path.map { String(cString: $0) })
+        }
+    }
+
+    @Test func `device numbers are those of stat`() throws {
+        let found = try #require(mapping("1-2 rw-s 0 fe:00 16239092 /x"))
+        #expect(found.device == 65_024 && found.inode == 16_239_092 && found.path == "/x")
     }
 
     @Test func `random bytes never break the parser`() {
-        let letters = Array("0123456789abcdef:- rws/\n\u{00FF}".utf8)
+        let letters = Array("0123456789abcdef:- rws/\u{00FF}".utf8)
         for seed in 0..<2000 as Range<UInt64> {
             var generator = SeededGenerator(seed: seed)
             let bytes = (0..<Int.random(in: 0...300, using: &generator)).map { _ in
                 seed % 2 == 0
-                    ? letters.randomElement(using: &generator) ?? 0 : UInt8.random(in: 0...255, using: &generator)
+                    ? letters.randomElement(using: &generator) ?? 1 : UInt8.random(in: 1...255, using: &generator)
             }
-            let found = SharedMapping.parse(bytes)
-            #expect(found.allSatisfy { $0.inode != 0 && $0.path.isAbsolute }, "seed \(seed)")
+            var found = inlet_host_mapping()
+            let isMapping = (bytes + [0]).map { CChar(bitPattern: $0) }.withUnsafeBufferPointer { line in
+                line.baseAddress.map { inlet_host_read_mapping($0, &found) } ?? false
+            }
+            #expect(!isMapping || !found.may_change || found.inode != 0, "seed \(seed)")
         }
     }
 }
@@ -139,7 +147,7 @@ private final class Overlay {
         try file.close()
         // A process that another test starts holds all descriptors of this one until its `exec`.
         try await eventually("only the mapping is left") {
-            try OpenWriters().holder(of: identity(path), at: path)?.isMapping ?? false
+            try WriterProbe.holders(of: [(identity(path), path)]).first??.isMapping ?? false
         }
         #expect(WriterProbe.probe(RootedPath("", path)) == .busy)
         munmap(page, 4096)

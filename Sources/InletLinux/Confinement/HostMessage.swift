@@ -1,35 +1,44 @@
+import CLinux
 import Glibc
 import InletCore
 import SystemPackage
 
-/// The messages between a confined agent and its process host: byte strings, each preceded by its length, on a stream
-/// socket. Both sides are of the same build; an unreadable message ends the conversation.
+/// The messages between this process and its helper (`CHost`): byte strings, each preceded by its length, on a stream
+/// socket. An unreadable message ends the conversation.
 struct HostMessage: Sendable, Equatable {
     /// Appended at the end, read from the beginning.
     var fields: ArraySlice<[UInt8]> = []
 
-    /// The largest message in bytes: a notice's body with all of its unit's files is far below.
-    static let most = 64 << 20
+    /// The largest message in bytes, as in `message.c`: a question about some ten thousand files.
+    static let most = 16 << 20
 
     mutating func add(_ bytes: some Sequence<UInt8>) { fields.append(Array(bytes)) }
     mutating func add(_ text: String) { fields.append(Array(text.utf8)) }
     mutating func add(_ number: some BinaryInteger) { add(String(number)) }
-    mutating func add(_ time: Duration) { add(Int64(min(time / .milliseconds(1), 9e15))) }
 
-    mutating func add(_ error: SystemError) {
-        add(error.call)
-        add(error.path?.bytes ?? [])
-        add(error.code.rawValue)
+    mutating func add(_ words: [String]) {
+        add(words.count)
+        for word in words { add(word) }
     }
 
     /// The length of the body in bytes.
     var size: Int { fields.reduce(0) { $0 + 4 + $1.count } }
 
-    func send(to number: CInt) throws(SystemError) {
+    /// With it go copies of `files`, at most two.
+    func send(to number: CInt, files: [CInt] = []) throws(SystemError) {
         if size > Self.most { throw SystemError(call: ProcessHost.call, code: .fileTooLarge) }
         var bytes = Self.length(size)
         for field in fields { bytes += Self.length(field.count) + field }
-        try Descriptor.write(bytes, to: number, nil)
+        var sent = 0
+        while sent < bytes.count {
+            let files = sent == 0 ? files : []
+            sent += try SystemCall.result("sendmsg") {
+                bytes.withUnsafeBytes { all in
+                    inlet_send_files(
+                        number, all.baseAddress?.advanced(by: sent), all.count - sent, files, CInt(files.count))
+                }
+            }
+        }
     }
 
     /// The next message; nil when the other side has ended or sends something unreadable. Blocks.
@@ -83,8 +92,6 @@ extension HostMessage {
     mutating func number<Number: FixedWidthInteger>(_: Number.Type = Number.self) -> Number? {
         text().flatMap { Number($0) }
     }
-    mutating func time() -> Duration? { number(Int64.self).map { .milliseconds($0) } }
-    mutating func texts() -> [String]? { list { $0.text() } }
 
     mutating func list<Item>(_ item: (inout HostMessage) -> Item?) -> [Item]? {
         guard let count = number(Int.self), count >= 0, count <= fields.count else { return nil }
@@ -95,41 +102,51 @@ extension HostMessage {
         }
         return items
     }
-
-    mutating func error() -> SystemError? {
-        guard let call = text(), let path = bytes(), let code = number(CInt.self) else { return nil }
-        return SystemError(call: call, path: path.isEmpty ? nil : FilePath(bytes: path), code: Errno(rawValue: code))
-    }
 }
 
-/// A request from the agent.
-enum HostRequest: Sendable {
+/// A request to the helper. `number` names it in its answers.
+enum HostRequest {
     /// The commands that may be started, once: a second list is refused.
     case commands([CommandPattern])
-    case run(UInt64, ChildProcess)
-    case cancel(UInt64)
+    /// Instead of a list: any program may be started.
+    case everything
+    /// With it go its standard input and its standard error.
+    case run(number: UInt64, ChildProcess)
+    /// SIGTERM or SIGKILL, to the program and its group.
+    case signal(number: UInt64, CInt)
+    /// Nobody waits for the program any more. - Parameter endsGroup: whether the rest of its group is ended with it.
+    case end(number: UInt64, endsGroup: Bool)
     /// Asks for processes that may write to these files. - Parameter isFresh: scan now, rather than use the last scan.
-    case holders(UInt64, [ProbedFile], isFresh: Bool)
+    case holders(number: UInt64, [ProbedFile], isFresh: Bool)
     /// Asks for the processes that keep a file system mounted. - Parameter device: its `st_dev`.
-    case users(UInt64, device: UInt64)
+    case users(number: UInt64, device: UInt64)
+    /// Starts the reader of contents. With it goes its end of the conversation.
+    case reader(number: UInt64)
 
     var message: HostMessage {
         var message = HostMessage()
         switch self {
         case .commands(let patterns):
             message.add("commands")
+            message.add(ChildVariable.allCases.map(\.rawValue))
             message.add(patterns.count)
             for pattern in patterns {
                 message.add(pattern.place)
                 message.add(pattern.words)
             }
+        case .everything: message.add("everything")
         case .run(let number, let child):
             message.add("run")
             message.add(number)
             message.add(child)
-        case .cancel(let number):
-            message.add("cancel")
+        case .signal(let number, let signal):
+            message.add("signal")
             message.add(number)
+            message.add(signal)
+        case .end(let number, let endsGroup):
+            message.add("end")
+            message.add(number)
+            message.add(endsGroup ? 1 : 0)
         case .holders(let number, let files, let isFresh):
             message.add("holders")
             message.add(number)
@@ -140,76 +157,54 @@ enum HostRequest: Sendable {
             message.add("users")
             message.add(number)
             message.add(device)
+        case .reader(let number):
+            message.add("reader")
+            message.add(number)
         }
         return message
-    }
-
-    init?(_ message: HostMessage) {
-        var fields = message
-        switch fields.text() {
-        case "commands":
-            let patterns = fields.list { fields in
-                fields.text().flatMap { place in fields.texts().map { CommandPattern($0, place: place) } }
-            }
-            guard let patterns else { return nil }
-            self = .commands(patterns)
-        case "run":
-            guard let number = fields.number(UInt64.self), let child = ChildProcess(&fields) else { return nil }
-            self = .run(number, child)
-        case "cancel":
-            guard let number = fields.number(UInt64.self) else { return nil }
-            self = .cancel(number)
-        case "holders":
-            guard let number = fields.number(UInt64.self), let isFresh = fields.number(Int.self),
-                let files = fields.list({ ProbedFile(&$0) })
-            else { return nil }
-            self = .holders(number, files, isFresh: isFresh == 1)
-        case "users":
-            guard let number = fields.number(UInt64.self), let device = fields.number(UInt64.self) else { return nil }
-            self = .users(number, device: device)
-        default: return nil
-        }
     }
 }
 
-/// The host's answer to a request.
-enum HostResponse: Sendable {
-    case ended(ChildProcess.Outcome)
+/// The helper's answer to a request.
+enum HostResponse: Sendable, Equatable {
+    case started
+    case ended(ChildProcess.End)
     case failed(SystemError)
     case holders([OpenWriters.WriterProcess?])
-
-    func message(to number: UInt64) -> HostMessage {
-        var message = HostMessage()
-        message.add(number)
-        switch self {
-        case .ended(let outcome):
-            message.add("ended")
-            message.add(outcome.end)
-            message.add(outcome.errors)
-        case .failed(let error):
-            message.add("failed")
-            message.add(error)
-        case .holders(let holders):
-            message.add("holders")
-            message.add(holders.count)
-            for holder in holders {
-                message.add(holder?.process ?? 0)
-                message.add(holder?.name ?? "")
-                message.add(holder?.isMapping == true ? 1 : 0)
-            }
-        }
-        return message
-    }
+    /// A media type.
+    case type(String)
+    /// Why there is no media type.
+    case unavailable(String)
 
     static func parse(_ message: HostMessage) -> (number: UInt64, answer: HostResponse)? {
         var fields = message
-        guard let number = fields.number(UInt64.self), let kind = fields.text() else { return nil }
-        switch kind {
+        guard let number = fields.number(UInt64.self), let answer = HostResponse(&fields) else { return nil }
+        return (number, answer)
+    }
+
+    private init?(_ fields: inout HostMessage) {
+        switch fields.text() {
+        case "started": self = .started
         case "ended":
-            guard let end = ChildProcess.End(&fields), let errors = fields.bytes() else { return nil }
-            return (number, .ended(ChildProcess.Outcome(end: end, errors: errors)))
-        case "failed": return fields.error().map { (number, .failed($0)) }
-        case "holders": return fields.list { Self.holder(&$0) }.map { (number, .holders($0)) }
+            guard let isExit = fields.text().map({ $0 == "exited" }), let value = fields.number(Int32.self) else {
+                return nil
+            }
+            self = .ended(isExit ? .exited(value) : .signalled(value))
+        case "failed":
+            guard let call = fields.text(), let path = fields.bytes(), let code = fields.number(CInt.self) else {
+                return nil
+            }
+            let place = path.isEmpty ? nil : FilePath(bytes: path)
+            self = .failed(SystemError(call: call, path: place, code: Errno(rawValue: code)))
+        case "holders":
+            guard let holders = fields.list({ Self.holder(&$0) }) else { return nil }
+            self = .holders(holders)
+        case "type":
+            guard let type = fields.text() else { return nil }
+            self = .type(type)
+        case "unavailable":
+            guard let reason = fields.text() else { return nil }
+            self = .unavailable(reason)
         default: return nil
         }
     }
@@ -228,43 +223,14 @@ struct ProbedFile: Sendable, Equatable {
     var path: FilePath
 
     init(_ identity: FileIdentity, _ path: FilePath) { (self.identity, self.path) = (identity, path) }
-
-    init?(_ fields: inout HostMessage) {
-        guard let path = fields.bytes(), let size = fields.number(Int64.self), let modified = fields.number(Int64.self),
-            let changed = fields.number(Int64.self), let inode = fields.number(UInt64.self),
-            let device = fields.number(UInt64.self)
-        else { return nil }
-        self.path = FilePath(bytes: path)
-        identity = FileIdentity(size: size, modified: modified, changed: changed, inode: inode, device: device)
-    }
 }
 
 extension HostMessage {
-    fileprivate mutating func add(_ words: [String]) {
-        add(words.count)
-        for word in words { add(word) }
-    }
-
     fileprivate mutating func add(_ file: ProbedFile) {
         add(file.path.bytes)
-        add(file.identity.size)
-        add(file.identity.modified)
         add(file.identity.changed)
         add(file.identity.inode)
         add(file.identity.device)
-    }
-
-    fileprivate mutating func add(_ end: ChildProcess.End) {
-        let (kind, value): (String, Int32) =
-            switch end {
-            case .exited(let code): ("exited", code)
-            case .signalled(let signal): ("signalled", signal)
-            case .timedOut: ("timedOut", 0)
-            case .stuck: ("stuck", 0)
-            case .cancelled: ("cancelled", 0)
-            }
-        add(kind)
-        add(value)
     }
 
     fileprivate mutating func add(_ child: ChildProcess) {
@@ -277,38 +243,24 @@ extension HostMessage {
         add(child.niceness)
         add(child.largestFile ?? -1)
         add(child.yieldsMemory ? 1 : 0)
-        add(child.leavesNobody ? 1 : 0)
-        add(child.input)
-        for time in [child.timeout, child.grace, child.patience] { add(time) }
+        add(child.writesTo?.base.bytes ?? [])
+        add(child.writesTo?.folder.bytes ?? [])
     }
 }
 
-extension ChildProcess.End {
-    fileprivate init?(_ fields: inout HostMessage) {
-        guard let kind = fields.text(), let value = fields.number(Int32.self) else { return nil }
-        switch kind {
-        case "exited": self = .exited(value)
-        case "signalled": self = .signalled(value)
-        case "timedOut": self = .timedOut
-        case "stuck": self = .stuck
-        case "cancelled": self = .cancelled
-        default: return nil
-        }
-    }
-}
-
-extension ChildProcess {
-    fileprivate init?(_ fields: inout HostMessage) {
-        guard let arguments = fields.texts(),
-            let environment = fields.list({ fields in
-                fields.text().flatMap { name in fields.bytes().map { (name: name, value: $0) } }
-            }), let niceness = fields.number(Int32.self), let largest = fields.number(Int64.self),
-            let yields = fields.number(Int.self), let leaves = fields.number(Int.self), let input = fields.bytes(),
-            let timeout = fields.time(), let grace = fields.time(), let patience = fields.time()
-        else { return nil }
-        self.init(
-            arguments, environment: environment, input: input, timeout: timeout, grace: grace, patience: patience)
-        (self.niceness, largestFile) = (niceness, largest < 0 ? nil : largest)
-        (yieldsMemory, leavesNobody) = (yields == 1, leaves == 1)
-    }
+/// The variables that a confined agent may set for a program, besides the search path, the home and its folder: nothing
+/// that would make the dynamic linker load something else.
+package enum ChildVariable: String, CaseIterable {
+    case language = "LANG"
+    case blockUntrusted = "VIPS_BLOCK_UNTRUSTED"
+    case event = "INLET_EVENT"
+    case state = "INLET_STATE"
+    case route = "INLET_ROUTE"
+    case key = "INLET_KEY"
+    case url = "INLET_URL"
+    case destination = "INLET_DESTINATION"
+    case volume = "INLET_VOLUME"
+    case path = "INLET_PATH"
+    case cardState = "INLET_CARD_STATE"
+    case text = "INLET_TEXT"
 }

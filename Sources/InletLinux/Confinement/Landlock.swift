@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 package import InletCore
-package import SystemPackage
+import SystemPackage
 
 /// Gives up the rest of the file system for good (landlock(7)). Even if a hostile file or answer takes over this
 /// process, it opens, creates, renames and removes only what the rules name, and starts no program.
@@ -34,40 +34,6 @@ package enum Landlock {
             try add(rule.path, (rule.mayWrite ? Rights.writing : .reading).intersection(known), to: ruleset.number)
         }
         try restrict(to: ruleset)
-    }
-
-    /// Restricts the calling thread and its children to writing, creating, renaming and removing in `folder`, and in
-    /// devices that compute pictures or discard input. `folder` is resolved below `base` without following symlinks.
-    /// Reading and starting programs is not restricted, nor are modes, owners, times and attributes of files; before
-    /// Linux 6.2 (version 3) their lengths.
-    ///
-    /// - Throws: when confinement fails; the thread is as free as before, except that programs it starts get no
-    ///   capabilities.
-    package static func holdWrites(to folder: FilePath, below base: FilePath) throws(SystemError) {
-        let writes = try Rights.known().subtracting(.notWriting)
-        let start = try Descriptor(opening: base, inlet_o_path | O_DIRECTORY)
-        let opened = try PathResolver.here.open(folder, below: start.number, base)
-        let ruleset = try ruleset(writes, scopes(usesAbstractSockets: false))
-        try allow(base.pushing(folder), writes.subtracting(.makingDevices), opened, in: ruleset.number)
-        for device in devices() { try add(device, writes.intersection(.ofFiles), to: ruleset.number) }
-        try restrict(to: ruleset)
-    }
-
-    /// Graphics cards and codecs, by the start of their names; not disks, nor memory shared with other programs
-    /// (`/dev/shm`).
-    private static func devices() -> [FilePath] {
-        let names = ["null", "zero", "full", "dri", "kfd", "dma_heap", "mpp_service", "rga"]
-        let beginnings = ["nvidia", "video", "media"]
-        var found: Set = Set(names)
-        do throws(SystemError) {
-            var stream = try DirectoryStream("/dev")
-            while let name = try stream.next()?.name.string {
-                if beginnings.contains(where: name.hasPrefix) { found.insert(name) }
-            }
-        } catch {
-            // If a device cannot be seen here, the program cannot use it either and reports that itself.
-        }
-        return found.map { FilePath("/dev").appending($0) }
     }
 
     private static func ruleset(_ handled: Rights, _ scopes: UInt64) throws(SystemError) -> Descriptor {
@@ -137,9 +103,6 @@ package enum Landlock {
             .makeLink, .refer, .truncate,
         ]
         static let ofFiles: Rights = [.readFile, .writeFile, .truncate]
-
-        static let notWriting: Rights = [.execute, .readFile, .readFolder, .controlDevice]
-        static let makingDevices: Rights = [.makeCharacterDevice, .makeBlockDevice]
 
         /// Every right that the kernel knows.
         static func known() throws(SystemError) -> Rights {

@@ -1,22 +1,11 @@
 import CLinux
 import Glibc
 package import InletCore
-import Synchronization
 package import SystemPackage
 
 /// Whether any process on this machine may still write to a file. The kernel is asked for a lease; where it cannot
 /// answer, the processes are examined.
 package enum WriterProbe {
-    /// The last scan of the processes. It does not judge files that changed after `begin`.
-    private typealias Recent = (writers: OpenWriters, begin: WallTime, end: ContinuousClock.Instant, cost: Duration)
-
-    private static let recent = Mutex<Recent?>(nil)
-    /// A scan of all processes is reused for this many times its cost: scans take at most a tenth of the time.
-    private static let worth = 10
-    private static let longest = Duration.seconds(1)
-    /// The most by which the kernel's file times lag behind its clock.
-    private static let tick = Duration.milliseconds(20)
-
     /// `.busy` also when a process has the file open where leases are not available. Finding none proves nothing: the
     /// answer stays the lease's. Follows no symlink below the root. Blocks.
     package static func probe(_ file: RootedPath) -> LeaseProbe {
@@ -55,41 +44,17 @@ package enum WriterProbe {
     /// or changed since: its writer may have come with it. A process that opens an old file after the scan changes the
     /// file, as one does that opens it after a probe. That is noticed before anything is done with the file. Blocks.
     package static func holder(of identity: FileIdentity, at path: FilePath) -> OpenWriters.WriterProcess? {
-        if let host = ProcessHost.current,
-            let holders = host.holders(of: [ProbedFile(identity, path)], isFresh: false)
-        {
-            return holders.first ?? nil
-        }
-        return ownHolder(of: identity, at: path)
+        holders(of: [ProbedFile(identity, path)], isFresh: false).first ?? nil
     }
 
     /// The same for several files, after one scan for all. Blocks.
     package static func holders(of files: [(identity: FileIdentity, path: FilePath)]) -> [OpenWriters.WriterProcess?] {
-        let files = files.map { ProbedFile($0.identity, $0.path) }
-        return ProcessHost.current?.holders(of: files, isFresh: true) ?? ownHolders(of: files, isFresh: true)
+        holders(of: files.map { ProbedFile($0.identity, $0.path) }, isFresh: true)
     }
 
-    /// As far as this process may look.
-    static func ownHolders(of files: [ProbedFile], isFresh: Bool) -> [OpenWriters.WriterProcess?] {
-        if !isFresh { return files.map { ownHolder(of: $0.identity, at: $0.path) } }
-        let writers = OpenWriters()
-        return files.map { writers.holder(of: $0.identity, at: $0.path) }
-    }
-
-    private static func ownHolder(of identity: FileIdentity, at path: FilePath) -> OpenWriters.WriterProcess? {
-        recent.withLock { recent in
-            let now = ContinuousClock.now
-            if let known = recent, now < known.end.advanced(by: min(known.cost * worth, longest)),
-                WallTime(nanoseconds: identity.changed) + tick < known.begin
-            {
-                return known.writers.holder(of: identity, at: path)
-            }
-            let begin = WallTime.now
-            let writers = OpenWriters()
-            let end = ContinuousClock.now
-            recent = (writers, begin, end, now.duration(to: end))
-            return writers.holder(of: identity, at: path)
-        }
+    private static func holders(of files: [ProbedFile], isFresh: Bool) -> [OpenWriters.WriterProcess?] {
+        // Without a helper nobody is known.
+        (try? ProcessHost.shared())?.holders(of: files, isFresh: isFresh) ?? files.map { _ in nil }
     }
 }
 

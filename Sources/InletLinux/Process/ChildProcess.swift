@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 package import SystemPackage
 
@@ -38,8 +37,8 @@ package struct ChildProcess: Sendable {
     package var yieldsMemory = false
     /// Whether the rest of its process group is ended when it ends by itself; otherwise the rest may run on.
     package var leavesNobody = false
-    /// The only folder in which it may write, as far as the kernel can enforce that (`Landlock.holdWrites`); nil =
-    /// anywhere.
+    /// The only folder in which it may write, by a kernel with Landlock; nil = anywhere. The helper of a confined agent
+    /// decides that itself.
     package var writesTo: (folder: FilePath, base: FilePath)?
     /// Written to its standard input, then closed. A program that does not read it is fine.
     package var input: [UInt8]
@@ -69,8 +68,7 @@ package struct ChildProcess: Sendable {
         }
     }
 
-    /// Runs it on a thread of `pool`, through the process host where this process has one. Cancelling the task ends it
-    /// as a time-out does.
+    /// Runs it by the helper, and waits on a thread of `pool`. Cancelling the task ends it as a time-out does.
     ///
     /// - Throws: when it could not be started.
     package func run(on pool: BlockingPool) async throws(SystemError) -> Outcome {
@@ -78,8 +76,7 @@ package struct ChildProcess: Sendable {
         let result: Result<Outcome, SystemError> = await withTaskCancellationHandler {
             await pool.run {
                 Result { () throws(SystemError) in
-                    if let host = ProcessHost.current { return try host.run(self, waker) }
-                    return try RunningChild.run(self, waker)
+                    try RunningChild.run(self, waker, on: .shared())
                 }
             }
         } onCancel: {

@@ -121,7 +121,11 @@ extension SystemError {
     }
 
     private var hostRemedy: String? {
+        if call == ContentReader.call {
+            return "libmagic failed on its content: move the file away, or give its routes no media types"
+        }
         guard call == ProcessHost.call else { return nil }
+        if code == .execFormatError { return "install inlet-host of this version beside inlet, or remove it" }
         return code == .notPermitted
             ? "restart the agent: its configuration did not name this program when it started"
             : "restart the agent: its helper that starts programs has ended"
@@ -169,7 +173,7 @@ extension SystemError {
 
     /// Whether we gave up the right ourselves: access(2) tells what would be allowed otherwise.
     private var isOfConfinement: Bool {
-        guard isOfLandlock, ProcessHost.current != nil, let path else { return false }
+        guard isOfLandlock, ProcessHost.kept != nil, let path else { return false }
         func may(_ path: FilePath, _ mode: CInt) -> Bool { path.withPlatformString { access($0, mode) } == 0 }
         if ["open", "opendir"].contains(call), may(path, F_OK) { return may(path, R_OK) }
         return may(DurableFile.parent(of: path), W_OK | X_OK)

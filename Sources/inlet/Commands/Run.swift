@@ -92,7 +92,7 @@ struct Run: AsyncParsableCommand {
         let start = StartWait(log)
         do {
             let state = try await AgentSession.takeState(config.settings.stateDirectory, start)
-            ProcessHost.current?.whenEnded { log.emit(.agentHelperLost) }
+            ProcessHost.kept?.whenEnded { log.emit(.agentHelperLost) }
             let session = try await AgentSession(
                 config.settings, destinations: destinations, factory: factory, log: log, state: state,
                 label: config.file.display, confinement: confinement.report, notificationClients: notificationClients,

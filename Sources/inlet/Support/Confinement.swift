@@ -5,7 +5,7 @@ import InletCore
 import InletLinux
 import SystemPackage
 
-/// The access that an agent gives up at its start, and its process host for the rest.
+/// The access that an agent gives up at its start, and its helper for the rest.
 struct Confinement: Sendable {
     let report: ConfinementReport
     /// Empty without confinement.
@@ -28,7 +28,7 @@ struct Confinement: Sendable {
             return free("\(error)")
         }
         do throws(SystemError) {
-            try made.host.begin()
+            try made.host.keep()
         } catch {
             // There is no way back: the access is gone, and nothing can start a program any more.
             throw ExitStatus.failed.saying("the agent could not start: \(error)")
@@ -54,8 +54,9 @@ struct Confinement: Sendable {
             let rules = try plan.rules(on: .current())
             // Writing to a closed connection is then an error instead of the process's end.
             ProcessSetup.ignoreSignals()
-            // The host uses the agent's capabilities to examine other processes, and passes none on to programs.
-            let host = try ProcessHost([HostCommand.name], commands: plan.commands)
+            // Always: any file may be busy, and only the helper can tell by whom. It uses the agent's capabilities to
+            // examine other processes, and passes none on to programs.
+            let host = try ProcessHost(commands: plan.commands)
             ProcessSetup.keepCapabilities()
             let manager = ProcessSetup.environment("NOTIFY_SOCKET")
             try Landlock.restrict(to: rules, usesAbstractSockets: manager?.hasPrefix("@") ?? false)
@@ -138,14 +139,4 @@ struct Confinement: Sendable {
         }
         return nil
     }
-}
-
-/// The process that `inlet run` starts for itself; not a command for people.
-struct HostCommand: ParsableCommand {
-    static let name = "process-host"
-
-    static let configuration = CommandConfiguration(
-        commandName: name, abstract: "Starts programs for a confined 'inlet run'.", shouldDisplay: false)
-
-    func run() { ProcessHostServer.serve() }
 }

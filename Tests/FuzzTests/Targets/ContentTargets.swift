@@ -1,3 +1,4 @@
+import CHost
 import InletConfig
 import InletCore
 import SystemPackage
@@ -177,22 +178,15 @@ extension FuzzTarget {
         },
     ]
 
-    /// What a confined agent and the process that starts its programs say to each other: either may have been taken over.
+    /// What a confined agent and its helper say to each other: either may have been taken over.
     static let neighbours = [
         FuzzTarget("host") { bytes throws(Broken) in
-            guard let message = HostMessage(body: Array(bytes)) else { return }
+            let message = HostMessage(body: Array(bytes))
+            let count = inlet_host_count_fields(Array(bytes), bytes.count)
+            try promise(count == message?.fields.count ?? -1, "the sides read different messages")
+            guard let message else { return }
             try promise(message.size == bytes.count, "\(message.size) bytes of \(bytes.count)")
-            if let request = HostRequest(message)?.message {
-                try promise(
-                    HostRequest(request)?.message == request, "a request that is another one when it is repeated")
-            }
-            if let (number, answer) = HostResponse.parse(message) {
-                let said = answer.message(to: number)
-                let repeated = HostResponse.parse(said)
-                try promise(repeated?.number == number, "an answer to another request")
-                try promise(
-                    repeated?.answer.message(to: number) == said, "an answer that is another one when it is repeated")
-            }
+            _ = HostResponse.parse(message)
         }
     ]
 }
