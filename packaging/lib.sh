@@ -46,7 +46,6 @@ readonly BUILD_PACKAGES=(
     "libcurl4-openssl-dev pkg-config:libcurl"
     "libssl-dev pkg-config:libcrypto"
     "libyaml-dev pkg-config:yaml-0.1"
-    "libexif-dev pkg-config:libexif"
     "libisal-dev pkg-config:libisal"
     "libxxhash-dev pkg-config:libxxhash"
     "libsqlite3-dev pkg-config:sqlite3"
@@ -102,7 +101,7 @@ need_packages() {
     ((${#missing[@]} > 0)) || return 0
     if ! command -v apt-get >/dev/null; then
         die $EX_UNAVAILABLE "missing (by their Debian names): ${missing[*]}
-This is not Debian or Ubuntu: install their equivalents (pkg-config must find libcurl, libcrypto (OpenSSL 3), yaml-0.1, libexif, libisal, libxxhash and sqlite3), then run this script again."
+This is not Debian or Ubuntu: install their equivalents (pkg-config must find libcurl, libcrypto (OpenSSL 3), yaml-0.1, libisal, libxxhash and sqlite3), then run this script again."
     fi
     install_packages "${missing[@]}"
 }
@@ -196,9 +195,14 @@ icu_data() {
     fi
 }
 
+# `inlet`, and `inlet-host` beside it.
 build_release() {
-    INLET_COMMIT="${INLET_COMMIT:-$(commit)}" INLET_ICU="$(icu_data)" \
-        swift build -c release --static-swift-stdlib --product inlet >&2
+    local product data
+    data="$(icu_data)"
+    for product in inlet inlet-host; do
+        INLET_COMMIT="${INLET_COMMIT:-$(commit)}" INLET_ICU="$data" \
+            swift build -c release --static-swift-stdlib --product "$product" >&2
+    done
 }
 release_binary() { printf '%s/inlet\n' "$(swift build -c release --static-swift-stdlib --show-bin-path)"; }
 

@@ -8,6 +8,7 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/lib.sh"
 need_toolchain
 need_packages
 swift build --product inlet >&2
+swift build --product inlet-host >&2
 say "built in $SECONDS s"
 
 # Whoever watches ends it. Where nobody does, it ends by itself.

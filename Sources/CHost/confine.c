@@ -27,7 +27,8 @@ static int allow(int ruleset, uint64_t rights, int place) {
     return inlet_landlock_allow(ruleset, S_ISDIR(status.st_mode) ? rights : rights & of_files, place);
 }
 
-/* Graphics cards and codecs, by the start of their names; not disks, nor memory shared with other programs (`/dev/shm`). */
+/* Graphics cards and codecs, by the start of their names; not disks, nor memory shared with other programs
+   (`/dev/shm`). */
 static bool computes(const char *name) {
     static const char *const names[] = {"null", "zero", "full", "dri", "kfd", "dma_heap", "mpp_service", "rga"};
     static const char *const beginnings[] = {"nvidia", "video", "media"};
@@ -65,9 +66,9 @@ static int open_below(const char *folder, const char *base) {
     return place;
 }
 
-/* This process writes, creates, renames and removes in `folder` alone, and writes to devices that compute pictures or discard
-   input. Not restricted: reading, starting programs, and modes, owners, times and attributes of files; before Linux 6.2
-   (version 3) their lengths. */
+/* This process writes, creates, renames and removes in `folder` alone, and writes to devices that compute pictures or
+   discard input. Not restricted: reading, starting programs, and modes, owners, times and attributes of files; before
+   Linux 6.2 (version 3) their lengths. */
 int hold_writes(const char *folder, const char *base) {
     int version = inlet_landlock_version();
     uint64_t writes = known_rights(version) & ~(executing | reading | listing | controlling_devices);
@@ -83,8 +84,8 @@ int hold_writes(const char *folder, const char *base) {
 
 /* What a reader needs once its libraries are loaded: to read the question, to answer, memory, and an end. */
 static const uint32_t reader_calls[] = {
-    SYS_recvmsg, SYS_write, SYS_close, SYS_brk, SYS_munmap, SYS_mremap, SYS_madvise, SYS_futex, SYS_ppoll, SYS_setitimer,
-    SYS_clock_gettime, SYS_getrandom, SYS_rt_sigreturn, SYS_rt_sigprocmask, SYS_exit, SYS_exit_group,
+    SYS_recvmsg, SYS_write, SYS_close, SYS_brk, SYS_munmap, SYS_mremap, SYS_madvise, SYS_futex, SYS_ppoll,
+    SYS_setitimer, SYS_clock_gettime, SYS_getrandom, SYS_rt_sigreturn, SYS_rt_sigprocmask, SYS_exit, SYS_exit_group,
 #if defined(SYS_poll)
     SYS_poll,
 #endif
@@ -122,8 +123,8 @@ static void limit(int what, rlim_t most) {
     setrlimit((__rlimit_resource_t)what, &both);
 }
 
-/* No file, no folder, no socket, no program, no capability. The limits hold on every kernel, also where a container allows
-   neither Landlock nor filters: no descriptor can be made beside the first. */
+/* No file, no folder, no socket, no program, no capability. The limits hold on every kernel, also where a container
+   allows neither Landlock nor filters: no descriptor can be made beside the first. */
 int hold_everything(void) {
     int version = inlet_landlock_version();
     struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};

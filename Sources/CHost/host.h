@@ -21,7 +21,8 @@ void *need(void *memory);
 /* realloc(3) of `count` items. */
 void *resize(void *memory, size_t count, size_t item);
 
-/* Messages: a length of four bytes, then fields, each after its own length; the lowest byte first. Numbers are decimal text. */
+/* Messages: a length of four bytes, then fields, each after its own length; the lowest byte first. Numbers are
+   decimal text. */
 typedef struct {
     uint8_t *body;
     char **fields;

@@ -1,4 +1,5 @@
-/* The programs that may be started, with their arguments. The agent names them once, before it can have been taken over. */
+/* The programs that may be started, with their arguments. The agent names them once, before it can have been taken
+   over. */
 #include "host.h"
 
 static const char *const input = "{in}", *const output = "{out}";
@@ -11,8 +12,8 @@ static const char *next_place(const char *text, size_t *length) {
     return is_input ? in : out;
 }
 
-/* Whether the path of that length is below `place`. In a shell's word a space starts another argument, so only the configured
-   place may contain one. */
+/* Whether the path of that length is below `place`. In a shell's word a space starts another argument, so only the
+   configured place may contain one. */
 static bool is_below(const char *path, size_t length, const char *place) {
     size_t start = strlen(place);
     if (start == 0) return true;

@@ -14,7 +14,9 @@ typedef struct {
     /* The prefix of its paths, up to a slash; empty for any. */
     char *place;
     bool has_places;
-    /* Where its runs' folders are, without symlinks, and the rest below it; NULL where the kernel cannot enforce it. */
+    /* Whether its runs write in their own folder alone: the kernel must be able to enforce that. */
+    bool is_held;
+    /* Where its runs' folders are, without symlinks, and the rest below it. */
     char *base, *rest;
 } Command;
 
@@ -29,7 +31,8 @@ void allow_everything(void) {
     if (!is_told) is_told = allows_everything = true;
 }
 
-/* Resolves the folder of runs now: later the agent could put symlinks there. Only the configuration decides where that is. */
+/* Resolves the folder of runs now: later the agent could put symlinks there. Only the configuration decides where
+   that is. */
 static void find_base(Command *command) {
     size_t length = strlen(command->place);
     char *above = need(strdup(command->place));
@@ -74,7 +77,8 @@ void hear_commands(Message *message) {
         Command command = {.place = need(strdup(take(message, &is_whole)))};
         command.words = copy_list(take_list(message, &is_whole));
         command.has_places = has_places((const char *const *)command.words);
-        if (command.has_places && *command.place && inlet_landlock_version() >= 2) find_base(&command);
+        command.is_held = command.has_places && *command.place && inlet_landlock_version() >= 2;
+        if (command.is_held) find_base(&command);
         commands[command_count++] = command;
     }
 }
@@ -84,7 +88,8 @@ static const char *search_path(void) {
     return path ? path : "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 }
 
-/* The full path of a program, as a shell would find it. Not the one that the agent found: it could have put a program there. */
+/* The full path of a program, as a shell would find it. Not the one that the agent found: it could have put a program
+   there. */
 static char *find_program(const char *word) {
     const char *path = search_path();
     while (!strchr(word, '/') && *path) {
@@ -140,7 +145,7 @@ static void take_environment(Message *message, const Command *command, Order *or
 static char *folder_below(const Command *command, const char *named) {
     size_t length = strlen(command->place);
     char *folder = NULL;
-    if (!named || strncmp(named, command->place, length) != 0 || !named[length]) return NULL;
+    if (!command->base || !named || strncmp(named, command->place, length) != 0 || !named[length]) return NULL;
     for (const char *part = named + length - 1; *part; part += strcspn(part, "/")) {
         size_t size = strcspn(++part, "/");
         if (size == 0 || (part[0] == '.' && (size == 1 || (size == 2 && part[1] == '.')))) return NULL;
@@ -169,7 +174,7 @@ bool read_order(Message *message, Order *order) {
     if (!is_whole || !order->arguments[0] || (!command && !allows_everything)) return errno = EPERM, false;
     order->program = find_program(command ? command->words[0] : order->arguments[0]);
     order->arguments[0] = (char *)order->program;
-    if (!command || !command->base) {
+    if (!command || !command->is_held) {
         order->base = base;
         order->folder = *folder && !command ? need(strdup(folder)) : NULL;
         return true;

@@ -1,6 +1,7 @@
-/* Answers of which type a content is, by libmagic (file(1)). The library reads bytes that strangers wrote, so it does that in a
-   process of its own that has given up everything else. It is found at run time: neither its header nor the library is needed
-   where no route asks what a file holds. The calls and numbers are those of magic.h, the same since file 5.0. */
+/* Answers of which type a content is, by libmagic (file(1)). The library reads bytes that strangers wrote, so it does
+   that in a process of its own that has given up everything else. It is found at run time: neither its header nor the
+   library is needed where no route asks what a file holds. The calls and numbers are those of magic.h, the same since
+   file 5.0. */
 #include "host.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* The files that this machine's processes have open for writing, as far as `/proc` shows them to this user (proc(5)). No file
-   server is asked. */
+/* The files that this machine's processes have open for writing, as far as `/proc` shows them to this user (proc(5)).
+   No file server is asked. */
 #include "host.h"
 
 #include "shim.h"
@@ -68,8 +68,8 @@ static bool any_mapping(
     return is_found;
 }
 
-/* Calls `found` with each descriptor's link of a process until it answers true, and answers that. One that has ended, or is
-   another user's, has none. */
+/* Calls `found` with each descriptor's link of a process until it answers true, and answers that. One that has ended,
+   or is another user's, has none. */
 static bool any_descriptor(
     pid_t process, long *left, bool (*found)(const char *, pid_t, void *), void *context
 ) {
@@ -134,14 +134,15 @@ static void look(Scan *scan) {
     scan->cost = scan->end - start;
 }
 
-/* A scan is used again for ten times its cost, a second at most: scans take at most a tenth of the time. It does not judge
-   files that changed since it began; the kernel's file times lag behind its clock by up to 20 ms. */
+/* A scan is used again for ten times its cost, a second at most: scans take at most a tenth of the time. It does not
+   judge files that changed since it began; the kernel's file times lag behind its clock by up to 20 ms. */
 static bool judges(const Scan *scan, int64_t changed) {
     int64_t second = 1000000000, worth = scan->cost * 10 < second ? scan->cost * 10 : second;
     return scan->end > 0 && now(CLOCK_MONOTONIC) < scan->end + worth && changed + second / 50 < scan->begin;
 }
 
-/* On btrfs and overlayfs the kernel gives mappings another device number than stat(2): there the path distinguishes them. */
+/* On btrfs and overlayfs the kernel gives mappings another device number than stat(2): there the path distinguishes
+   them. */
 static const Writer *writer_of(const Scan *scan, uint64_t device, uint64_t inode, const char *path) {
     const Writer *mapping = NULL;
     for (const Writer *writer = scan->writers; writer < scan->writers + scan->count; writer++) {

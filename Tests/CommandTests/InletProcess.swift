@@ -85,6 +85,14 @@ final class InletProcess: Sendable {
     var errors: String { Self.text(errorFile) }
     var isRunning: Bool { process.isRunning }
 
+    /// The processes that it started itself and that still run.
+    var children: [Int32] {
+        get throws {
+            try String(contentsOfFile: "/proc/\(id)/task/\(id)/children", encoding: .utf8)
+                .split(separator: " ").compactMap { Int32($0) }
+        }
+    }
+
     private static func text(_ path: FilePath) -> String {
         (try? Data(contentsOf: URL(fileURLWithPath: path.string))).map { String(decoding: $0, as: UTF8.self) } ?? ""
     }

@@ -104,6 +104,17 @@ struct LandlockTests {
         #expect(try await agent.stop() == .code(0))
     }
 
+    /// Its helper, which was there before, starts the reader.
+    @Test func `a reload that asks for media types first is taken`() async throws {
+        let (place, agent) = try await Place.running()
+        try place.configure(
+            replacing: "to: store", with: "to: store\n    validate: { media_type: \"video/*\" }")
+        try await place.inlet("reload", code: 0)
+        try place.put("clip.mp4", Data("MZ".utf8) + Data(count: 126))
+        try await agent.line("file.rejected") { $0.isAbout("clip.mp4") }
+        #expect(try await agent.stop() == .code(0))
+    }
+
     @Test func `a folder that comes after the start is watched`() async throws {
         let place = try Place()
         try FileManager.default.removeItem(atPath: place.drop.string)
@@ -156,10 +167,7 @@ private func field(_ name: String, of process: String) throws -> String? {
 /// The process that starts programs for a confined agent.
 @Suite(.enabled(if: Landlock.isAvailable, "needs Linux 5.19 with Landlock"))
 struct ProcessHostTests {
-    private func host(of agent: InletProcess) throws -> Int32 {
-        let text = try String(contentsOfFile: "/proc/\(agent.id)/task/\(agent.id)/children", encoding: .utf8)
-        return try #require(text.split(separator: " ").first.flatMap { Int32($0) })
-    }
+    private func host(of agent: InletProcess) throws -> Int32 { try #require(try agent.children.first) }
 
     private func isThere(_ process: Int32) -> Bool { FileManager.default.fileExists(atPath: "/proc/\(process)") }
 
@@ -188,6 +196,43 @@ struct ProcessHostTests {
         #expect(caps.hasSuffix("0000000000000000\n"), "\(caps)")
         #expect(try await agent.stop() == .code(0))
         try await eventually("it ends with the agent") { !isThere(host) }
+    }
+
+    @Test(.enabled(if: Nobody.isAvailable, "needs root and setpriv"))
+    func `it maps less than 2 MiB, also once it has looked at all processes`() async throws {
+        let place = try Place()
+        let agent = try await place.run(launcher: [Nobody.launcher[0], "--bounding-set=-lease", "--inh-caps=-lease"])
+        let draft = try place.folder.write(bytes(10), to: "draft")
+        // Of another user: the kernel grants no lease.
+        try Nobody.own(draft)
+        #expect(rename(draft.string, place.drop.appending("a.bin").string) == 0)
+        try await agent.line("job.finished") { $0.isAbout("a.bin") }
+        let host = try host(of: agent)
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(host)/exe").hasSuffix("/inlet-host"))
+        let memory = try String(contentsOfFile: "/proc/\(host)/smaps_rollup", encoding: .utf8)
+        let line = try #require(memory.split(separator: "\n").first { $0.hasPrefix("Pss:") })
+        #expect(try #require(Int(line.filter(\.isNumber))) < 2048, "\(memory)")
+        #expect(try await agent.stop() == .code(0))
+    }
+
+    /// In memory: an overlay's leases do not tell all, there the helper looks at every file.
+    @Test func `an agent that is not confined has none while it has nothing to ask`() async throws {
+        let place = Place(in: try TemporaryDirectory.inMemory())
+        for folder in ["drop", "library"] as [FilePath] { try place.folder.makeDirectory(folder) }
+        var config = ConfigText()
+        config.top += [
+            "landlock: off",
+            "notify: [{ name: ops, exec: [/bin/sh, -c, \"cat > $HOME/note\"], on: [rejected] }]",
+        ]
+        config.route += ["validate: { max_size: 1KiB }"]
+        try place.configure(config)
+        let agent = try await place.run(environment: ["HOME": place.folder.path.string])
+        try await place.deliver("a.bin", bytes(10), by: agent)
+        #expect(try agent.children == [])
+        try place.put("large.bin", bytes(2000))
+        try await agent.wait("the program has run") { place.exists(place.folder.path.appending("note")) }
+        #expect(try agent.children.count == 1)
+        #expect(try await agent.stop() == .code(0))
     }
 
     @Test func `its programs end with an agent that is killed`() async throws {

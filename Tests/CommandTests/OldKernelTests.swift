@@ -25,9 +25,7 @@ import Testing
         #expect(try await agent.stop() == .code(0))
     }
 
-    @Test func `without fanotify folders are watched by inotify, and files are derived without pidfd_open`()
-        async throws
-    {
+    @Test func `without fanotify folders are watched by inotify, and files are derived`() async throws {
         let place = try Place(
             watch: ["mode: fanotify"],
             route: ["derive: [{ name: copy, command: [cp, \"{in}\", \"{out}\"], suffix: .copy.txt }]"])

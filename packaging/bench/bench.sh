@@ -60,7 +60,7 @@ if [[ -z ${INLET_BINARY:-} && " $* " != *" --help "* ]]; then
     fuzz) build_fuzzer ;;
     upgrade) build_earlier "$@" ;;
     # Only the debug build has failpoints.
-    faults) swift build --product inlet >&2 && INLET_BINARY="$(swift build --show-bin-path)/inlet" ;;
+    faults) swift build --product inlet >&2 && swift build --product inlet-host >&2 && INLET_BINARY="$(swift build --show-bin-path)/inlet" ;;
     *) build_release && INLET_BINARY="$(release_binary)" INLET_BUILD=release ;;
     esac
 fi

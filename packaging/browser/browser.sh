@@ -20,7 +20,7 @@ fi
 # As a package installs them: the program finds the manual beside its own folder.
 installed="$REPO_ROOT/.build/browser-installed"
 rm -rf -- "$installed"
-install -D -- "$INLET_BINARY" "$installed/bin/inlet"
+install -D -t "$installed/bin" -- "$INLET_BINARY" "$(dirname -- "$INLET_BINARY")/inlet-host"
 "$(markdown_python)" -B packaging/docs/manual.py "$INLET_BINARY" "$installed/share/inlet/manual"
 export INLET_BINARY="$installed/bin/inlet" INLET_MANUAL="$installed/share/inlet/manual"
 # What docs.sh has made of the catalog, where it has run.

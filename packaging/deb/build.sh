@@ -48,10 +48,13 @@ put_gz() {
 # The program, and its symbols beside the package
 symbols="$output/inlet_${version}_$architecture.debug"
 mkdir -p -- "$output"
+helper="$(dirname -- "$binary")/inlet-host"
+[[ -x $helper ]] || die 66 "$helper is missing: build it with 'swift build -c release --static-swift-stdlib --product inlet-host'"
 put 755 "$binary" usr/bin/inlet
+put 755 "$helper" usr/libexec/inlet/inlet-host
 objcopy --only-keep-debug -- "$binary" "$symbols"
 chmod 644 -- "$symbols"
-strip --strip-unneeded --remove-section=.comment -- "$tree/usr/bin/inlet"
+strip --strip-unneeded --remove-section=.comment -- "$tree/usr/bin/inlet" "$tree/usr/libexec/inlet/inlet-host"
 objcopy --add-gnu-debuglink="$symbols" -- "$tree/usr/bin/inlet"
 
 # The service
@@ -112,7 +115,7 @@ mkdir -p -- "$work/debian" "$tree/DEBIAN"
 cp -- "$here/control" "$here/changelog" "$work/debian/"
 (
     cd -- "$work"
-    dpkg-shlibdeps -Tdebian/substvars "$tree/usr/bin/inlet"
+    dpkg-shlibdeps -Tdebian/substvars "$tree/usr/bin/inlet" "$tree/usr/libexec/inlet/inlet-host"
     dpkg-gencontrol -pinlet "-P$tree" -Tdebian/substvars -fdebian/files
 ) >&2
 for file in postinst prerm postrm; do put 755 "$here/$file" "DEBIAN/$file"; done

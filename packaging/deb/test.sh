@@ -21,13 +21,13 @@ holds() { dpkg-deb -c "$package" | awk '{print $1, $2, $6}' | grep -Fx -- "$1"; 
 libraries_are_named() {
     local name depends
     depends="$(dpkg-deb -f "$package" Depends)"
-    for name in libc6 libcurl4 libexif12 libisal2 libsqlite3-0 libssl3 libyaml-0-2; do
+    for name in libc6 libcurl4 libisal2 libsqlite3-0 libssl3 libyaml-0-2; do
         [[ $depends == *$name* ]] || { echo "$name is not in: $depends" && return 1; }
     done
 }
 all_of_root() { ! dpkg-deb -c "$package" | awk '$2 != "root/root"' | grep .; }
-# Directories 755, files 644, but for the one program and the link to the manual.
-usual_modes() { ! dpkg-deb -c "$package" | awk '{print $1, $6}' | grep -Ev '^(drwxr-xr-x|-rw-r--r--) |^-rwxr-xr-x ./usr/bin/inlet$|^lrwxrwxrwx ./usr/share/doc/inlet/html$'; }
+# Directories 755, files 644, but for the two programs and the link to the manual.
+usual_modes() { ! dpkg-deb -c "$package" | awk '{print $1, $6}' | grep -Ev '^(drwxr-xr-x|-rw-r--r--) |^-rwxr-xr-x ./usr/(bin/inlet|libexec/inlet/inlet-host)$|^lrwxrwxrwx ./usr/share/doc/inlet/html$'; }
 only_below_usr() { ! dpkg-deb -c "$package" | awk '{print $6}' | grep -Ev '^\./(usr/.*)?$'; }
 small_program() {
     local bytes
@@ -45,7 +45,8 @@ check "all belongs to root" all_of_root
 check "modes are the usual ones" usual_modes
 check "files are below /usr" only_below_usr
 check "the program takes at most 70 MB" small_program
-for file in "-rwxr-xr-x root/root ./usr/bin/inlet" "-rw-r--r-- root/root ./usr/lib/systemd/system/inlet.service" \
+for file in "-rwxr-xr-x root/root ./usr/bin/inlet" "-rwxr-xr-x root/root ./usr/libexec/inlet/inlet-host" \
+    "-rw-r--r-- root/root ./usr/lib/systemd/system/inlet.service" \
     "-rw-r--r-- root/root ./usr/lib/systemd/system/inlet-card@.service" \
     "-rw-r--r-- root/root ./usr/share/doc/inlet/examples/cards/90-inlet-cards.rules" \
     "-rw-r--r-- root/root ./usr/share/doc/inlet/examples/cards/50-inlet-cards.rules" \
@@ -190,6 +191,7 @@ check "postinst may be run again" inside /var/lib/dpkg/info/inlet.postinst confi
 
 check "it is removed" inside_apt remove inlet
 check "the program is gone" test ! -e "$TREE/usr/bin/inlet"
+check "and its helper" test ! -e "$TREE/usr/libexec/inlet"
 check "removed: the queue stays" test -s "$TREE/var/lib/inlet/journal.sqlite"
 check "removed: the configuration stays" test -s "$TREE/etc/inlet/inlet.yaml"
 check "it comes back" inside_apt install /root/inlet.deb

@@ -43,6 +43,7 @@ package enum ContentReader {
         do throws(SystemError) {
             try question.send(to: conversation.number)
         } catch {
+            // It has ended: the caller starts another one.
             return nil
         }
         guard let message = HostMessage.receive(from: conversation.number), let answer = HostResponse.parse(message)

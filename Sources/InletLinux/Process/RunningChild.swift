@@ -72,7 +72,7 @@ final class RunningChild {
         }
     }
 
-    /// What it started itself may have stayed: of a program that had to be ended it is ended too.
+    /// The rest of its group may have stayed. If the program had to be ended, the rest is ended too.
     private func collect(_ answer: HostResponse, _ phase: Phase) throws(SystemError) -> ChildProcess.End {
         switch (answer, phase) {
         case (.ended(let end), .running):

@@ -37,9 +37,7 @@ struct Confinement: Sendable {
     }
 
     private static func free(_ reason: String) -> Confinement {
-        // Programs do not inherit the agent's capabilities.
-        ProcessSetup.keepCapabilities()
-        return Confinement(report: ConfinementReport(reason: reason), rules: [], commands: [])
+        Confinement(report: ConfinementReport(reason: reason), rules: [], commands: [])
     }
 
     private static func confine(_ config: LoadedConfig) throws(Refusal) -> (ProcessHost, Confinement) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Reads the fuzzer's corpora under valgrind: what Inlet gives to libyaml, libexif and libcurl's parser, and what it takes from
+# Reads the fuzzer's corpora under valgrind: what Inlet gives to libyaml and libcurl's parser, and what it takes from
 # them, byte by byte. Exits 69 where valgrind cannot be had.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../../lib.sh"
