@@ -5,6 +5,7 @@
 #include "host.h"
 
 #include <dlfcn.h>
+#include <sys/prctl.h>
 #include <sys/time.h>
 
 /* MAGIC_MIME_TYPE, and MAGIC_NO_CHECK_COMPRESS: nothing is unpacked. */
@@ -49,6 +50,7 @@ void read_files(int socket) {
     Magic magic;
     Message message;
     struct pollfd question = {.fd = 0, .events = POLLIN};
+    prctl(PR_SET_NAME, "inlet-reader");
     signal(SIGALRM, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);

@@ -212,4 +212,14 @@ import Testing
             #expect(try await agent.stop() == .code(0))
         }
     }
+    @Test func `it is given back when nobody asks, and loaded again for the next file`() async throws {
+        let (place, agent) = try await Place.running(route: [Self.asking])
+        let helper = try #require(try agent.children.first)
+        for name in ["first.mp4", "second.mp4"] {
+            try place.put(FilePath(name), Data("MZ".utf8) + Data(count: 126))
+            try await agent.line("file.rejected") { $0.isAbout(name) }
+            try await eventually("its reader has ended") { try InletProcess.children(of: helper).isEmpty }
+        }
+        #expect(try await agent.stop() == .code(0))
+    }
 }

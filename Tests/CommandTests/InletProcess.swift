@@ -86,11 +86,11 @@ final class InletProcess: Sendable {
     var isRunning: Bool { process.isRunning }
 
     /// The processes that it started itself and that still run.
-    var children: [Int32] {
-        get throws {
-            try String(contentsOfFile: "/proc/\(id)/task/\(id)/children", encoding: .utf8)
-                .split(separator: " ").compactMap { Int32($0) }
-        }
+    var children: [Int32] { get throws { try Self.children(of: id) } }
+
+    static func children(of process: Int32) throws -> [Int32] {
+        try String(contentsOfFile: "/proc/\(process)/task/\(process)/children", encoding: .utf8)
+            .split(separator: " ").compactMap { Int32($0) }
     }
 
     private static func text(_ path: FilePath) -> String {

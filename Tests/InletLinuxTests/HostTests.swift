@@ -361,19 +361,6 @@ private final class Conversation {
         for number in [first, second] { close(number) }
         host.end()
     }
-
-    @Test func `a reader that has ended is replaced at the next question`() async throws {
-        guard case .type("text/plain") = try ContentReader.type(of: Array("plain words\n".utf8)) else { return }
-        let helper = try ProcessHost.shared().processID
-        let children = try String(contentsOfFile: "/proc/\(helper)/task/\(helper)/children", encoding: .utf8)
-        for child in children.split(separator: " ").compactMap({ Int32($0) }) {
-            // Of all that this helper started only the reader has this name.
-            if try String(contentsOfFile: "/proc/\(child)/comm", encoding: .utf8) == "inlet-host\n" {
-                kill(child, SIGKILL)
-            }
-        }
-        #expect(try ContentReader.type(of: Array("%PDF-1.7\n".utf8)) == .type("application/pdf"))
-    }
 }
 
 /// A library in libmagic's place, which tells what it could do before its reader was confined and what it can do then.
