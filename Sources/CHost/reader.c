@@ -51,14 +51,14 @@ void read_files(int socket) {
     Message message;
     struct pollfd question = {.fd = 0, .events = POLLIN};
     prctl(PR_SET_NAME, "inlet-reader");
-    signal(SIGALRM, SIG_DFL);
+    for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    /* Of the helper's few descriptors only the conversation is left. */
     if (dup2(socket, 0) < 0) _exit(1);
-    for (int other = 1; other < 256; other++) close(other);
     const char *why = load(&magic);
+    /* Of the few descriptors, those of the library too, only the conversation is left. */
+    for (int other = 1; other < 256; other++) close(other);
     if (!why && hold_everything() != 0) why = "its reader cannot be confined";
     while (poll(&question, 1, idle_milliseconds) == 1 && receive(0, &message)) {
         bool is_whole = true;

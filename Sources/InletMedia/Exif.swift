@@ -137,8 +137,8 @@ struct ExifFields {
         0x010F, 0x0110, 0x0132, 0x9003, 0x9004, 0x9010, 0x9011, 0x9012, 0x9290, 0x9291, 0x9292,
     ]
     private static let exifPointer: UInt64 = 0x8769
-    /// No date, fraction of a second, or camera's name is longer.
-    private static let longestText = 64
+    /// No date, fraction of a second, or camera's name is longer, with the padding that cameras add.
+    private static let longestText = 256
     /// The most entries of one directory; valid files have at most a few hundred.
     private static let maximumEntries = 2000
 

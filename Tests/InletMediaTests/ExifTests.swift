@@ -121,7 +121,7 @@ struct ExifTests {
                 == "2026-11-13T00:00:00.000Z MP4 creation time")
     }
 
-    @Test func `fields that no date can need are refused before they are copied`() throws {
+    @Test func `fields longer than any date are left out before they are copied`() throws {
         // 4,000 entries over the same few bytes: hundreds of megabytes for whoever copies them all.
         func block(fieldLength: Int64) -> [UInt8] {
             let date = Array("2026:11:20 07:08:09\0".utf8)
@@ -133,7 +133,7 @@ struct ExifTests {
             }
             return block + [UInt8](repeating: 0, count: 10_000)
         }
-        for (length, isTaken) in [(20, true), (4000, true), (5000, false), (50_000, false)] as [(Int64, Bool)] {
+        for (length, isTaken) in [(20, true), (256, true), (257, false), (50_000, false)] as [(Int64, Bool)] {
             let file = SparseFile(Sample.jpeg(block(fieldLength: length)))
             #expect((try file.date() != nil) == isTaken, "\(length)")
             #expect(file.bytesRead <= 70_000)
