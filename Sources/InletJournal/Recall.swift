@@ -22,8 +22,8 @@ extension Journal {
     /// - Parameter tolerance: the possible error of its file system's mtime, in nanoseconds.
     package func recall(_ arrivals: [FoundFile], tolerance: Int64) async throws(JournalError) -> [KnownFile] {
         try await read { database in
-            try arrivals.map { arrival in
-                guard let last = try Self.remembered(arrival, database) else { return .new }
+            try zip(arrivals, Self.remembered(arrivals, database)).map { arrival, last in
+                guard let last else { return .new }
                 return switch last.status(of: arrival, tolerance) {
                 case .new: .new
                 case .known: .known
@@ -45,10 +45,8 @@ extension Journal {
     fileprivate static func known(
         _ arrivals: [FoundFile], _ tolerance: Int64, _ database: Database
     ) throws -> [(job: Int64, state: FileState)?] {
-        try arrivals.map { arrival in
-            guard let last = try remembered(arrival, database), last.status(of: arrival, tolerance) != .new else {
-                return nil
-            }
+        try zip(arrivals, remembered(arrivals, database)).map { arrival, last in
+            guard let last, last.status(of: arrival, tolerance) != .new else { return nil }
             return (last.id, last.state)
         }
     }
@@ -73,6 +71,16 @@ extension Journal {
         /// A person retries it, and it is on its way back to this path.
         var isReturning: Bool
 
+        static let columns = "id, size, modified, changed, inode, device, state, finished_at, disposition, intent"
+
+        init(_ row: SQLRow) {
+            (id, identity) = (row.integer(0), row.identity(1))
+            state = row.text(6).flatMap(FileState.init) ?? .failed
+            let isFinished = !row.isNull(7)
+            wasVacated = isFinished && Disposition.vacates(row.text(8))
+            isReturning = isFinished && !row.isNull(9)
+        }
+
         enum ChangeStatus { case new, known, touched }
 
         func status(of arrival: FoundFile, _ tolerance: Int64) -> ChangeStatus {
@@ -92,15 +100,7 @@ extension Journal {
     }
 
     static func remembered(_ arrival: FoundFile, _ database: Database) throws -> LatestFile? {
-        try newest(
-            "id, size, modified, changed, inode, device, state, finished_at, disposition, intent", arrival.root,
-            arrival.path, arrival.volume?.key, database
-        ) { row in
-            LatestFile(
-                id: row.integer(0), identity: row.identity(1), state: row.text(6).flatMap(FileState.init) ?? .failed,
-                wasVacated: !row.isNull(7) && Disposition.vacates(row.text(8)),
-                isReturning: !row.isNull(7) && !row.isNull(9))
-        }
+        try newest(LatestFile.columns, arrival.root, arrival.path, arrival.volume?.key, database) { LatestFile($0) }
     }
 
     private static func place(_ volume: String?) -> String {

@@ -469,8 +469,9 @@ package enum Disposition {
 
     /// Whether this freed the path, so that a file dropped there later is new.
     static func vacates(_ text: String?) -> Bool {
-        guard let text else { return false }
-        let away = [deleted(because: ""), archived(""), quarantined("")]
+        guard let text, text != kept else { return false }
         return text == deleted || away.contains { text.hasPrefix($0) }
     }
+
+    private static let away = [deleted(because: ""), archived(""), quarantined("")]
 }

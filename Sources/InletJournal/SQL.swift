@@ -78,6 +78,21 @@ struct SQLRow {
 
     func path(_ column: Int32) -> FilePath { FilePath(bytes: bytes(column)) }
 
+    /// Below 0, 0 or above 0 where the column's bytes sort before, are, or sort after those of `path`.
+    func order(_ column: Int32, _ path: FilePath) -> Int {
+        // SQLite answers with no address for an empty value.
+        let start = sqlite3_column_blob(statement, column)
+        let bytes = UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column)))
+        return path.withPlatformString { path in
+            for (place, byte) in bytes.enumerated() {
+                let other = UInt8(bitPattern: path[place])
+                // The end of the path comes before every byte.
+                if byte != other || other == 0 { return other == 0 ? 1 : Int(byte) - Int(other) }
+            }
+            return path[bytes.count] == 0 ? 0 : -1
+        }
+    }
+
     /// From five columns, `size` to `device`.
     func identity(_ first: Int32) -> FileIdentity {
         FileIdentity(

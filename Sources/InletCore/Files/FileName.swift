@@ -34,6 +34,17 @@ extension FilePath {
 
     private static let separator = CChar(UInt8(ascii: "/"))
 
+    /// Whether its bytes sort before those of `other`: the order of listings, and of the journal's indexes.
+    package func precedes(_ other: FilePath) -> Bool {
+        withPlatformString { own in
+            other.withPlatformString { other in
+                var place = 0
+                while own[place] == other[place], own[place] != 0 { place += 1 }
+                return UInt8(bitPattern: own[place]) < UInt8(bitPattern: other[place])
+            }
+        }
+    }
+
     /// The path for people: control characters, terminal quotes and invalid UTF-8 become `\xHH`.
     package var display: String { DisplayText.escape(bytes) }
 }
