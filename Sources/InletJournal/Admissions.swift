@@ -116,30 +116,38 @@ extension Journal {
     ) async throws(JournalError) -> [AdmittedFile] {
         try await commit(
             { database in
-                var isFull = false
-                let outcomes = try admissions.map { try Self.admit($0, limit, &isFull, now, database) }
-                let new = zip(admissions, outcomes).filter { $1.main.newRow != nil }
-                for root in Set(new.map(\.0.arrival.root)) { try Self.noteArrival(in: root, now, database) }
-                return outcomes
+                var batch = AdmissionBatch(admissions, limit, now)
+                return try batch.run(database)
             }, durable: durable)
     }
 
-    private static func admit(
-        _ admission: FileAdmission, _ limit: QueueLimit, _ isFull: inout Bool, _ now: WallTime, _ database: Database
-    ) throws -> AdmittedFile {
-        var previous: LatestFile?
+    /// What keeps a file from a row of its own: the journal knows it, or there is no room. nil for nearly all.
+    ///
+    /// - Parameters:
+    ///   - previous: the newest file of its path.
+    ///   - besides: files of the same transaction that have no row yet.
+    static func answer(
+        to admission: FileAdmission, _ previous: LatestFile?, _ limit: QueueLimit, _ isFull: inout Bool,
+        besides: (files: Int, bytes: Int64), _ now: WallTime, _ database: Database
+    ) throws -> AdmissionOutcome? {
         if let last = admission.newerThan {
             // Offered twice at once: the first has just been admitted.
-            if let twin = try twin(of: admission, newerThan: last, database) { return (.known(id: twin), []) }
-        } else {
-            previous = try remembered(admission.arrival, database)
+            if let twin = try twin(of: admission, newerThan: last, database) { return .known(id: twin) }
+        } else if let obstacle = try obstacle(previous, to: admission.arrival, now, database) {
+            return obstacle
         }
-        if let obstacle = try obstacle(previous, to: admission.arrival, now, database) { return (obstacle, []) }
-        if !limit.isOff, admission.plan != nil, try !hasRoom(for: admission, limit, isFull, database) {
+        if !limit.isOff, admission.plan != nil, try !hasRoom(for: admission, limit, isFull, besides, database) {
             isFull = true
-            return (.full, [])
+            return .full
         }
-        if let previous, let id = try returned(admission, previous, now, database) { return (.admitted(id: id), []) }
+        guard admission.newerThan == nil, let previous else { return nil }
+        return try returned(admission, previous, now, database).map { .admitted(id: $0) }
+    }
+
+    /// A new row with its deliveries and companions.
+    static func insert(
+        _ admission: FileAdmission, _ now: WallTime, _ database: Database
+    ) throws -> AdmittedFile {
         let admission = try withoutNeedless(admission, now, database)
         let batch = try batch(for: admission, now, database)
         var file = FileRow(admission, at: now)
@@ -193,18 +201,12 @@ extension Journal {
             }
             let leader = step.after.flatMap { leaders[$0] }
             let key = try freeKey(leader?.key ?? plan.key(at: step.destination), step.destination, database)
-            var delivery = NewDelivery(file: id, destination: step.destination, nextAt: now.milliseconds)
+            var delivery = NewDelivery(of: admission, plan, to: step.destination, file: id, now)
             (delivery.key, delivery.after) = (key, leader?.id)
-            (delivery.fields, delivery.priority) = (plan.with, plan.priority)
             // A registration sends no bytes.
-            delivery.lane = leader == nil ? admission.lanes[step.destination] ?? .big : .small
-            if isHeld || leader != nil {
-                // Time spent in an open unit, or waiting for the file's storage, does not count: the clock starts
-                // later.
-                delivery.nextAt = never
-            } else {
-                delivery.expiresAt = firstExpiry(admission, uptime: admission.uptimes[step.destination] ?? 0, now)
-            }
+            if leader != nil { delivery.lane = .small }
+            // Time spent in an open unit, or waiting for the file's storage, does not count: the clock starts later.
+            if isHeld || leader != nil { (delivery.nextAt, delivery.expiresAt) = (never, nil) }
             leaders[step.destination] = (try insert(delivery, database), key)
         }
         return links
@@ -380,7 +382,8 @@ extension Journal {
     ///
     /// Members of an open unit are always admitted: the unit's files wait for each other, and would wait for ever.
     static func hasRoom(
-        for admission: FileAdmission, _ limit: QueueLimit, _ isFull: Bool, _ database: Database
+        for admission: FileAdmission, _ limit: QueueLimit, _ isFull: Bool, _ besides: (files: Int, bytes: Int64),
+        _ database: Database
     ) throws -> Bool {
         let arrival = admission.arrival
         if let unit = admission.unit, let route = admission.plan?.route,
@@ -390,6 +393,9 @@ extension Journal {
         }
         if isFull { return false }
         let size = admission.companions.reduce(arrival.identity.size) { $0 + $1.arrival.identity.size }
-        return limit.takes(files: 1 + admission.companions.count, bytes: size, besides: try pending(database))
+        let pending = try pending(database)
+        return limit.takes(
+            files: 1 + admission.companions.count, bytes: size,
+            besides: (pending.files + besides.files, pending.bytes + besides.bytes))
     }
 }
