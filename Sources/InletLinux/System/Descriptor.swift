@@ -17,27 +17,29 @@ package struct Descriptor: ~Copyable, Sendable {
     /// Opens `path` with `O_CLOEXEC` added to `flags`. May block on network file systems.
     ///
     /// - Parameters:
-    ///   - folder: the open folder that a relative path begins at.
+    ///   - start: the byte of the path at which the name begins.
+    ///   - folder: the open folder that a relative path, or the name, begins at.
     ///   - shown: the path that an error names.
     init(
-        opening path: FilePath, in folder: CInt = AT_FDCWD, _ flags: CInt, mode: mode_t = 0, call: String = "open",
-        shown: FilePath? = nil
+        opening path: FilePath, from start: Int = 0, in folder: CInt = AT_FDCWD, _ flags: CInt, mode: mode_t = 0,
+        call: String = "open", shown: @autoclosure () -> FilePath? = nil
     ) throws(SystemError) {
-        number = try SystemCall.result(call, shown ?? path) {
-            path.withPlatformString { inlet_open_at(folder, $0, flags | O_CLOEXEC, mode) }
+        number = try SystemCall.result(call, shown() ?? path) {
+            path.withPlatformString { inlet_open_at(folder, $0 + start, flags | O_CLOEXEC, mode) }
         }
     }
 
     /// Opens for reading without touching the access time where that is allowed: `O_NOATIME` is for owners only.
     init(
-        readingQuietly path: FilePath, in folder: CInt = AT_FDCWD, _ flags: CInt, call: String = "open",
-        shown: FilePath? = nil
+        readingQuietly path: FilePath, from start: Int = 0, in folder: CInt = AT_FDCWD, _ flags: CInt,
+        call: String = "open", shown: @autoclosure () -> FilePath? = nil
     ) throws(SystemError) {
         let flags = flags | O_RDONLY
         do throws(SystemError) {
-            self = try Descriptor(opening: path, in: folder, flags | inlet_o_noatime, call: call, shown: shown)
+            self = try Descriptor(
+                opening: path, from: start, in: folder, flags | inlet_o_noatime, call: call, shown: shown())
         } catch  where error.code == .notPermitted {
-            self = try Descriptor(opening: path, in: folder, flags, call: call, shown: shown)
+            self = try Descriptor(opening: path, from: start, in: folder, flags, call: call, shown: shown())
         }
     }
 
@@ -86,9 +88,9 @@ package struct Descriptor: ~Copyable, Sendable {
     }
 
     /// `fstat(2)`.
-    func status(_ path: FilePath?) throws(SystemError) -> stat {
+    func status(_ path: @autoclosure () -> FilePath?) throws(SystemError) -> stat {
         var status = stat()
-        _ = try SystemCall.result("stat", path) { fstat(number, &status) }
+        _ = try SystemCall.result("stat", path()) { fstat(number, &status) }
         return status
     }
 }
@@ -96,23 +98,29 @@ package struct Descriptor: ~Copyable, Sendable {
 /// The one place that turns `-1` and `errno` into a thrown error.
 enum SystemCall {
     /// Repeats the call while a signal interrupts it, and throws when it answers -1.
+    ///
+    /// - Parameters: what an error names; paths are made for that alone.
     static func result<Result: SignedInteger>(
-        _ call: String, _ path: FilePath? = nil, target: FilePath? = nil, _ body: () -> Result
+        _ call: String, _ path: @autoclosure () -> FilePath? = nil, target: @autoclosure () -> FilePath? = nil,
+        _ body: () -> Result
     ) throws(SystemError) -> Result {
-        try injected(call, path, target)
+        try injected(call, path(), target())
         while true {
             let result = body()
             if result != -1 { return result }
-            if errno != EINTR { throw SystemError.last(call, path, target: target) }
+            let code = errno
+            if code != EINTR { throw SystemError(call: call, path: path(), target: target(), code: Errno(rawValue: code)) }
         }
     }
 
     /// Throws where a test makes this call fail; does nothing in release builds.
     @inline(__always)
-    static func injected(_ call: String, _ path: FilePath?, _ target: FilePath? = nil) throws(SystemError) {
+    static func injected(
+        _ call: String, _ path: @autoclosure () -> FilePath?, _ target: @autoclosure () -> FilePath? = nil
+    ) throws(SystemError) {
         #if DEBUG
-            if let code = KernelFaults.next(call, path) {
-                throw SystemError(call: call, path: path, target: target, code: code)
+            if let code = KernelFaults.next(call, path()) {
+                throw SystemError(call: call, path: path(), target: target(), code: code)
             }
         #endif
     }
