@@ -124,8 +124,7 @@ struct FileChecker: Sendable {
         let writer: LeaseProbe
         let now: FileLook
         do throws(SystemError) {
-            let (folder, name) = try turn.parent(of: arrival.path)
-            let found = WriterProbe.look(at: name, in: folder)
+            let found = try turn.probe(arrival.path)
             // After the probe: a writer that closed between the first look and the probe has left another file.
             writer = found.writer
             if let file = found.file { now = file } else { now = try look(at: arrival.path) }

@@ -34,6 +34,15 @@ extension FilePath {
 
     private static let separator = CChar(UInt8(ascii: "/"))
 
+    /// Where its last name begins.
+    package var nameStart: Int {
+        withPlatformString { path in
+            var start = length
+            while start > 0, path[start - 1] != Self.separator { start -= 1 }
+            return start
+        }
+    }
+
     /// Whether its bytes sort before those of `other`: the order of listings, and of the journal's indexes.
     package func precedes(_ other: FilePath) -> Bool {
         withPlatformString { own in

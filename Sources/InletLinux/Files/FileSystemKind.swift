@@ -43,11 +43,17 @@ package struct FileSystemKind: Sendable, Hashable {
     /// `f_type` is signed, with its upper half set on some architectures; magic numbers have 32 bits.
     package init(magic: some BinaryInteger) {
         let number = UInt32(truncatingIfNeeded: magic)
-        let name = Self.pseudo[number] ?? Self.names[number] ?? "0x" + String(number, radix: 16)
-        self.init(
-            name: name, isNetwork: Self.networks.contains(name),
+        self = Self.known[number] ?? FileSystemKind(name: "0x" + String(number, radix: 16))
+    }
+
+    /// By number: each new file is asked for its kind.
+    private static let known = names.merging(pseudo) { $1 }.reduce(into: [UInt32: FileSystemKind]()) { known, entry in
+        let (number, name) = entry
+        var kind = FileSystemKind(
+            name: name, isNetwork: networks.contains(name),
             modifiedTolerance: name == "vfat" || name == "exfat" ? 2_000_000_000 : 0)
-        isPseudo = Self.pseudo[number] != nil
+        kind.isPseudo = pseudo[number] != nil
+        known[number] = kind
     }
 
     var isFUSE: Bool { name == "fuse" }

@@ -104,6 +104,29 @@ package final class Folder: Sendable {
         return status
     }
 
+    /// The file that the path's last name, which begins at `start`, has in this folder. Blocks.
+    func look(endOf file: FilePath, from start: Int) throws(SystemError) -> FileLook {
+        var status = stat()
+        let number = descriptor.number
+        do throws(SystemError) {
+            _ = try SystemCall.result("stat", shown(endOf: file)) {
+                file.withPlatformString { fstatat(number, $0 + start, &status, AT_SYMLINK_NOFOLLOW) }
+            }
+            return FileLook(status)
+        } catch  where error.isMissing {
+            return .missing
+        }
+    }
+
+    /// Opens the same for reading, without following a symlink and, where allowed, without changing its access time.
+    func open(endOf file: FilePath, from start: Int, _ flags: CInt) throws(SystemError) -> Descriptor {
+        try Descriptor(
+            readingQuietly: file, from: start, in: descriptor.number, flags | O_NOFOLLOW, shown: shown(endOf: file))
+    }
+
+    /// For errors.
+    func shown(endOf file: FilePath) -> FilePath { file.lastComponent.map { path.appending($0) } ?? path }
+
     /// The folder's own attributes.
     package func identity() throws(SystemError) -> FileIdentity { try descriptor.status(path).identity }
 

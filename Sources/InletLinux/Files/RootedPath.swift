@@ -58,23 +58,29 @@ package struct FolderCache: Sendable {
         return folder
     }
 
-    /// A file's parent folder, and its name there. Blocks.
-    package mutating func parent(of path: FilePath) throws(SystemError) -> (folder: Folder, name: FilePath.Component) {
-        guard let name = path.lastComponent else {
-            throw SystemError(call: "open", path: root.pushing(path), code: .isDirectory)
-        }
-        return (try folder(path.removingLastComponent()), name)
-    }
-
     /// The file there; anything behind a symlink is missing. Blocks.
     package mutating func look(_ path: FilePath) throws(SystemError) -> FileLook {
         do throws(SystemError) {
             guard !path.isEmpty else { return .directory(try folder("").identity()) }
-            let (folder, name) = try parent(of: path)
-            return try folder.look(name)
+            let start = path.nameStart
+            return try folder(of: path, before: start).look(endOf: path, from: start)
         } catch  where error.isMissing {
             return .missing
         }
+    }
+
+    /// Looks for a program that writes to the file there, which was a regular one a moment ago. Blocks.
+    ///
+    /// - Returns: also the file after that; nil where it cannot be opened.
+    package mutating func probe(_ path: FilePath) throws(SystemError) -> (writer: LeaseProbe, file: FileLook?) {
+        let start = path.nameStart
+        return WriterProbe.look(endOf: path, from: start, in: try folder(of: path, before: start))
+    }
+
+    /// The folder of a path whose last name begins at `start`. Neighbours have the one that is open.
+    private mutating func folder(of path: FilePath, before start: Int) throws(SystemError) -> Folder {
+        if let last, last.path.length == start - 1, path.isWithin(last.path) { return last.folder }
+        return try folder(start == 0 ? "" : path.removingLastComponent())
     }
 
     package mutating func close() { (top, last) = (nil, nil) }

@@ -9,24 +9,36 @@ package enum WriterProbe {
     /// `.busy` also when a process has the file open where leases are not available. Finding none proves nothing: the
     /// answer stays the lease's. Follows no symlink below the root. Blocks.
     package static func probe(_ file: RootedPath) -> LeaseProbe {
-        look(file) { () throws(SystemError) in try SourceFile(opening: file) }.writer
+        judged(LeaseProbe.look { () throws(SystemError) in try SourceFile(opening: file) }, file).writer
     }
 
     /// The same in an open folder, with the file's identity after the probe; nil where it cannot be opened. Blocks.
     package static func look(
         at name: FilePath.Component, in folder: Folder
     ) -> (writer: LeaseProbe, file: FileLook?) {
-        let file = RootedPath(folder.path, FilePath(root: nil, [name]))
-        return look(file) { () throws(SystemError) in try SourceFile(opening: name, in: folder) }
+        judged(
+            LeaseProbe.look { () throws(SystemError) in try SourceFile(opening: name, in: folder) },
+            RootedPath(folder.path, FilePath(root: nil, [name])))
     }
 
-    private static func look(
-        _ file: RootedPath, _ open: () throws(SystemError) -> SourceFile
+    /// The same for the path's last name, which begins at `start`. Of thousands in a row each is opened once, and not
+    /// looked at before: a moment ago it was a regular file. Blocks.
+    static func look(endOf file: FilePath, from start: Int, in folder: Folder) -> (writer: LeaseProbe, file: FileLook?)
+    {
+        judged(
+            LeaseProbe.look(endOf: file, from: start, in: folder),
+            RootedPath(folder.path, FilePath(root: nil, file.lastComponent.map { [$0] } ?? [])))
+    }
+
+    /// - Parameter file: for the few that the lease says nothing about.
+    private static func judged(
+        _ look: (probe: LeaseProbe, file: FileLook?, isOverlay: Bool), _ file: @autoclosure () -> RootedPath
     ) -> (writer: LeaseProbe, file: FileLook?) {
-        let (answer, found, isOverlay) = LeaseProbe.look(open)
+        let (answer, found, isOverlay) = look
+        guard isAskedOfProcesses(answer, isOverlay) else { return (answer, found) }
+        let file = file()
         // If even the scan fails, the lease's answer stays, and the next reader of the file meets the error.
-        guard isAskedOfProcesses(answer, isOverlay), let known = (found ?? (try? FileLook.look(at: file)))?.identity
-        else { return (answer, found) }
+        guard let known = (found ?? (try? FileLook.look(at: file)))?.identity else { return (answer, found) }
         return (holder(of: known, at: file.whole) == nil ? answer : .busy, found)
     }
 
@@ -92,6 +104,36 @@ package enum LeaseProbe: Sendable, Hashable {
         } catch {
             return (.unknown(error.description), nil, false)
         }
+    }
+
+    /// The same for the path's last name, which begins at `start`.
+    static func look(
+        endOf file: FilePath, from start: Int, in folder: Folder
+    ) -> (probe: LeaseProbe, file: FileLook?, isOverlay: Bool) {
+        do throws(SystemError) {
+            let descriptor = try folder.open(endOf: file, from: start, O_NONBLOCK | O_NOCTTY)
+            let kind = FileSystemKind(of: descriptor.number)
+            let probe = probe(descriptor.number, on: kind)
+            var status = try descriptor.status(folder.shown(endOf: file))
+            // Another kind of file has its name now: the caller looks again.
+            guard status.isRegular else { return (.unknown("not a regular file"), nil, false) }
+            let isLonger = hasByte(descriptor, at: status.st_size)
+            let size = status.st_size
+            if isLonger { status = try descriptor.status(folder.shown(endOf: file)) }
+            // Nobody appended to it: a program makes it up as it is read.
+            let isMadeUp = isLonger && status.st_size == size
+            return (probe, isMadeUp ? .other : FileLook(status), kind?.name == "overlay")
+        } catch  where error.code == .resourceTemporarilyUnavailable {
+            return (.busy, nil, false)
+        } catch {
+            return (.unknown(error.description), nil, false)
+        }
+    }
+
+    /// False also for an unreadable file, which fails in the same way when it is sent.
+    private static func hasByte(_ descriptor: borrowing Descriptor, at offset: off_t) -> Bool {
+        var byte: UInt8 = 0
+        return pread(descriptor.number, &byte, 1, offset) > 0
     }
 
     /// Through a read-only descriptor: the kernel would count a writable one as a writer.

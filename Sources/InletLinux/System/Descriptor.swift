@@ -109,7 +109,9 @@ enum SystemCall {
             let result = body()
             if result != -1 { return result }
             let code = errno
-            if code != EINTR { throw SystemError(call: call, path: path(), target: target(), code: Errno(rawValue: code)) }
+            if code != EINTR {
+                throw SystemError(call: call, path: path(), target: target(), code: Errno(rawValue: code))
+            }
         }
     }
 
