@@ -43,6 +43,15 @@ extension FilePath {
         }
     }
 
+    /// Its first bytes as text; nil if they are not UTF-8.
+    package func text(to end: Int) -> String? {
+        withPlatformString { path in
+            path.withMemoryRebound(to: UInt8.self, capacity: length) {
+                String(validating: UnsafeBufferPointer(start: $0, count: max(0, end)), as: UTF8.self)
+            }
+        }
+    }
+
     /// Whether its bytes sort before those of `other`: the order of listings, and of the journal's indexes.
     package func precedes(_ other: FilePath) -> Bool {
         withPlatformString { own in
@@ -142,8 +151,12 @@ package struct FileName: Hashable, Sendable {
     private let dot: Int?
 
     package init(_ path: FilePath) {
-        let all = path.bytes
-        self.init(bytes: all[(all.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0)...])
+        let start = path.nameStart
+        self = path.withPlatformString { bytes in
+            bytes.withMemoryRebound(to: UInt8.self, capacity: path.length) {
+                FileName(bytes: UnsafeBufferPointer(start: $0 + start, count: path.length - start))
+            }
+        }
     }
 
     package init(bytes: some Sequence<UInt8>) {
@@ -162,11 +175,25 @@ package struct FileName: Hashable, Sendable {
 
     /// Whether the name ends with `extension` (lower case, without the dot), which may contain dots: `tar.gz`.
     package func hasExtension(_ extension: String) -> Bool {
+        guard !`extension`.isEmpty, bytes.count > `extension`.utf8.count + 1 else { return false }
+        // ASCII, as nearly all are, needs no texts.
+        if let isEqual = hasASCII(`extension`) { return isEqual }
         let suffix = Array(("." + `extension`).utf8)
-        guard `extension`.isEmpty == false, bytes.count > suffix.count,
-            let tail = String(validating: bytes.suffix(suffix.count), as: UTF8.self)
+        guard let tail = String(validating: bytes.suffix(suffix.count), as: UTF8.self)
         else { return false }
         return tail.lowercased().utf8.elementsEqual(suffix)
+    }
+
+    /// The same for ASCII; nil where one of both is not.
+    private func hasASCII(_ extension: String) -> Bool? {
+        let start = bytes.count - `extension`.utf8.count
+        var isEqual = bytes[start - 1] == UInt8(ascii: ".")
+        for (byte, wanted) in zip(bytes[start...], `extension`.utf8) {
+            if byte | wanted >= 0x80 { return nil }
+            let isUpper = (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte)
+            isEqual = isEqual && (isUpper ? byte | 0x20 : byte) == wanted
+        }
+        return isEqual
     }
 
     /// The extensions that programs add to the names of files they are downloading.

@@ -121,7 +121,7 @@ extension KeyField {
         case .name: Self.name(FileName(fields.path), withExtension: true, form)
         case .stem: Self.name(FileName(fields.path), withExtension: false, form)
         case .extension: Self.text(FileName(fields.path).extension, form)
-        case .directory: Self.folders(fields.path).map { Self.folderName($0, form) }.joined(separator: "/")
+        case .directory: Self.directory(fields.path, form)
         case .folder(let number):
             Self.folders(fields.path).dropFirst(number - 1).first.map { Self.folderName($0, form) } ?? ""
         case .owner: fields.owner ?? ""
@@ -153,6 +153,12 @@ extension KeyField {
         String(String.UnicodeScalarView(label.unicodeScalars.map { $0 == "/" ? "_" : $0 }))
     }
 
+    private static func directory(_ path: FilePath, _ form: NameForm) -> String {
+        // Nearly all are UTF-8, and stay what they are.
+        if form == .clean, !path.isAbsolute, let text = path.text(to: path.nameStart - 1) { return text }
+        return folders(path).map { folderName($0, form) }.joined(separator: "/")
+    }
+
     private static func folders(_ path: FilePath) -> [ArraySlice<UInt8>] {
         path.bytes.split(separator: UInt8(ascii: "/")).dropLast()
     }
@@ -165,6 +171,7 @@ extension KeyField {
     /// keep different keys.
     private static func name(_ name: FileName, withExtension: Bool, _ form: NameForm) -> String {
         if form != .clean { return KeptName.text(of: withExtension ? name.bytes[...] : name.stem) }
+        if withExtension, let text = String(validating: name.bytes, as: UTF8.self) { return text }
         let stem = KeySanitizer.text(of: name.stem)
         let ending = KeySanitizer.text(of: name.extension)
         let mark = stem.isExact && ending.isExact ? "" : "_" + KeySanitizer.hash(name.bytes)

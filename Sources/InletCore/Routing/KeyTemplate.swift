@@ -22,6 +22,13 @@ package struct KeyTemplate: Sendable, Hashable {
 
     package let text: String
     private let parts: [Part]
+    /// The parts of each folder, and of the name.
+    private let folders: [[Part]]
+
+    private init(text: String, parts: [Part]) {
+        (self.text, self.parts) = (text, parts)
+        folders = parts.split(separator: .separator).map { Array($0) }
+    }
 
     /// The facts that `key(_:)` needs.
     package var facts: Set<FileProperty> {
@@ -31,8 +38,12 @@ package struct KeyTemplate: Sendable, Hashable {
     /// The object's key: without a leading `/` and names `.` or `..`. A clean one has 1 to 1,024 bytes of NFC text
     /// without control characters, white space and `\`. Drops a folder of the template whose fields are all empty.
     package func key(_ fields: KeyFields, _ form: NameForm = .clean) -> String {
-        let folders = parts.split(separator: .separator).compactMap { folder(of: $0, fields, form) }
-        let key = KeptName.key(folders.joined(separator: "/"), form)
+        var path = ""
+        for parts in self.folders {
+            guard let folder = folder(of: parts, fields, form) else { continue }
+            path += path.isEmpty ? folder : "/" + folder
+        }
+        let key = KeptName.key(path, form)
         if !key.isEmpty { return key }
         let name = KeptName.key(KeyField.name.value(fields, form), form)
         return name.isEmpty ? "file" : name
@@ -58,7 +69,7 @@ package struct KeyTemplate: Sendable, Hashable {
         return KeySanitizer.cut(head, to: KeySanitizer.limit(for: key) - tail.utf8.count) + tail
     }
 
-    private func folder(of parts: ArraySlice<Part>, _ fields: KeyFields, _ form: NameForm) -> String? {
+    private func folder(of parts: [Part], _ fields: KeyFields, _ form: NameForm) -> String? {
         var result = ""
         var hasField = false
         var hasValue = false

@@ -15,9 +15,12 @@ package struct RouteTable: Sendable {
     package let usesCardLabels: Bool
     /// Whether a file's quiet time depends on more than its path.
     let hasVaryingSettle: Bool
+    /// Of each route, gathered once.
+    private let facts: [(ofMatch: Set<FileProperty>, ofPlan: Set<FileProperty>)]
 
     package init(_ routes: [Route]) {
         self.routes = routes
+        facts = routes.map { ($0.match.facts, $0.facts) }
         hasCompanions = routes.contains(where: \.hasCompanions)
         hasUnits = routes.contains { $0.unit == .folder }
         hasDerivations = routes.contains { !$0.derive.isEmpty }
@@ -34,21 +37,26 @@ package struct RouteTable: Sendable {
     package func plan(_ arrival: FoundFile, facts: FileProperties, at time: WallTime, zone: String? = nil)
         -> RoutingResult
     {
-        guard let route = route(for: arrival.path, size: arrival.identity.size, facts: facts) else { return .unmatched }
+        guard let place = place(for: arrival.path, size: arrival.identity.size, facts) else { return .unmatched }
+        let route = routes[place]
         // The content can decide which route it is.
-        let undecided = facts.missing(of: route.match.facts)
+        let undecided = facts.missing(of: self.facts[place].ofMatch)
         if !undecided.isEmpty { return .needs(undecided) }
         if let reason = route.objection(to: arrival, facts) { return .rejected(route: route, reason: reason) }
         // Reads nothing else of a file that may be rejected for its content.
         if facts.mediaType == nil, !route.validate.mediaTypes.isEmpty { return .needs([.mediaType]) }
-        let missing = facts.missing(of: route.facts)
+        let missing = facts.missing(of: self.facts[place].ofPlan)
         return missing.isEmpty ? .plan(route.plan(arrival, facts, time, zone)) : .needs(missing)
     }
 
     /// The first route that takes a file of this path, size and content; if one of these is unknown (nil), the first
     /// that might.
     package func route(for path: FilePath, size: Int64?, facts: FileProperties = FileProperties()) -> Route? {
-        routes.first { $0.match.mismatch(path, size: size, facts) == nil }
+        place(for: path, size: size, facts).map { routes[$0] }
+    }
+
+    private func place(for path: FilePath, size: Int64?, _ facts: FileProperties) -> Int? {
+        routes.indices.first { routes[$0].match.holds(path, size: size, facts) }
     }
 
     /// The labels of its card that the file waits for (`ask: wait`). None while its content decides between routes: the
@@ -63,7 +71,7 @@ package struct RouteTable: Sendable {
     /// The possible routes of a file with this path and size; its content decides between them.
     package func candidates(for path: FilePath, size: Int64) -> [Route] {
         var found: [Route] = []
-        for route in routes where route.match.mismatch(path, size: size) == nil {
+        for route in routes where route.match.holds(path, size: size) {
             found.append(route)
             if route.match.facts.isEmpty { break }
         }
@@ -98,13 +106,15 @@ package struct RouteTable: Sendable {
 
     /// The quiet time of the first route that might take the file; nil for the root's. A file with its own marker has
     /// none: only the marker counts.
-    package func settle(for path: FilePath) -> Duration? { route(for: path, size: nil)?.ownSettle }
+    package func settle(for path: FilePath) -> Duration? {
+        place(for: path, size: nil, FileProperties()).flatMap { routes[$0].ownSettle }
+    }
 
     /// When to look at the file first: the shortest quiet time of the possible routes; nil for `root`'s.
     package func shortestSettle(for path: FilePath, root: Duration) -> Duration? {
         guard hasVaryingSettle else { return settle(for: path) }
         var shortest: Duration?
-        for route in routes where route.match.mismatch(path, size: nil) == nil {
+        for route in routes where route.match.holds(path, size: nil) {
             let own = route.ownSettle ?? root
             shortest = min(shortest ?? own, own)
             if route.match.isByPath { break }
@@ -130,31 +140,54 @@ extension RouteMatch {
         return Set((mediaTypes.isEmpty ? [] : [.mediaType]) + (cameras.isEmpty ? [] : [.camera]))
     }
 
-    /// The first condition that fails, in words; nil if all hold. Unknown values (nil) do not fail.
-    func mismatch(_ path: FilePath, size: Int64?, _ facts: FileProperties = FileProperties()) -> String? {
-        if !paths.isEmpty, !paths.contains(where: { $0.matches(path) }) {
-            return "path is not under " + paths.map { "'\($0.text)'" }.joined(separator: " or ")
+    private enum Failure {
+        case path
+        case fileExtension(FileName)
+        case tooSmall(Int64, least: Int64)
+        case tooLarge(Int64, most: Int64)
+        case mediaType(String)
+        case camera(Camera)
+    }
+
+    /// The first condition that fails; nil if all hold. Unknown values (nil) do not fail.
+    private func failure(_ path: FilePath, _ size: Int64?, _ facts: FileProperties) -> Failure? {
+        if !paths.isEmpty, !paths.contains(where: { $0.matches(path) }) { return .path }
+        if !extensions.isEmpty {
+            let name = FileName(path)
+            if !extensions.contains(where: { name.hasExtension($0) }) { return .fileExtension(name) }
         }
-        let name = FileName(path)
-        if !extensions.isEmpty, !extensions.contains(where: { name.hasExtension($0) }) {
-            return "\(name.extensionInWords) is not one of " + extensions.sorted().joined(separator: ", ")
-        }
-        if let size, let minSize, size < minSize {
-            return ByteText.comparison(size, "under", minSize, "the minimum size")
-        }
-        if let size, let maxSize, size > maxSize {
-            return ByteText.comparison(size, "over", maxSize, "the maximum size")
-        }
+        if let size, let minSize, size < minSize { return .tooSmall(size, least: minSize) }
+        if let size, let maxSize, size > maxSize { return .tooLarge(size, most: maxSize) }
         if let found = facts.mediaType, !mediaTypes.isEmpty, !mediaTypes.contains(where: { $0.matches(found) }) {
+            return .mediaType(found)
+        }
+        if let camera = facts.camera, !cameras.isEmpty, !cameras.contains(where: { $0.matches(camera) }) {
+            return .camera(camera)
+        }
+        return nil
+    }
+
+    func holds(_ path: FilePath, size: Int64?, _ facts: FileProperties = FileProperties()) -> Bool {
+        failure(path, size, facts) == nil
+    }
+
+    /// The first condition that fails, in words; nil if all hold.
+    func mismatch(_ path: FilePath, size: Int64?, _ facts: FileProperties = FileProperties()) -> String? {
+        switch failure(path, size, facts) {
+        case nil: return nil
+        case .path: return "path is not under " + paths.map { "'\($0.text)'" }.joined(separator: " or ")
+        case .fileExtension(let name):
+            return "\(name.extensionInWords) is not one of " + extensions.sorted().joined(separator: ", ")
+        case .tooSmall(let size, let least): return ByteText.comparison(size, "under", least, "the minimum size")
+        case .tooLarge(let size, let most): return ByteText.comparison(size, "over", most, "the maximum size")
+        case .mediaType(let found):
             return "its content is \(DisplayText.escape(found)), not "
                 + mediaTypes.map(\.text).joined(separator: " or ")
+        case .camera(let camera):
+            let wanted = cameras.map { DisplayText.escape($0.text) }.joined(separator: " or ")
+            return camera.name.map { "its camera is \(DisplayText.escape($0)), not \(wanted)" }
+                ?? "its camera is unknown; the route takes only \(wanted)"
         }
-        guard let camera = facts.camera, !cameras.isEmpty, !cameras.contains(where: { $0.matches(camera) }) else {
-            return nil
-        }
-        let wanted = cameras.map { DisplayText.escape($0.text) }.joined(separator: " or ")
-        return camera.name.map { "its camera is \(DisplayText.escape($0)), not \(wanted)" }
-            ?? "its camera is unknown; the route takes only \(wanted)"
     }
 }
 
@@ -171,6 +204,8 @@ extension Route {
 
     /// Why `validate:` rejects the file, or nil; unknown content is not rejected.
     func objection(to arrival: FoundFile, _ facts: FileProperties) -> String? {
+        // Nearly all routes take any file.
+        if validate == Validation() { return nil }
         let (size, file, route) = (arrival.identity.size, FileName(arrival.path), "route '\(name)'")
         if let allowed = validate.extensions, !allowed.contains(where: { file.hasExtension($0) }) {
             return "\(file.extensionInWords) is not allowed by \(route); allowed: " + allowed.joined(separator: ", ")
@@ -199,7 +234,8 @@ extension Route {
             sha256: facts.sha256, admitted: time, sequence: facts.sequence, captured: facts.captured, zone: zone,
             volume: arrival.volume?.name)
         (fields.camera, fields.card) = (facts.camera, facts.card)
-        let (with, notes) = merged(with.mapValues { $0.text(fields) }, facts.metadata)
+        let rendered = with.isEmpty ? [:] : with.mapValues { $0.text(fields) }
+        let (with, notes) = facts.metadata.isEmpty ? (rendered, []) : merged(rendered, facts.metadata)
         let keys = keys(fields)
         var plan = Plan(
             route: name, category: category, key: keys.first, mediaType: mediaType(ext, facts),
@@ -211,15 +247,18 @@ extension Route {
         (plan.receipts, plan.dedupe, plan.manifest) = (receipts, rule, manifest)
         plan.priority = priority
         plan.window = window
-        plan.labels = labels.mapValues { $0.text(fields) }.merging(facts.labels.mapValues(Self.line)) { $1 }
-            .filter { !$0.value.isEmpty }
-        plan.ownLabels = Set(facts.labels.keys)
+        if !labels.isEmpty || !facts.labels.isEmpty {
+            plan.labels = labels.mapValues { $0.text(fields) }.merging(facts.labels.mapValues(Self.line)) { $1 }
+                .filter { !$0.value.isEmpty }
+            plan.ownLabels = Set(facts.labels.keys)
+        }
         plan.digests = facts.digests.values.sorted { $0.description < $1.description }
         return plan
     }
 
     /// The key for the first destination, and those of destinations whose names have another form.
     private func keys(_ fields: KeyFields) -> (first: String, others: [String: String]) {
+        if names.isEmpty { return (key.key(fields), [:]) }
         let form = to.first.flatMap { names[$0] } ?? .clean
         let first = key.key(fields, form)
         let others = names.filter { $0.value != form }
@@ -229,6 +268,7 @@ extension Route {
 
     /// Notes the destinations that keep names, but cannot hold one as it is.
     private func nameNotes(_ path: FilePath) -> [String] {
+        if names.isEmpty { return [] }
         let whole = KeptName.text(of: path.bytes)
         return to.compactMap { destination in
             guard let form = names[destination], form != .clean else { return nil }
@@ -246,8 +286,9 @@ extension Route {
 
     /// Notes a `{captured}` that is not a capture date.
     private func captureNotes(_ fields: KeyFields) -> [String] {
-        guard self.facts.contains(.captured) else { return [] }
-        if case .at = fields.captured { return [] }
+        // A plan has all the facts that it asks for.
+        guard let captured = fields.captured, self.facts.contains(.captured) else { return [] }
+        if case .at = captured { return [] }
         let modified = WallTime(nanoseconds: fields.modified).rfc3339
         return ["the file has no capture date; {captured} uses its modification time, \(modified)"]
     }
