@@ -38,11 +38,12 @@ final class Signals: Sendable {
     }
 
     /// Wakes one who waits for each of them.
-    func raise(_ signals: Signal...) {
-        for signal in signals {
-            self[signal].raise()
-            if case .deliverable = signal { self[.expirable].raise() }
-        }
+    func raise(_ signals: Signal...) { for signal in signals { raise(signal, times: 1) } }
+
+    /// As often as that.
+    func raise(_ signal: Signal, times count: Int) {
+        self[signal].raise(count)
+        if case .deliverable = signal { self[.expirable].raise(count) }
     }
 
     /// Wakes all lanes, and their starter.

@@ -20,12 +20,14 @@ package struct FileAdmission: Sendable {
     /// The folder below the root that is delivered as one. Nothing of it is sent before `closeUnit`.
     package var unit: FilePath?
     /// Destinations of the plan that only register the file, each with the destination that must have it first.
-    package var storages: [String: String] = [:]
+    package var storages: [String: String] = [:] {
+        didSet { steps = DeliverySteps(plan?.destinations ?? [], storages: storages) }
+    }
 
     /// The name of the route that takes or rejects the file.
     package var route: String { plan?.route ?? rejection?.route.name ?? "" }
     /// The deliveries to create.
-    package var steps: DeliverySteps { DeliverySteps(plan?.destinations ?? [], storages: storages) }
+    package private(set) var steps: DeliverySteps
 
     /// A file for its plan's destinations.
     package init(_ arrival: FoundFile, plan: Plan, lanes: [String: Lane], uptimes: [String: Int64]) {
@@ -33,6 +35,7 @@ package struct FileAdmission: Sendable {
         self.plan = plan
         self.lanes = lanes
         self.uptimes = uptimes
+        steps = DeliverySteps(plan.destinations)
     }
 
     /// A file that its route rejects.
@@ -42,6 +45,7 @@ package struct FileAdmission: Sendable {
         unit = route.unit(of: arrival.path)
         lanes = [:]
         uptimes = [:]
+        steps = DeliverySteps([])
     }
 }
 

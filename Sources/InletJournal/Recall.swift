@@ -10,6 +10,9 @@ package enum KnownFile: Sendable, Equatable {
     case known
     /// Only inode, device or ctime differ, so the content hash decides.
     case touched(FileRow)
+
+    package var isNew: Bool { if case .new = self { true } else { false } }
+    package var isKnown: Bool { if case .known = self { true } else { false } }
 }
 
 /// A known file has another path now; and whether it waits and no destination has heard of it, so that its key may

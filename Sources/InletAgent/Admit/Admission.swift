@@ -40,12 +40,14 @@ struct Admission: Sendable {
     func split(_ candidates: [Candidate], _ why: AdmissionReason) -> (named: [FileAdmission], others: [Candidate]) {
         var named: [FileAdmission] = []
         var others: [Candidate] = []
+        named.reserveCapacity(candidates.count)
+        let (terms, now) = (registry.terms(), WallTime.now)
         for candidate in candidates {
             if candidate.late == nil, candidate.companions.isEmpty,
                 deriver == nil || routes.derivations(of: candidate.arrival, facts: candidate.facts).isEmpty,
-                case .plan(let plan) = routes.plan(candidate.arrival, facts: candidate.facts, at: .now)
+                case .plan(let plan) = routes.plan(candidate.arrival, facts: candidate.facts, at: now)
             {
-                named.append(planned(candidate.arrival, plan, why))
+                named.append(planned(candidate.arrival, plan, why, terms))
             } else {
                 others.append(candidate)
             }
@@ -84,15 +86,20 @@ struct Admission: Sendable {
 
     /// Blocks for a look at the folder when a name has several spellings.
     ///
-    /// - Parameter arrival: the file as its routes see it.
-    func planned(_ arrival: FoundFile, _ plan: Plan, _ why: AdmissionReason) -> FileAdmission {
-        let size = arrival.identity.size
-        let storages = registry.storages(plan.destinations, path: arrival.path, fields: plan.with)
-        let steps = DeliverySteps(plan.destinations, storages: storages)
-        let lanes = Dictionary(uniqueKeysWithValues: steps.destinations.map { ($0, registry.lane(of: size, to: $0)) })
-        var file = FileAdmission(why.row(of: arrival), plan: plan, lanes: lanes, uptimes: registry.uptimes())
-        file.storages = storages
-        if !why.isAsked { file.unit = routes.named(plan.route)?.unit(of: arrival.path) }
+    /// - Parameters:
+    ///   - arrival: the file as its routes see it.
+    ///   - terms: what the destinations say; nil asks them.
+    func planned(
+        _ arrival: FoundFile, _ plan: Plan, _ why: AdmissionReason, _ terms: AdmissionTerms? = nil
+    ) -> FileAdmission {
+        let terms = terms ?? registry.terms()
+        var file = FileAdmission(why.row(of: arrival), plan: plan, lanes: [:], uptimes: terms.uptimes)
+        let storages = terms.storages(plan.destinations, path: arrival.path, fields: plan.with)
+        if !storages.isEmpty { file.storages = storages }
+        for step in file.steps.steps {
+            file.lanes[step.destination] = terms.lane(of: arrival.identity.size, to: step.destination)
+        }
+        if routes.hasUnits, !why.isAsked { file.unit = routes.named(plan.route)?.unit(of: arrival.path) }
         if let note = file.arrival.normalizationConflict, routes.named(plan.route)?.cleansNames(for: plan) != false {
             file.plan?.notes.append(note)
         }
@@ -191,7 +198,9 @@ struct Admission: Sendable {
                 for (file, admitted) in zip(group, admitted) {
                     var result = AdmissionResult(arrival: file.arrival, outcome: .journal(admitted.main))
                     closeDerived(of: file, admitted)
-                    result.companions = await conclude(file.companions, admitted.companions, file.route)
+                    if !file.companions.isEmpty {
+                        result.companions = await conclude(file.companions, admitted.companions, file.route)
+                    }
                     results.append(result)
                 }
             } catch {
@@ -268,14 +277,13 @@ struct Admission: Sendable {
     /// come before any signal, so that woken services find them in the log.
     private func tell(_ files: [FileAdmission], _ outcomes: [AdmittedFile]) {
         var events: [AgentEvent] = []
-        var signals: [Signals.Signal] = []
-        var destinations: [String] = []
+        events.reserveCapacity(files.count)
+        var news = AdmissionNews()
         for (file, admitted) in zip(files, outcomes) {
+            guard let job = admitted.main.newRow else { continue }
             let path = file.arrival.root.pushing(file.arrival.path)
             let (route, steps) = (file.route, file.steps)
-            if let job = admitted.main.newRow {
-                shared.arrivals.note(Arrival(job: job, path: path, at: .now), in: file.arrival.root)
-            }
+            news.note(Arrival(job: job, path: path, at: .now), in: file.arrival.root)
             switch admitted.main {
             case .admitted(let id):
                 events.append(
@@ -284,23 +292,24 @@ struct Admission: Sendable {
                         deliveries: steps.destinations, labels: file.plan?.labels ?? [:]))
                 events += (file.plan?.notes ?? []).map { .fileNote(job: id, path: path, route: route, note: $0) }
                 events += Self.events(file.companions, admitted.companions, route, steps.destinations)
-                destinations += steps.destinations
-                signals += steps.first.map { .deliverable(LaneID(destination: $0, lane: file.lanes[$0] ?? .big)) }
+                news.note(steps, file.lanes)
             case .duplicate(let id, let first):
                 events.append(
                     .jobDuplicate(job: id, path: path, route: route, destinations: steps.destinations, sameAs: first))
-                signals.append(.finishable)
+                news.finishable += 1
             case .rejected(let id):
                 let reason = file.rejection?.reason ?? ""
                 events.append(.fileRejected(job: id, path: path, route: route, reason: reason))
-                signals.append(.finishable)
+                news.finishable += 1
             case .known, .busy, .full: continue
             }
             Failpoint.admitted.reached()
         }
+        for (root, arrival) in news.arrivals { shared.arrivals.note(arrival, in: root) }
         log.emit(events)
-        for signal in signals { shared.signals.raise(signal) }
-        registry.admitted(for: destinations)
+        for (lane, count) in news.lanes { shared.signals.raise(.deliverable(lane), times: count) }
+        if news.finishable > 0 { shared.signals.raise(.finishable, times: news.finishable) }
+        registry.admitted(for: news.destinations)
     }
 
     private static func events(
@@ -338,5 +347,37 @@ struct Admission: Sendable {
             shared.signals.raise(.finishable)
         }
         return known
+    }
+}
+
+/// What others learn of a transaction's files, once for all of them. Its lists are short.
+private struct AdmissionNews {
+    /// The newest file of each root.
+    private(set) var arrivals: [(root: FilePath, newest: Arrival)] = []
+    private(set) var destinations: [String] = []
+    /// With the number of new deliveries.
+    private(set) var lanes: [(lane: LaneID, count: Int)] = []
+    /// How many files have ended.
+    var finishable = 0
+
+    mutating func note(_ arrival: Arrival, in root: FilePath) {
+        if let place = arrivals.firstIndex(where: { $0.root == root }) {
+            arrivals[place].newest = arrival
+        } else {
+            arrivals.append((root, arrival))
+        }
+    }
+
+    mutating func note(_ steps: DeliverySteps, _ sizes: [String: Lane]) {
+        for step in steps.steps {
+            if !destinations.contains(step.destination) { destinations.append(step.destination) }
+            guard step.after == nil else { continue }
+            let lane = LaneID(destination: step.destination, lane: sizes[step.destination] ?? .big)
+            if let place = lanes.firstIndex(where: { $0.lane == lane }) {
+                lanes[place].count += 1
+            } else {
+                lanes.append((lane, 1))
+            }
+        }
     }
 }

@@ -85,25 +85,32 @@ struct AdmissionStage: Sendable {
         guard case .success(let known) = answer else {
             return looks.judged + arrivals.map { ($0.path, .look(.later("the journal cannot be read", .seconds(1)))) }
         }
-        let unknown = zip(arrivals, known).filter {
-            $1 == .new && renames.origins(of: $0.path).isEmpty && looks.refused[$0.path] == nil
-        }.map(\.0)
-        var considered: [FilePath: EvaluationResult] = [:]
-        for arrival in unknown { considered[arrival.path] = awaitsLabels(arrival).map { .look($0) } }
-        let endings = await adopt(unknown.filter { considered[$0.path] == nil })
-        var hashed: Int64 = 0
-        for (arrival, known) in zip(arrivals, known) where considered[arrival.path] == nil {
-            considered[arrival.path] = await consider(arrival, known, looks, endings[arrival.path], &hashed)
+        // By the places of the arrivals; nil for a file to admit as new.
+        var considered = known.map { $0.isKnown ? EvaluationResult.known : nil }
+        let unknown = arrivals.indices.filter { place in
+            guard known[place].isNew else { return false }
+            let path = arrivals[place].path
+            return renames.origins(of: path).isEmpty && (looks.refused.isEmpty || looks.refused[path] == nil)
         }
-        let new = arrivals.filter { considered[$0.path] == nil }
+        for place in unknown { considered[place] = awaitsLabels(arrivals[place]).map { .look($0) } }
+        let endings = await adopt(unknown.compactMap { considered[$0] == nil ? arrivals[$0] : nil })
+        let isPlain =
+            renames.isEmpty && looks.refused.isEmpty && endings.isEmpty && admission.deriver == nil
+        var hashed: Int64 = 0
+        for (place, arrival) in arrivals.enumerated() where considered[place] == nil {
+            if isPlain, known[place].isNew { continue }
+            considered[place] = await consider(arrival, known[place], looks, endings[arrival.path], &hashed)
+        }
+        let new = arrivals.indices.filter { considered[$0] == nil }
         if admission.routes.hasCompanions {
-            for (arrival, status) in zip(new, await findCompanions(of: new, at: .now)) {
-                considered[arrival.path] = await consider(arrival, status)
+            for (place, status) in zip(new, await findCompanions(of: new.map { arrivals[$0] }, at: .now)) {
+                considered[place] = await consider(arrivals[place], status)
             }
         } else {
-            for arrival in new { considered[arrival.path] = .look(checker.probe(arrival, mayBeFilled: true)) }
+            for place in new { considered[place] = .look(checker.probe(arrivals[place], mayBeFilled: true)) }
         }
-        return looks.judged + arrivals.compactMap { arrival in considered[arrival.path].map { (arrival.path, $0) } }
+        return looks.judged
+            + zip(arrivals, considered).compactMap { arrival, result in result.map { (arrival.path, $0) } }
     }
 
     /// - Parameters:

@@ -86,10 +86,6 @@ package final class DestinationRegistry: Sendable {
         }
     }
 
-    package func lane(of size: Int64, to destination: String) -> Lane {
-        size > self[destination]?.smallLimit ?? 0 ? .big : .small
-    }
-
     /// The destinations that can store a companion of `size`, with its lane there.
     func sidecarLanes(of size: Int64) -> [String: Lane] {
         entries.withLock { entries in
@@ -98,17 +94,6 @@ package final class DestinationRegistry: Sendable {
                 return size > entry.destination.smallLimit ? .big : .small
             }
         }
-    }
-
-    /// Of `destinations`, those that only register the file at `path` below its root, with the one that must have it first.
-    ///
-    /// - Parameter fields: the file's own, rendered.
-    func storages(_ destinations: [String], path: FilePath, fields: [String: String]) -> [String: String] {
-        let needs = entries.withLock { entries in
-            destinations.compactMap { name in entries[name]?.destination.storage.map { (name, $0) } }
-        }
-        return Dictionary(
-            uniqueKeysWithValues: needs.filter { $0.1.isNeeded(path, fields) }.map { ($0.0, $0.1.destination) })
     }
 
     /// The destinations to inform when all of a unit has been sent.
