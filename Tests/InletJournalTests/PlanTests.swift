@@ -178,6 +178,16 @@ import Testing
             #expect(try await bench.job(1).file.finishedAt == Bench.start)
         }
 
+        @Test func `the plain files of a listing need six statements for thirty-two`() async throws {
+            let files = (100..<132).map { FileAdmission.test("\($0)", lane: .small) }
+            let admitted = try await kinds() { _ = try await bench.offer(files) }
+            // What is known of all paths here and in the history; the files; whether a key was spent, which begins with WITH;
+            // the deliveries; when a file last came into the folder.
+            #expect(admitted == ["SELECT", "SELECT", "INSERT", "INSERT", "UPDATE"])
+            let asked = try await kinds() { _ = try await bench.recall(files.map(\.arrival)) }
+            #expect(asked == ["SELECT"])
+        }
+
         @Test
         func `of a file that scans see again one question is asked, and two where the history has it`() async throws {
             _ = try await bench.bury("there")

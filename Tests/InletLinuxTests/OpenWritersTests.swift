@@ -218,6 +218,46 @@ struct LeaseTests {
         try await eventually("free") { lease(path) == .free }
     }
 
+    @Test func `files of a listing are probed in their open folder, as they are then`() throws {
+        let odd = FilePath(bytes: [0x64, 0x2F, 0xFF, 0x0A])
+        let (kept, grown) = (try folder.write([1], to: "d/kept"), try folder.write([1], to: "d/grown"))
+        let raw = folder.path.pushing(odd).withPlatformString { open($0, O_CREAT | O_WRONLY | O_CLOEXEC, 0o600) }
+        close(raw)
+        var turn = FolderCache(folder.path)
+        let before = try #require(try turn.look("d/grown").identity)
+        try Data([1, 2, 3]).write(to: URL(fileURLWithPath: grown.string))
+        // The folder that is open is meant, whatever its name is now.
+        try FileManager.default.moveItem(
+            atPath: folder.path.appending("d").string, toPath: folder.path.appending("e").string)
+        let now = try turn.probe("d/grown")
+        #expect(now.writer == .free && now.file?.identity?.size == 3 && before.size == 1)
+        #expect(try turn.probe(odd).file?.identity?.size == 0)
+        let moved = folder.path.pushing("e").appending(try #require(kept.lastComponent))
+        let writer = try #require(FileHandle(forWritingAtPath: moved.string))
+        #expect(try turn.probe("d/kept").writer == .busy)
+        try writer.close()
+        turn.close()
+        #expect(throws: SystemError.self) { try turn.probe("d/kept") }
+    }
+
+    @Test(arguments: ["symlink", "folder", "fifo", "nothing"])
+    func `what took the place of a listed file is not read`(kind: String) throws {
+        var turn = FolderCache(folder.path)
+        #expect(try turn.look("a").identity != nil)
+        try FileManager.default.removeItem(atPath: path.string)
+        switch kind {
+        case "symlink":
+            try FileManager.default.createSymbolicLink(
+                atPath: path.string, withDestinationPath: try folder.write([1], to: "target").string)
+        case "folder": try FileManager.default.createDirectory(atPath: path.string, withIntermediateDirectories: false)
+        case "fifo": #expect(path.withPlatformString { mkfifo($0, 0o600) } == 0)
+        default: break
+        }
+        let found = try turn.probe("a")
+        if case .unknown = found.writer {} else { Issue.record("\(found)") }
+        #expect(found.file == nil)
+    }
+
     /// F_SETLEASE, which the Glibc module leaves out.
     private static let setLease: CInt = 1024
 
