@@ -52,8 +52,7 @@ struct AdmissionBatch {
     private func recall(_ database: Database) throws -> [Journal.LatestFile?]? {
         guard admissions.allSatisfy({ $0.companions.isEmpty && $0.newerThan == nil }) else { return nil }
         let arrivals = admissions.map(\.arrival)
-        let isAscending = zip(arrivals, arrivals.dropFirst()).allSatisfy { $0.path.precedes($1.path) }
-        guard isAscending || Set(arrivals.map(\.path)).count == arrivals.count else { return nil }
+        guard arrivals.areAscending || Set(arrivals.map(\.path)).count == arrivals.count else { return nil }
         return try Journal.remembered(arrivals, database)
     }
 

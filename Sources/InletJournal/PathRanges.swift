@@ -10,8 +10,18 @@ extension Journal {
     /// Rows of a range, for each path in it. More are of other paths, such as those of a folder between two names.
     private static let rowsOfPath = 4
 
-    /// The newest file of each path.
+    /// The newest file of each path. Events report files in the order of their writing, which is rarely that of names.
     static func remembered(_ arrivals: [FoundFile], _ database: Database) throws -> [LatestFile?] {
+        if arrivals.count < shortestRange || arrivals.areAscending { return try rememberedInOrder(arrivals, database) }
+        let order = arrivals.indices.sorted { arrivals[$0].path.precedes(arrivals[$1].path) }
+        var found = [LatestFile?](repeating: nil, count: arrivals.count)
+        for (place, file) in zip(order, try rememberedInOrder(order.map { arrivals[$0] }, database)) {
+            found[place] = file
+        }
+        return found
+    }
+
+    private static func rememberedInOrder(_ arrivals: [FoundFile], _ database: Database) throws -> [LatestFile?] {
         var found: [LatestFile?] = []
         found.reserveCapacity(arrivals.count)
         while found.count < arrivals.count {
@@ -86,4 +96,9 @@ extension Journal {
         if tables == .history { return "place = (SELECT id FROM history_place WHERE name = ?)" }
         return volume == nil ? "root = ? AND volume IS NULL" : "volume = ?"
     }
+}
+
+extension [FoundFile] {
+    /// Whether each path sorts behind the one before; then none comes twice.
+    var areAscending: Bool { zip(self, dropFirst()).allSatisfy { $0.path.precedes($1.path) } }
 }

@@ -7,7 +7,7 @@ internal import SystemPackage
 struct AdmissionReason: Sendable {
     /// Files per transaction. A larger number of single arrivals would keep deliveries from the journal; listings bring
     /// thousands, to disks that sync slowly.
-    var group = 64
+    var group = 128
     /// Whether the file is outside watched folders. Its row has no root, so it never meets the row of a watched file.
     /// The source stays, ignores delivery windows, and waits for no room in the queue. Companions, derived files and
     /// its unit do not go with it.
@@ -16,7 +16,7 @@ struct AdmissionReason: Sendable {
     /// Seen in a watched folder, by an event.
     static let found = AdmissionReason()
     /// Seen in a watched folder, by a listing with many others.
-    static let listed = AdmissionReason(group: 256)
+    static let listed = AdmissionReason(group: 512)
     /// Named by a person (`inlet send`), or a unit's checksum list on its way to a destination.
     static let asked = AdmissionReason(isAsked: true)
 

@@ -259,7 +259,7 @@ extension RootLoop {
     /// Entries listed between two looks at the events.
     private static let listingBudget = 4000
     /// Files per transaction: few enough for the work behind it, many enough for a disk that syncs slowly.
-    private static let batch = 256
+    private static let batch = 512
 
     mutating func startListing() {
         stage.checker.unread = 0
