@@ -32,9 +32,21 @@ package struct IgnoreList: Sendable {
     package static let receiptSuffix = ".inlet-receipt.json"
 
     /// In lower case: the whole name, or its beginning if it ends with `tail`.
-    private static let patterns = builtIn.map { text in
-        let parts = text.lowercased().split(separator: "*", omittingEmptySubsequences: false).map { Array($0.utf8) }
-        return (text: text, head: parts[0], tail: parts.count == 2 ? parts[1] : nil)
+    private typealias Pattern = (place: Int, text: String, head: [UInt8], tail: [UInt8]?)
+
+    /// By the byte that a name begins with, and those without a beginning by the byte that it ends with: every listed
+    /// name is asked about, and nearly all have neither.
+    private static let patterns = builtIn.enumerated().reduce(
+        into: (byFirst: [[Pattern]](repeating: [], count: 256), byLast: [[Pattern]](repeating: [], count: 256))
+    ) { found, entry in
+        let parts = entry.element.lowercased().split(separator: "*", omittingEmptySubsequences: false)
+            .map { Array($0.utf8) }
+        let pattern = (entry.offset, entry.element, parts[0], parts.count == 2 ? parts[1] : nil)
+        if let first = parts[0].first {
+            found.byFirst[Int(first)].append(pattern)
+        } else if let last = parts.last?.last {
+            found.byLast[Int(last)].append(pattern)
+        }
     }
     private let user: [GlobPattern]
 
@@ -71,7 +83,7 @@ package struct IgnoreList: Sendable {
 
     /// Whether a name, without folders, is on the built-in list.
     package static func isBuiltIn(name: some Collection<UInt8>) -> Bool {
-        pattern(of: folded(name)) != nil || isRsyncTemporary(Array(name))
+        pattern(of: folded(name)) != nil || name.first == UInt8(ascii: ".") && isRsyncTemporary(Array(name))
     }
 
     /// Whether operating systems, or Inlet itself, write a file of that name beside those of the user.
@@ -79,13 +91,18 @@ package struct IgnoreList: Sendable {
         pattern(of: folded(name)).map(systemFiles.contains) ?? false
     }
 
-    /// The built-in pattern that matches `name`, in lower case.
+    /// The first built-in pattern that matches `name`, in lower case.
     private static func pattern(of name: [UInt8]) -> String? {
-        patterns.first { _, head, tail in
-            guard let tail else { return name == head }
-            return name.count > head.count + tail.count && name.starts(with: head)
+        guard let first = name.first, let last = name.last else { return nil }
+        func isMatch(_ pattern: Pattern) -> Bool {
+            guard let tail = pattern.tail else { return name == pattern.head }
+            return name.count > pattern.head.count + tail.count && name.starts(with: pattern.head)
                 && name.suffix(tail.count).elementsEqual(tail)
-        }?.text
+        }
+        let byLast = patterns.byLast[Int(last)].first(where: isMatch)
+        guard let byFirst = patterns.byFirst[Int(first)].first(where: isMatch) else { return byLast?.text }
+        guard let byLast, byLast.place < byFirst.place else { return byFirst.text }
+        return byLast.text
     }
 
     private static func folded(_ name: some Collection<UInt8>) -> [UInt8] {
