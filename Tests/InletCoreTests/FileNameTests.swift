@@ -17,6 +17,24 @@ struct FileNameSpellingTests {
         #expect(FileName(bytes: bytes).otherSpellings.isEmpty)
     }
 
+    @Test(arguments: [
+        ("a.JPG", "jpg", true), ("a.tar.GZ", "tar.gz", true), ("a.ÄB", "äb", true), (".jpg", "jpg", false),
+        ("ajpg", "jpg", false), ("jpg", "jpg", false), ("a.jpg", "peg", false), ("a.jpg", "", false),
+    ])
+    func `an extension is compared in any case, behind a dot and a name`(name: String, ending: String, isOne: Bool) {
+        #expect(FileName(bytes: name.utf8).hasExtension(ending) == isOne)
+    }
+
+    @Test func `paths sort by their bytes, and end in their names`() {
+        let names: [[UInt8]] = [[0x61], [0x61, 0x2D], [0x61, 0x2F, 0x62], [0x61, 0x2F, 0xFF], [0x62], [0xC3, 0xA4]]
+        let paths = names.map { FilePath(bytes: $0) }
+        for (place, path) in paths.enumerated() {
+            for (other, later) in paths.enumerated() { #expect(path.precedes(later) == (place < other)) }
+        }
+        #expect(paths.map(\.nameStart) == [0, 0, 2, 2, 0, 0])
+        #expect(paths.map { FileName($0).bytes.count } == [1, 2, 1, 1, 1, 2])
+    }
+
     @Test func `a name says which file is being fetched under it`() {
         func part(_ name: String, _ other: String) -> Bool {
             FileName(bytes: name.utf8).isPart(of: FileName(bytes: other.utf8))
