@@ -362,7 +362,8 @@ private struct AdmissionNews {
 
     mutating func note(_ arrival: Arrival, in root: FilePath) {
         if let place = arrivals.firstIndex(where: { $0.root == root }) {
-            arrivals[place].newest = arrival
+            // A file that came back has an older row.
+            if arrivals[place].newest.job < arrival.job { arrivals[place].newest = arrival }
         } else {
             arrivals.append((root, arrival))
         }
