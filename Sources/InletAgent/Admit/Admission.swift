@@ -41,11 +41,11 @@ struct Admission: Sendable {
         var named: [FileAdmission] = []
         var others: [Candidate] = []
         named.reserveCapacity(candidates.count)
-        let (terms, now) = (registry.terms(), WallTime.now)
+        let terms = registry.terms()
         for candidate in candidates {
             if candidate.late == nil, candidate.companions.isEmpty,
                 deriver == nil || routes.derivations(of: candidate.arrival, facts: candidate.facts).isEmpty,
-                case .plan(let plan) = routes.plan(candidate.arrival, facts: candidate.facts, at: now)
+                case .plan(let plan) = routes.plan(candidate.arrival, facts: candidate.facts, at: .now)
             {
                 named.append(planned(candidate.arrival, plan, why, terms))
             } else {
