@@ -301,19 +301,14 @@ extension Checksum {
 }
 
 extension Checksum {
-    /// The SHA-256 of the content on disk, past the page cache. Reads on `pool`; ends within 1 MiB of a cancellation.
+    /// The SHA-256 of the content on disk, past the page cache. For a thread that may block: it hashes there, and reads
+    /// on `pool` meanwhile. Ends within 1 MiB of a cancellation.
     package static func sha256(
         readingBack name: FilePath.Component, in folder: Folder, on pool: BlockingPool
     ) async throws(SystemError) -> Digest {
-        try await pool.run { () throws(SystemError) in
-            let path = folder.path.appending(name)
-            var reader = try UncachedReader.open(name, in: folder)
-            var hash = SHA256()
-            while try reader.next({ hash.update($0) }) {
-                if Task.isCancelled { throw SystemError(call: "read", path: path, code: .canceled) }
-            }
-            return hash.digest
-        }
+        var hash = SHA256()
+        try await UncachedPieces(name, in: folder).each(on: pool) { hash.update($0) }
+        return hash.digest
     }
 
     /// Computes `content` again from `source`, in the same way.

@@ -368,9 +368,11 @@ struct FileCopyTests {
         #expect(!bytes.contains("\u{FFFD}"))
     }
 
-    @Test func `reading back gives the bytes on the disk, whichever way`() throws {
+    @Test func `reading back gives the bytes on the disk, whichever way`() async throws {
+        let pool = BlockingPool(name: "test", threads: 1)
+        defer { pool.shutdown() }
         for (directory, count) in [
-            (folder.path, 3_000_001), (folder.path, 1 << 20), (folder.path, 0), ("/dev/shm", 5000),
+            (folder.path, 3_000_001), (folder.path, 1 << 20), (folder.path, 0), ("/dev/shm", 2_000_001),
         ] {
             let bytes = pattern(count)
             let path = directory.appending("inlet-back-" + String(UInt64.random(in: 0 ... .max)))
@@ -380,7 +382,40 @@ struct FileCopyTests {
             var found: [UInt8] = []
             while try reader.next({ found += $0 }) {}
             #expect(found == bytes, "\(path) \(count)")
+            let name = try #require(path.lastComponent)
+            var ahead: [UInt8] = []
+            try await UncachedPieces(name, in: Folder(directory)).each(on: pool) { ahead += $0 }
+            #expect(ahead == bytes, "\(path) \(count)")
         }
+    }
+
+    @Test func `reading the next piece leaves the one before alone`() throws {
+        let path = try folder.write(pattern(3_000_001), to: "a")
+        var reader = try UncachedReader(path)
+        var last = try reader.piece()
+        while !last.isEmpty {
+            let bytes = Array(last)
+            let next = try reader.piece()
+            #expect(last.elementsEqual(bytes))
+            last = next
+        }
+    }
+
+    @Test func `reading back ends when its task is cancelled`() async throws {
+        let path = try folder.write(pattern(3_000_001), to: "a")
+        let pool = BlockingPool(name: "test", threads: 1)
+        defer { pool.shutdown() }
+        let pieces = try UncachedPieces(try #require(path.lastComponent), in: Folder(folder.path))
+        let error = await Task { () -> SystemError? in
+            withUnsafeCurrentTask { $0?.cancel() }
+            do throws(SystemError) {
+                try await pieces.each(on: pool) { _ in }
+                return nil
+            } catch {
+                return error
+            }
+        }.value
+        #expect(error?.code == .canceled)
     }
 
     @Test func `what a dead process left of a copy is removed, and nothing else`() throws {

@@ -29,6 +29,17 @@ import Testing
         }
     }
 
+    /// More than one piece of the copy, and of the hashing behind it.
+    @Test func `the proof of a long file is the SHA-256 of all of it`() async throws {
+        try await withPlace(.folder("read-back")) { place in
+            let bytes = content((33 << 20) + 1)
+            let path = try place.write(bytes)
+            let proof = try await place.deliver(path, try place.order(path, key: "long.mov")).get()
+            #expect(proof.content == ContentHash(digest: SHA256.digest(of: bytes), partSize: nil))
+            #expect(try place.visible() == ["long.mov": bytes])
+        }
+    }
+
     @Test(arguments: both)
     func `a different file under the name is never overwritten`(_ implementation: Implementation) async throws {
         try await withPlace(implementation) { place in

@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 package import InletCore
+import Synchronization
 package import SystemPackage
 
 /// The one opening of a source file per delivery. Every read, probe and comparison goes through it, so a file swapped
@@ -263,8 +264,12 @@ package struct UncachedReader: ~Copyable {
     package private(set) var isDirect: Bool
     private let path: FilePath
     private let descriptor: Descriptor
+    /// Two pieces: the disk fills one while the other is in use.
     private let buffer: UnsafeMutableRawBufferPointer
     private var offset: Int64 = 0
+    private var isSecond = false
+
+    private static let pieceLength = 512 << 10
 
     // Logical blocks of disks have 512 or 4096 bytes; direct reads need buffer, offset and length in multiples of them.
     private static let alignment = 4096
@@ -289,14 +294,22 @@ package struct UncachedReader: ~Copyable {
         self.path = shown
         isDirect = direct
         self.descriptor = descriptor
-        buffer = .allocate(byteCount: 1 << 20, alignment: Self.alignment)
+        buffer = .allocate(byteCount: 2 * Self.pieceLength, alignment: Self.alignment)
     }
 
     deinit { buffer.deallocate() }
 
-    /// Passes the next bytes, at most 1 MiB, to `body`; false at the end. The bytes are valid within `body` only.
+    /// Passes the next bytes, at most 512 KiB, to `body`; false at the end. The bytes are valid within `body` only.
     /// Blocks.
     package mutating func next(_ body: (UnsafeRawBufferPointer) -> Void) throws(SystemError) -> Bool {
+        let piece = try piece()
+        if piece.isEmpty { return false }
+        body(piece)
+        return true
+    }
+
+    /// The next bytes, none at the end; valid until the call after the next one. Blocks.
+    mutating func piece() throws(SystemError) -> UnsafeRawBufferPointer {
         try SystemCall.injected("read", path)
         if isDirect, offset % Int64(Self.alignment) != 0, offset < opened.size { try leaveDirect() }
         let start = ContinuousClock.now
@@ -306,20 +319,29 @@ package struct UncachedReader: ~Copyable {
             count = read()
         }
         if count < 0 { throw SystemError.last("read", path) }
-        if count == 0 { return false }
+        let piece = UnsafeRawBufferPointer(rebasing: room.prefix(count))
+        if count == 0 { return piece }
         pace.add(count, in: .now - start)
         // Nobody reads it from the cache again.
         if !isDirect { posix_fadvise(descriptor.number, off_t(offset), off_t(count), POSIX_FADV_DONTNEED) }
         offset += Int64(count)
-        body(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-        return true
+        isSecond.toggle()
+        return piece
+    }
+
+    /// Whether all that the file had when it was opened has been read.
+    fileprivate var isAtEnd: Bool { offset >= opened.size }
+
+    private var room: Slice<UnsafeMutableRawBufferPointer> {
+        isSecond ? buffer[Self.pieceLength...] : buffer[..<Self.pieceLength]
     }
 
     private func read() -> Int {
         // At the end of a file whose length is not a multiple of a block, some file systems answer EINVAL instead of 0.
-        if offset >= opened.size, isDirect { return 0 }
+        if isAtEnd, isDirect { return 0 }
+        let room = UnsafeMutableRawBufferPointer(rebasing: room)
         while true {
-            let count = pread(descriptor.number, buffer.baseAddress, buffer.count, off_t(offset))
+            let count = pread(descriptor.number, room.baseAddress, room.count, off_t(offset))
             if count >= 0 || errno != EINTR { return count }
         }
     }
@@ -343,5 +365,48 @@ package struct UncachedReader: ~Copyable {
     private static func dropCache(_ descriptor: borrowing Descriptor, _ path: FilePath) throws(SystemError) {
         try descriptor.synchronize(path)
         posix_fadvise(descriptor.number, 0, 0, POSIX_FADV_DONTNEED)
+    }
+}
+
+/// Reads a file past the page cache, one piece ahead: the disk works while the caller does.
+package final class UncachedPieces: Sendable {
+    private let reader: Mutex<UncachedReader>
+    private let path: FilePath
+
+    /// `@unchecked`: only the caller of `each` looks at the bytes, and the reader writes nothing there meanwhile.
+    private struct Piece: @unchecked Sendable {
+        let bytes: UnsafeRawBufferPointer
+        let isLast: Bool
+    }
+
+    /// Opens a regular file; symlinks are not followed. Blocks.
+    package init(_ name: FilePath.Component, in folder: Folder) throws(SystemError) {
+        path = folder.path.appending(name)
+        reader = Mutex(try UncachedReader.open(name, in: folder))
+    }
+
+    /// Passes all bytes to `body` on the caller's thread, which may block, and reads the next ones on `pool` meanwhile.
+    /// The bytes are valid within `body` only. Ends within two pieces of the task's cancellation.
+    package func each(
+        on pool: BlockingPool, _ body: (UnsafeRawBufferPointer) -> Void
+    ) async throws(SystemError) {
+        var piece = try next()
+        while !piece.isLast {
+            async let following = pool.run { Result { () throws(SystemError) in try next() } }
+            body(piece.bytes)
+            piece = try await following.get()
+        }
+        // A short file needs no other thread. Whatever follows was appended meanwhile.
+        while !piece.bytes.isEmpty {
+            body(piece.bytes)
+            piece = try next()
+        }
+    }
+
+    private func next() throws(SystemError) -> Piece {
+        if Task.isCancelled { throw SystemError(call: "read", path: path, code: .canceled) }
+        return try reader.withLock { (reader) throws(SystemError) in
+            Piece(bytes: try reader.piece(), isLast: reader.isAtEnd)
+        }
     }
 }

@@ -102,10 +102,9 @@ package struct FolderPipeline: Pipeline {
         try requireSpace(for: order.source.size)
         // From here on this folder is used, even if it is replaced. The umask decides which others may write to it.
         let folder = try DeliveryError.onWriting(Folder.making(directory, mode: 0o777))
-        let wanted = settings.verify == .readBack ? try await SourceDigests.sha256(of: source, on: hashing) : nil
         if attempt.isStopping() { throw .stopping }
         try await attempt.checkpoint.put([Self.copyingNote: []])
-        let temporary = try copy(source, folder, name, attempt.meter)
+        let (temporary, wanted) = try await copied(source, folder, name, attempt.meter)
         do {
             try await publish(temporary, as: target, in: folder, source, order, wanted)
         } catch {
@@ -245,13 +244,50 @@ package struct FolderPipeline: Pipeline {
 
     // MARK: - From the source's bytes to a file under its final name, step by step.
 
-    private func copy(
+    /// Copies the source and hashes it right behind the copy, which has just read those bytes into the page cache: so
+    /// the disk reads each once.
+    ///
+    /// - Returns: the temporary name, and the source's SHA-256 where the copy is read back.
+    private func copied(
         _ source: SourceFile, _ folder: Folder, _ name: FilePath.Component, _ meter: TransferMeter
+    ) async throws(DeliveryError) -> (FilePath.Component, Digest?) {
+        guard settings.verify == .readBack else { return (try copy(source, folder, name, meter) { _ in }, nil) }
+        let (ends, copied) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
+        // A failed copy ends the scope, and with it the hashing.
+        async let hashed = Result<_, DeliveryError>(of: try await digest(of: source, behind: ends))
+        let temporary = try copy(source, folder, name, meter) { copied.yield($0) }
+        copied.finish()
+        do {
+            return (temporary, try await hashed.get())
+        } catch {
+            // The next attempt removes a leftover, or giving up the file does.
+            await bestEffort(try folder.remove(temporary))
+            throw error
+        }
+    }
+
+    /// - Parameter ends: how far the source may be read.
+    private func digest(
+        of source: SourceFile, behind ends: AsyncStream<Int64>
+    ) async throws(DeliveryError) -> Digest {
+        var hash = RunningHash()
+        func advance(to end: Int64) async throws(DeliveryError) {
+            hash = try await DeliveryError.onTransfer(await hash.advanced(to: end, of: source, on: hashing))
+        }
+        for await end in ends { try await advance(to: end) }
+        try await advance(to: source.opened.size)
+        return hash.digest
+    }
+
+    private func copy(
+        _ source: SourceFile, _ folder: Folder, _ name: FilePath.Component, _ meter: TransferMeter,
+        _ progress: (Int64) -> Void
     ) throws(DeliveryError) -> FilePath.Component {
         var told: Int64 = 0
         func tell(_ done: Int64) {
             meter.add(done - told)
             told = done
+            progress(done)
         }
         do throws(FileCopyError) {
             let copy = try FileCopy.copy(
@@ -259,7 +295,7 @@ package struct FolderPipeline: Pipeline {
             tell(source.opened.size)
             return copy
         } catch {
-            tell(0)
+            meter.add(-told)
             switch error {
             case .cancelled: throw DeliveryError(.cancelled, .cancelled, "cancelled while copying")
             case .sourceShort:
