@@ -298,6 +298,22 @@ package enum SourceDigests {
         try await DeliveryError.onTransfer(await Checksum.sha256(of: source, on: pool, progress: progress))
     }
 
+    /// The same for a file that is being copied or sent, right behind that: from the page cache, so that the disk reads
+    /// each byte once.
+    ///
+    /// - Parameter ends: how far the file may be read, as it goes on; the whole file once that ends.
+    static func sha256(
+        of source: SourceFile, behind ends: AsyncStream<Int64>, on pool: BlockingPool
+    ) async throws(DeliveryError) -> Digest {
+        var hash = RunningHash()
+        func advance(to end: Int64) async throws(DeliveryError) {
+            hash = try await DeliveryError.onTransfer(await hash.advanced(to: end, of: source, on: pool))
+        }
+        for await end in ends { try await advance(to: end) }
+        try await advance(to: source.opened.size)
+        return hash.digest
+    }
+
     /// The checksums `algorithms` of the whole file, in one read on `pool`; `progress` as `sha256(of:)` calls it.
     package static func digests(
         _ algorithms: Set<Digest.Algorithm>, of source: SourceFile, on pool: BlockingPool,

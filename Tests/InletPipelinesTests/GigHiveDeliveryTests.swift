@@ -79,6 +79,30 @@ import Testing
         }
     }
 
+    /// The note of the first chunk is written while the second is sent: only then may the first be hashed.
+    @Test func `a slow hash holds up no chunk`() async throws {
+        try await withGigHive("tus") { place in
+            let (path, order) = try place.file(2 * GigHivePlace.chunk)
+            let hashing = place.hashing.branch(try SourceFile(opening: path).opened.device)
+            let (held, holding) = AsyncStream.makeStream(of: Void.self)
+            let isFree = DispatchSemaphore(value: 0)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 1...2 {
+                    group.addTask {
+                        await hashing.run {
+                            holding.yield()
+                            isFree.wait()
+                        }
+                    }
+                }
+                for await _ in held.prefix(2) {}
+                let attempt = Notes().attempt { if $0 == ["offset"] { for _ in 1...2 { isFree.signal() } } }
+                _ = try await place.attempt(path, order, attempt).get()
+            }
+            #expect(try place.library() == [content(2 * GigHivePlace.chunk)])
+        }
+    }
+
     static let refusals: [(String, FaultAction)] = [
         ("Apache's limit", .earlyReply(.page(413, "Request Entity Too Large"))),
         ("Cloudflare's limit", .earlyReply(.cloudflareLimit)),

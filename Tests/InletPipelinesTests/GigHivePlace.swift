@@ -17,11 +17,14 @@ final class GigHivePlace: Sendable {
 
     let destination: Destination
     let sandbox: GigHiveSandbox
+    /// Two threads.
+    let hashing: BlockingPool
     private let sources: TemporaryDirectory
 
-    fileprivate init(_ destination: Destination, _ sandbox: GigHiveSandbox) throws {
+    fileprivate init(_ destination: Destination, _ sandbox: GigHiveSandbox, _ hashing: BlockingPool) throws {
         self.destination = destination
         self.sandbox = sandbox
+        self.hashing = hashing
         sources = try TemporaryDirectory()
     }
 
@@ -96,7 +99,8 @@ private func withGigHive(
     _ body: @Sendable (GigHivePlace) async throws -> Void
 ) async throws {
     let directory = try TemporaryDirectory()
-    let factory = PipelineFactory(pool: BlockingPool(name: "gighive", threads: 4), userAgent: "inlet-tests/1")
+    let hashing = BlockingPool(name: "gighive", threads: 2)
+    let factory = PipelineFactory(pool: hashing, userAgent: "inlet-tests/1")
     defer { factory.shutdown() }
     let password = Secret(GigHivePlace.password)
     let sandbox = try GigHiveSandbox(
@@ -111,7 +115,7 @@ private func withGigHive(
         ]
         let given = section(values.merging(settings) { $1 }.compactMapValues(\.self))
         let destination = try factory.make(DestinationSettings(name: "stage", type: "gighive", values: given))
-        try await body(try GigHivePlace(destination, sandbox))
+        try await body(try GigHivePlace(destination, sandbox, hashing))
         // First, so that no connection of ours outlives its server.
         factory.shutdown()
     }

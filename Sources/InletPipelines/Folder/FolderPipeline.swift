@@ -244,8 +244,7 @@ package struct FolderPipeline: Pipeline {
 
     // MARK: - From the source's bytes to a file under its final name, step by step.
 
-    /// Copies the source and hashes it right behind the copy, which has just read those bytes into the page cache: so
-    /// the disk reads each once.
+    /// Copies the source, and hashes it right behind the copy.
     ///
     /// - Returns: the temporary name, and the source's SHA-256 where the copy is read back.
     private func copied(
@@ -254,7 +253,8 @@ package struct FolderPipeline: Pipeline {
         guard settings.verify == .readBack else { return (try copy(source, folder, name, meter) { _ in }, nil) }
         let (ends, copied) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
         // A failed copy ends the scope, and with it the hashing.
-        async let hashed = Result<_, DeliveryError>(of: try await digest(of: source, behind: ends))
+        async let hashed = Result<_, DeliveryError>(
+            of: try await SourceDigests.sha256(of: source, behind: ends, on: hashing))
         let temporary = try copy(source, folder, name, meter) { copied.yield($0) }
         copied.finish()
         do {
@@ -264,19 +264,6 @@ package struct FolderPipeline: Pipeline {
             await bestEffort(try folder.remove(temporary))
             throw error
         }
-    }
-
-    /// - Parameter ends: how far the source may be read.
-    private func digest(
-        of source: SourceFile, behind ends: AsyncStream<Int64>
-    ) async throws(DeliveryError) -> Digest {
-        var hash = RunningHash()
-        func advance(to end: Int64) async throws(DeliveryError) {
-            hash = try await DeliveryError.onTransfer(await hash.advanced(to: end, of: source, on: hashing))
-        }
-        for await end in ends { try await advance(to: end) }
-        try await advance(to: source.opened.size)
-        return hash.digest
     }
 
     private func copy(

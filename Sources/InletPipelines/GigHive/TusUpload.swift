@@ -59,6 +59,21 @@ extension GigHiveJob {
 
     /// - Parameter isOpen: just opened, so the server need not be asked for its offset.
     private func sendRest(_ notes: inout GigHiveNotes, isOpen: Bool) async throws(DeliveryError) -> Digest {
+        let (ends, sending) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
+        let source = try self.source
+        // It begins at the start, whatever an earlier attempt has sent: no hash outlives a process. A failure to send
+        // ends the scope, and with it the hashing.
+        async let hashed = Result<_, DeliveryError>(
+            of: try await SourceDigests.sha256(of: source, behind: ends, on: hashing))
+        try await sendChunks(&notes, isOpen: isOpen) { sending.yield($0) }
+        sending.finish()
+        return try await hashed.get()
+    }
+
+    /// - Parameter begins: receives the end of each chunk before it is sent.
+    private func sendChunks(
+        _ notes: inout GigHiveNotes, isOpen: Bool, begins: (_ end: Int64) -> Void
+    ) async throws(DeliveryError) {
         let upload = notes.upload ?? ""
         // nil means that the server must be asked; the second counts the server's bytes in the attempt's meter.
         var (place, counted): (Int64?, Int64) = (isOpen ? 0 : nil, 0)
@@ -66,7 +81,6 @@ extension GigHiveJob {
             attempt.meter.add(offset - counted - sent)
             (place, counted) = (offset, offset)
         }
-        var hash = RunningHash()
         // Written while the next chunk is being sent: a restart asks the server anyway.
         var news: [String: [UInt8]] = [:]
         var failed = 0
@@ -74,14 +88,12 @@ extension GigHiveJob {
             if attempt.isStopping() { throw .stopping }
             do throws(DeliveryError) {
                 guard let offset = place else {
-                    let offset = try await tus.offset(of: upload, length: size)
-                    found(offset)
-                    // The part sent by an earlier attempt; no hash outlives a process.
-                    hash = try await hashed(hash, to: offset).get()
+                    found(try await tus.offset(of: upload, length: size))
                     continue
                 }
                 let end = min(offset + api.settings.chunkSize, size)
-                hash = try await chunk(offset..<end, of: upload, hash, noting: news) { found($0, sent: end - offset) }
+                begins(end)
+                try await chunk(offset..<end, of: upload, noting: news) { found($0, sent: end - offset) }
                 try checkSource()
                 notes.offset = place ?? end
                 news = notes.offsetNote
@@ -96,24 +108,20 @@ extension GigHiveJob {
                 }
             }
         }
-        return try await hashed(hash, to: size).get().digest
     }
 
-    /// Sends one chunk and hashes it at the same time: the two readers share the page cache.
+    /// Sends one chunk.
     /// - Parameter sent: receives the number of bytes that the server has by then.
     private func chunk(
-        _ range: Range<Int64>, of upload: String, _ hash: RunningHash, noting news: [String: [UInt8]],
-        sent: (_ offset: Int64) -> Void
-    ) async throws(DeliveryError) -> RunningHash {
+        _ range: Range<Int64>, of upload: String, noting news: [String: [UInt8]], sent: (_ offset: Int64) -> Void
+    ) async throws(DeliveryError) {
         async let noted = note(news)
         let source = try self.source
         source.adviseSequential(offset: range.lowerBound, length: Int64(range.count))
-        async let hashed = self.hashed(hash, to: range.upperBound)
         let offset = try await tus.send(
             range, of: source, to: upload, length: size, meter: attempt.meter)
         sent(offset)
         try await noted.get()
-        return try await hashed.get()
     }
 
     private func note(_ news: [String: [UInt8]]) async -> Result<Void, DeliveryError> {

@@ -80,8 +80,9 @@ extension Transfer {
         easy.set(CURLOPT_NOSIGNAL, true)
         // A connection is kept for the next file until it has been idle for 118 s, libcurl's limit.
         if submission.sink != nil { easy.set(CURLOPT_BUFFERSIZE, Self.downloadBuffer) }
-        // Each body has its own connection, and so its own window; HTTP/2 would put all on one, and copy them into
-        // frames.
+        // Each body has its own connection, and so its own window. HTTP/2 puts all on one socket and copies them into
+        // frames. To nginx over TLS, 8 MiB bodies took 1.5 times the CPU and a sixth more time; 16 KiB bodies took the
+        // same.
         easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         easy.set(CURLOPT_FOLLOWLOCATION, false)
         easy.set(CURLOPT_TCP_NODELAY, true)
