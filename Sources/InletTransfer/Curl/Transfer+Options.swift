@@ -121,9 +121,6 @@ extension Transfer {
             easy.set(CURLOPT_INFILESIZE_LARGE, offset: length)
             buffer = UploadBuffers.shared.take(for: length)
             easy.set(CURLOPT_UPLOAD_BUFFERSIZE, buffer)
-            if let file = request.body.file {
-                file.source.adviseSequential(offset: file.offset, length: min(file.length, 16 << 20))
-            }
         } else if request.method == "HEAD" {
             return easy.set(CURLOPT_NOBODY, true)
         }
