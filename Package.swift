@@ -154,7 +154,7 @@ let package = Package(
             swiftSettings: settings, linkerSettings: linking),
         .target(
             name: "InletTestSupport",
-            dependencies: ["InletCore", "InletLinux", "InletSandbox", lifecycle, logging, system],
+            dependencies: ["InletCore", "InletLinux", "InletSandbox", "CHost", lifecycle, logging, system],
             path: "Tests/Support", swiftSettings: settings),
         .target(
             name: "InletJournalSupport", dependencies: ["InletJournal", "InletCore"], path: "Tests/JournalSupport",

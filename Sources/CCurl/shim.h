@@ -5,9 +5,14 @@
 #include <curl/curl.h>
 #include <linux/sockios.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
 
 /* libcurl's setters and getters are variadic, which Swift cannot call: one wrapper per value type. */
 
@@ -218,6 +223,99 @@ static inline CURLcode inlet_curl_set_remarks(
 
 static inline CURLMcode inlet_curl_multi_set_long(CURLM *_Nonnull multi, CURLMoption option, long value) {
     return curl_multi_setopt(multi, option, value);
+}
+
+/* How a thread waits for its requests: by epoll(7) and curl_multi_socket_action(3). A turn costs what happens in it, not
+   what waits: curl_multi_perform(3) looks at every request each time. */
+typedef struct {
+    CURLM *_Nonnull multi;
+    /* The epoll instance, and the eventfd(2) by which other threads end a wait. */
+    int events, wake;
+    /* When libcurl wants to be called without an event, in milliseconds of CLOCK_MONOTONIC; -1 for never. */
+    int64_t due;
+} inlet_curl_loop;
+
+static inline int64_t inlet_curl_loop_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static inline int inlet_curl_loop_watch(
+    CURL *_Nullable easy, curl_socket_t socket, int what, void *_Nullable context, void *_Nullable known) {
+    (void)easy;
+    inlet_curl_loop *loop = (inlet_curl_loop *)context;
+    struct epoll_event event = {.events = 0, .data.fd = socket};
+    if (what == CURL_POLL_REMOVE) {
+        epoll_ctl(loop->events, EPOLL_CTL_DEL, socket, &event);
+        return 0;
+    }
+    if (what & CURL_POLL_IN) event.events |= EPOLLIN;
+    if (what & CURL_POLL_OUT) event.events |= EPOLLOUT;
+    if (!known) curl_multi_assign(loop->multi, socket, loop);
+    return epoll_ctl(loop->events, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, socket, &event);
+}
+
+static inline int inlet_curl_loop_set_alarm(CURLM *_Nonnull multi, long after, void *_Nullable context) {
+    (void)multi;
+    ((inlet_curl_loop *)context)->due = after < 0 ? -1 : inlet_curl_loop_now() + after;
+    return 0;
+}
+
+/* False when the process has no descriptor left. `loop` must stay where it is. */
+static inline bool inlet_curl_loop_begin(inlet_curl_loop *_Nonnull loop, CURLM *_Nonnull multi) {
+    *loop = (inlet_curl_loop){multi, epoll_create1(EPOLL_CLOEXEC), eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), -1};
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = loop->wake};
+    if (loop->events < 0 || loop->wake < 0 || epoll_ctl(loop->events, EPOLL_CTL_ADD, loop->wake, &event)) return false;
+    curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, inlet_curl_loop_watch);
+    curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, loop);
+    curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, inlet_curl_loop_set_alarm);
+    curl_multi_setopt(multi, CURLMOPT_TIMERDATA, loop);
+    return true;
+}
+
+/* After curl_multi_cleanup(3), which still calls back. */
+static inline void inlet_curl_loop_end(inlet_curl_loop *_Nonnull loop) {
+    if (loop->events >= 0) close(loop->events);
+    if (loop->wake >= 0) close(loop->wake);
+}
+
+/* Ends the present or the next wait. From any thread. */
+static inline void inlet_curl_loop_wake(const inlet_curl_loop *_Nonnull loop) {
+    uint64_t one = 1;
+    /* It fails only when it is raised already. */
+    ssize_t written = write(loop->wake, &one, sizeof one);
+    (void)written;
+}
+
+/* Waits for `most` milliseconds, for ever where that is negative, and lets libcurl act on what has happened. */
+static inline void inlet_curl_loop_wait(inlet_curl_loop *_Nonnull loop, int most) {
+    struct epoll_event found[64];
+    uint64_t raised;
+    int running;
+    if (loop->due >= 0) {
+        int64_t left = loop->due - inlet_curl_loop_now();
+        if (left < 0) left = 0;
+        if (most < 0 || left < most) most = (int)left;
+    }
+    int count = epoll_wait(loop->events, found, 64, most);
+    for (int index = 0; index < count; index++) {
+        uint32_t events = found[index].events;
+        if (found[index].data.fd == loop->wake) {
+            ssize_t size = read(loop->wake, &raised, sizeof raised);
+            (void)size;
+            continue;
+        }
+        int what = 0;
+        if (events & (EPOLLIN | EPOLLHUP)) what |= CURL_CSELECT_IN;
+        if (events & EPOLLOUT) what |= CURL_CSELECT_OUT;
+        if (events & EPOLLERR) what |= CURL_CSELECT_ERR;
+        curl_multi_socket_action(loop->multi, found[index].data.fd, what, &running);
+    }
+    if (loop->due >= 0 && loop->due <= inlet_curl_loop_now()) {
+        loop->due = -1;
+        curl_multi_socket_action(loop->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    }
 }
 
 /* The next transfer that has ended; false when there is none. CURLMsg holds a union, which Swift reads badly. */

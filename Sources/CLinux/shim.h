@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <spawn.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -95,17 +94,6 @@ static inline int inlet_clock_is_synchronised(void) {
 /* copy_file_range(2) is declared for _GNU_SOURCE only; glibc may emulate it, the kernel's answer is wanted. */
 static inline ssize_t inlet_copy_file_range(int source, int64_t from, int target, int64_t to, size_t length) {
     return syscall(SYS_copy_file_range, source, &from, target, &to, length, 0U);
-}
-
-/* sync_file_range(2) is declared for _GNU_SOURCE only: begins to write the range to the device, or with `waits` waits until it
-   is written. Where the kernel has no such call, fdatasync(2) waits for the whole file. */
-static inline int inlet_sync_range(int file, int64_t offset, int64_t length, bool waits) {
-#ifdef SYS_sync_file_range
-    unsigned flags = waits ? 7U : 2U; /* SYNC_FILE_RANGE_WRITE is 2, 1 and 4 wait before and after */
-    long result = syscall(SYS_sync_file_range, file, offset, length, flags);
-    if (result == 0 || errno != ENOSYS) return (int)result;
-#endif
-    return waits ? fdatasync(file) : 0;
 }
 
 /* renameat2(2) with RENAME_NOREPLACE is declared for _GNU_SOURCE only. */

@@ -175,47 +175,20 @@ extension Journal {
     }
 }
 
-/// A statement about several rows, as text for each number of rows that is used.
-private struct RowsStatement: Sendable {
-    /// More rows gain little, and each text is kept prepared.
-    private static let counts = [32, 8]
-
-    let columns: [String]
-    private let texts: [Int: String]
-
-    /// - Parameters:
-    ///   - columns: of a row; each has a value of its own in each row.
-    ///   - constants: what each row has before those.
-    init(_ columns: [String], constants: String = "", _ text: (_ columns: String, _ rows: String) -> String) {
-        self.columns = columns
-        let row = "(\(constants)\(columns.map { _ in "?" }.joined(separator: ", ")))"
-        texts = Dictionary(
-            uniqueKeysWithValues: Self.counts.map { count in
-                let rows = Array(repeating: row, count: count).joined(separator: ", ")
-                return (count, text(columns.joined(separator: ", "), rows))
-            })
-    }
-
-    /// How many of `rest` rows go into the next statement.
-    static func count(of rest: Int) -> Int { counts.first { $0 <= rest } ?? 1 }
-
-    /// - Parameter rows: a number from `count(of:)`, above 1.
-    func sql(_ rows: Int) -> String { texts[rows] ?? "" }
-
-    static let files = RowsStatement(
+extension RowsStatement {
+    fileprivate static let files = RowsStatement(
         [
             "root", "path", "size", "modified", "changed", "inode", "device", "route", "category", "media_type",
-            "policy",
-            "labels", "digests", "volume",
+            "policy", "labels", "digests", "volume",
         ], constants: "?1, 'pending', "
     ) { "INSERT INTO file (admitted_at, state, \($0)) VALUES \($1)" }
 
-    static let deliveries = RowsStatement(
+    fileprivate static let deliveries = RowsStatement(
         ["file_id", "destination", "key", "fields", "lane", "expires_at", "priority"], constants: "?1, 'ready', "
     ) { "INSERT INTO delivery (next_at, state, \($0)) VALUES \($1)" }
 
     /// Finds keys that earlier deliveries have used up.
-    static let spentKeys = RowsStatement(["destination", "key"]) { columns, rows in
+    fileprivate static let spentKeys = RowsStatement(["destination", "key"]) { columns, rows in
         """
         WITH wanted(\(columns)) AS (VALUES \(rows))
         SELECT 1 FROM wanted WHERE EXISTS (

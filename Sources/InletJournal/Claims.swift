@@ -125,10 +125,10 @@ extension Journal {
         _ ended: [EndedClaim], for request: ClaimRequest, ending: EndingRule? = nil, at now: WallTime
     ) async throws(JournalError) -> Exchange {
         try await commit { database in
-            let settled = try ended.map { one in
-                let claim = self.handedOut.withLock { $0.removeValue(forKey: one.delivery) }
-                return try Self.settlePlain(one, claim, ending, now, database)
-                    ?? Self.settleStepwise(one, ending, now, database)
+            let known = self.handedOut.withLock { known in ended.map { known.removeValue(forKey: $0.delivery) } }
+            let plain = try Self.settlePlain(ended, known, ending, now, database)
+            let settled = try ended.enumerated().map { place, one in
+                try plain[place] ?? Self.settleStepwise(one, ending, now, database)
             }
             guard let room = request.room else {
                 return (settled, [], nil, [])
@@ -151,7 +151,7 @@ extension Journal {
                     "UPDATE delivery SET state = 'parked', code = ?, reason = ? WHERE id = ?",
                     ErrorCode.internalFault, one.reason, one.delivery)
             }
-            let claims = try due.compactMap { try Self.take($0, request.owner, room, now, database) }
+            let claims = try Self.take(due, request.owner, room, now, database)
             self.handedOut.withLock { known in for claim in claims { known[claim.delivery.id] = claim } }
             let mayBeMore = claims.count < min(max(request.most, 1), places)
             let next = mayBeMore ? try Self.nextDue(room, request.lane, database) : nil
@@ -159,24 +159,43 @@ extension Journal {
         }
     }
 
-    /// The claim as its owner has it from now on; nil for a delivery that waits for others of the same content.
+    /// The claims as their owner has them from now on, without those that wait for others of the same content.
     private static func take(
-        _ claim: Claim, _ owner: String, _ room: ClaimCapacity, _ now: WallTime, _ database: Database
-    ) throws -> Claim? {
-        let (original, waits) = try deduplicate(claim, now, database)
-        if waits { return nil }
-        try database.change(
-            """
-            UPDATE delivery SET state = 'claimed', owner = ?, until = ?, attempts = attempts + 1,
-                started_at = ifnull(started_at, ?)
-            WHERE id = ?
-            """, owner, now + .seconds(3600), now, claim.delivery.id)
-        var delivery = claim.delivery
-        try letIn(&delivery, claim.file, uptime: room.uptime, database)
-        delivery.state = .claimed
-        delivery.attempts += 1
-        delivery.startedAt = delivery.startedAt ?? now
-        return Claim(file: claim.file, delivery: delivery, checkpoint: claim.checkpoint, original: original)
+        _ due: [Claim], _ owner: String, _ room: ClaimCapacity, _ now: WallTime, _ database: Database
+    ) throws -> [Claim] {
+        var (taken, waiting): ([Claim], [Claim]) = ([], [])
+        func takeWaiting() throws {
+            for piece in RowsStatement.pieces(of: waiting) {
+                let ids = piece.map(\.delivery.id)
+                let values: [any SQLValue] = [owner, now + .seconds(3600), now]
+                try database.change(RowsStatement.claims.sql(piece.count), values + ids)
+            }
+            for claim in waiting {
+                var delivery = claim.delivery
+                try letIn(&delivery, claim.file, uptime: room.uptime, database)
+                (delivery.state, delivery.attempts) = (.claimed, delivery.attempts + 1)
+                delivery.startedAt = delivery.startedAt ?? now
+                taken.append(
+                    Claim(
+                        file: claim.file, delivery: delivery, checkpoint: claim.checkpoint, original: claim.original))
+            }
+            waiting = []
+        }
+        for claim in due {
+            guard claim.file.policy.dedupe != .off else {
+                waiting.append(claim)
+                continue
+            }
+            // It may wait for one of those before it.
+            try takeWaiting()
+            let (original, waits) = try deduplicate(claim, now, database)
+            if waits { continue }
+            waiting = [
+                Claim(file: claim.file, delivery: claim.delivery, checkpoint: claim.checkpoint, original: original)
+            ]
+        }
+        try takeWaiting()
+        return taken
     }
 
     /// nil when none waits for its time.
@@ -239,5 +258,15 @@ extension Journal {
     static func file(_ id: Int64, _ database: Database) throws -> FileRow {
         guard let found = try FileRow.one(id, database) else { throw UnusableRow.missing }
         return found
+    }
+}
+
+extension RowsStatement {
+    fileprivate static let claims = RowsStatement(["id"]) { columns, rows in
+        """
+        UPDATE delivery SET state = 'claimed', owner = ?1, until = ?2, attempts = attempts + 1,
+            started_at = ifnull(started_at, ?3)
+        WHERE \(columns) IN (VALUES \(rows))
+        """
     }
 }

@@ -230,17 +230,25 @@ extension Journal {
             """, now, disposition, state, file.id, file.state)
         guard changed > 0 else { return nil }
         // The receipt first: of an answered file it gives no notice.
-        try insertReceipt(of: file, receipt, now, database)
+        try insertReceipts([(file, receipt)], now, database)
         if let answer = file.policy.answer, answer != .left, try !isWithdrawn(file, database) {
             try note(nil, of: file, database)
         }
         return (disposition, try file.batchID.flatMap { try concludeBatch($0, now, database) })
     }
 
-    static func insertReceipt(of file: FileRow, _ receipt: [UInt8], _ now: WallTime, _ database: Database) throws {
-        try database.change(
-            "INSERT INTO receipt (file_id, root, path, created_at, body) VALUES (?, ?, ?, ?, ?)", file.id, file.root,
-            file.path, now, receipt)
+    static func insertReceipts(
+        _ receipts: [(file: FileRow, json: [UInt8])], _ now: WallTime, _ database: Database
+    ) throws {
+        for some in RowsStatement.pieces(of: receipts) {
+            var values: [any SQLValue] = [now]
+            for (file, json) in some { values += [file.id, file.root, file.path, json] as [any SQLValue] }
+            try database.change(receiptRows.sql(some.count), values)
+        }
+    }
+
+    private static let receiptRows = RowsStatement(["file_id", "root", "path", "body"], constants: "?1, ") {
+        "INSERT INTO receipt (created_at, \($0)) VALUES \($1)"
     }
 
     /// The newest receipts' JSON, newest first.

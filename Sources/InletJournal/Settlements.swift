@@ -190,48 +190,112 @@ extension Journal {
 }
 
 /// The common case: the only delivery of a file that belongs to no set, and it arrived. `settleStepwise` needs fifteen
-/// statements; this needs three, and reads no row again: thousands of small files a second end here.
+/// statements for each; this needs three for many, and reads no row again: thousands of small files a second end here.
 extension Journal {
-    /// Settles a plain delivery with a proof exactly as `settleStepwise` would; nil, with no change, for every other.
+    /// A plain delivery that arrived, as its rows are to become.
+    private struct PlainEnd {
+        /// Its place among the ended claims.
+        let place: Int
+        /// As it was handed out.
+        let claim: Claim
+        let proof: Proof
+        let file: FileRow
+        let end: (disposition: String, receipt: [UInt8])?
+    }
+
+    /// Settles plain deliveries with proofs exactly as `settleStepwise` would, and changes nothing for all others.
     ///
-    /// - Parameter claim: as it was handed out. The first statement changes nothing unless its rows still say the same,
-    ///   and nothing else depends on either: no other delivery, no batch, no contents to record, no notes to forget, no
+    /// - Parameter claims: as they were handed out. A file's row is changed only if both rows still say the same, and
+    ///   nothing else depends on either: no other delivery, no batch, no contents to record, no notes to forget, no
     ///   work begun by the finisher.
+    /// - Returns: those that were settled, by their places in `ended`.
     static func settlePlain(
-        _ ended: EndedClaim, _ claim: Claim?, _ ending: EndingRule?, _ now: WallTime, _ database: Database
-    ) throws -> SettledFile? {
+        _ ended: [EndedClaim], _ claims: [Claim?], _ ending: EndingRule?, _ now: WallTime, _ database: Database
+    ) throws -> [Int: SettledFile] {
+        let ends = zip(ended, claims).enumerated().compactMap { plainEnd($0, $1.0, $1.1, ending, now) }
+        var settled: [Int: SettledFile] = [:]
+        for piece in RowsStatement.pieces(of: ends) {
+            let changed = try conclude(piece, now, database)
+            let done = piece.filter { changed.contains($0.file.id) }
+            for some in RowsStatement.pieces(of: done) {
+                var values: [any SQLValue] = [now]
+                for end in some { values += [end.claim.delivery.id, end.proof.note] as [any SQLValue] }
+                try database.change(RowsStatement.deliveredRows.sql(some.count), values)
+            }
+            try insertReceipts(done.compactMap { end in end.end.map { (end.file, $0.receipt) } }, now, database)
+            for one in done {
+                settled[one.place] = SettledFile(
+                    state: .delivered, hasReleased: false, finish: one.end.map { ($0.disposition, nil) })
+            }
+        }
+        return settled
+    }
+
+    private static func plainEnd(
+        _ place: Int, _ ended: EndedClaim, _ claim: Claim?, _ ending: EndingRule?, _ now: WallTime
+    ) -> PlainEnd? {
         guard case .delivered(let proof) = ended.settlement, proof.sameAs == nil, let claim, claim.original == nil,
             claim.file.policy.dedupe == .off
         else { return nil }
-        let known = claim.file
-        var (row, file) = (claim.delivery, known)
+        var (row, file) = (claim.delivery, claim.file)
         (row.state, row.code, row.reason, row.proof, row.endedAt) = (.delivered, nil, nil, proof, now)
         (file.state, file.code, file.reason, file.endedAt) = (.delivered, nil, nil, now)
         file.content = file.content ?? proof.content
         let end = ending?(Job(file: file, deliveries: [row]))
-        let changed = try database.change(
-            """
-            UPDATE file SET state = 'delivered', code = NULL, reason = NULL, ended_at = ?1, content = ?2,
-                finished_at = ?3, disposition = ifnull(?4, disposition)
-            WHERE id = ?5 AND state = 'pending' AND finished_at IS NULL AND intent IS NULL AND batch_id IS NULL
-                AND digests IS NULL AND root = ?6 AND path = ?7 AND labels IS ?8 AND policy = ?9 AND content IS ?10
-                AND EXISTS (
-                    SELECT 1 FROM delivery
-                    WHERE id = ?11 AND state = 'claimed' AND after_id IS NULL AND closes IS NULL AND attempts = ?12)
-                AND NOT EXISTS (SELECT 1 FROM delivery WHERE file_id = ?5 AND id <> ?11)
-                AND NOT EXISTS (SELECT 1 FROM delivery WHERE after_id = ?11)
-                AND NOT EXISTS (SELECT 1 FROM checkpoint WHERE delivery_id = ?11)
-                AND NOT EXISTS (SELECT 1 FROM leftover WHERE delivery_id = ?11)
-            """, now, file.content?.note, end == nil ? nil : now, end?.disposition, file.id, file.root, file.path,
-            try JSON.column(file.labels), try file.policy.note, known.content?.note, row.id, row.attempts)
-        guard changed > 0 else { return nil }
-        try database.change(
-            """
-            UPDATE delivery SET state = 'delivered', code = NULL, reason = NULL, proof = ?, ended_at = ?, owner = NULL,
-                until = NULL
-            WHERE id = ?
-            """, proof.note, now, row.id)
-        if let end { try insertReceipt(of: file, end.receipt, now, database) }
-        return SettledFile(state: .delivered, hasReleased: false, finish: end.map { ($0.disposition, nil) })
+        return PlainEnd(place: place, claim: claim, proof: proof, file: file, end: end)
+    }
+
+    /// - Returns: the files that were plain.
+    private static func conclude(
+        _ ends: ArraySlice<PlainEnd>, _ now: WallTime, _ database: Database
+    ) throws -> Set<Int64> {
+        var values: [any SQLValue] = [now]
+        values.reserveCapacity(1 + RowsStatement.deliveredFiles.columns.count * ends.count)
+        for end in ends {
+            let file = end.file
+            values += [
+                file.id, file.root, file.path, try JSON.column(file.labels), try file.policy.note,
+                end.claim.file.content?.note, file.content?.note, end.end == nil ? nil : now, end.end?.disposition,
+                end.claim.delivery.id, end.claim.delivery.attempts,
+            ]
+        }
+        return Set(try database.rows(RowsStatement.deliveredFiles.sql(ends.count), values) { $0.integer(0) })
+    }
+}
+
+extension RowsStatement {
+    fileprivate static let deliveredFiles = RowsStatement(
+        [
+            "file", "root", "path", "labels", "policy", "was", "content", "finished", "disposition", "delivery",
+            "attempts",
+        ], constants: "?1, "
+    ) { columns, rows in
+        """
+        WITH done(now, \(columns)) AS (VALUES \(rows))
+        UPDATE file SET state = 'delivered', code = NULL, reason = NULL, ended_at = done.now, content = done.content,
+            finished_at = done.finished, disposition = ifnull(done.disposition, file.disposition)
+        FROM done
+        WHERE file.id = done.file AND file.state = 'pending' AND finished_at IS NULL AND intent IS NULL
+            AND batch_id IS NULL AND digests IS NULL AND file.root = done.root AND file.path = done.path
+            AND file.labels IS done.labels AND file.policy = done.policy AND file.content IS done.was
+            AND EXISTS (
+                SELECT 1 FROM delivery
+                WHERE id = done.delivery AND state = 'claimed' AND after_id IS NULL AND closes IS NULL
+                    AND attempts = done.attempts)
+            AND NOT EXISTS (SELECT 1 FROM delivery WHERE file_id = done.file AND id <> done.delivery)
+            AND NOT EXISTS (SELECT 1 FROM delivery WHERE after_id = done.delivery)
+            AND NOT EXISTS (SELECT 1 FROM checkpoint WHERE delivery_id = done.delivery)
+            AND NOT EXISTS (SELECT 1 FROM leftover WHERE delivery_id = done.delivery)
+        RETURNING id
+        """
+    }
+
+    fileprivate static let deliveredRows = RowsStatement(["delivery", "proof"], constants: "?1, ") { columns, rows in
+        """
+        WITH done(now, \(columns)) AS (VALUES \(rows))
+        UPDATE delivery SET state = 'delivered', code = NULL, reason = NULL, proof = done.proof, ended_at = done.now,
+            owner = NULL, until = NULL
+        FROM done WHERE id = done.delivery
+        """
     }
 }

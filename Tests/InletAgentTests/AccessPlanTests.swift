@@ -1,6 +1,7 @@
 import InletConfig
 import InletCore
 import InletLinux
+import InletTestSupport
 import InletPipelines
 import SystemPackage
 import Testing

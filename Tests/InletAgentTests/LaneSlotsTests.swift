@@ -9,6 +9,10 @@ import Testing
 
 @testable import InletAgent
 
+extension LaneSlots {
+    fileprivate mutating func beginClaim() -> Claim? { begin()?.claim }
+}
+
 @Suite struct LaneSlotsTests {
     /// Claims of files of their own.
     private func claims(
@@ -43,14 +47,14 @@ import Testing
     @Test func `claims begin in their order, each once, and no more than may run`() async throws {
         var slots = LaneSlots()
         slots.add(try await claims(3))
-        #expect(slots.begin() == nil, "nothing begins before the limit is known")
+        #expect(slots.beginClaim() == nil, "nothing begins before the limit is known")
         slots.setLimit(2)
         #expect(slots.hasSurplus)
-        let begun = [slots.begin(), slots.begin()].compactMap(\.self)
-        #expect(keys(begun) == ["0", "1"] && slots.begin() == nil)
+        let begun = [slots.beginClaim(), slots.beginClaim()].compactMap(\.self)
+        #expect(keys(begun) == ["0", "1"] && slots.beginClaim() == nil)
         #expect(slots.held == 3 && slots.open == 3)
         slots.end(.back(begun[0]))
-        #expect(keys([slots.begin()].compactMap(\.self)) == ["2"])
+        #expect(keys([slots.beginClaim()].compactMap(\.self)) == ["2"])
         #expect(!slots.hasSurplus && slots.held == 2 && slots.open == 3)
         #expect(keys(slots.takeEnded()) == ["0"] && slots.takeEnded().isEmpty)
         #expect(slots.open == 2)
@@ -63,7 +67,7 @@ import Testing
         }
         slots.setLimit(99)
         var taken: [Claim] = []
-        while let claim = slots.begin() { taken.append(claim) }
+        while let claim = slots.beginClaim() { taken.append(claim) }
         let ranks = taken.map(\.delivery.priority)
         #expect(ranks == [.high, .high, .high, .high, .normal, .normal, .normal, .normal, .low, .low])
         #expect(keys(taken) == (0..<5).flatMap { _ in ["0", "1"] })
@@ -73,26 +77,26 @@ import Testing
         var slots = LaneSlots()
         slots.add(try await claims(3))
         slots.setLimit(2)
-        let begun = [slots.begin(), slots.begin()].compactMap(\.self)
+        let begun = [slots.beginClaim(), slots.beginClaim()].compactMap(\.self)
         slots.setLimit(1)
         #expect(begun.count == 2 && slots.takeEnded().isEmpty)
         slots.end(.back(begun[0]))
-        #expect(slots.begin() == nil)
+        #expect(slots.beginClaim() == nil)
         slots.end(.back(begun[1]))
-        #expect(slots.begin()?.claim.delivery.key == "2")
+        #expect(slots.beginClaim()?.delivery.key == "2")
     }
 
     @Test func `where nothing may run, what is at hand goes back, and what runs does not`() async throws {
         var slots = LaneSlots()
         slots.add(try await claims(3))
         slots.setLimit(1)
-        let first = slots.begin()
+        let first = slots.beginClaim()
         let begun = try #require(first)
         slots.setLimit(0)
         let back = slots.takeEnded()
         #expect(keys(back) == ["1", "2"] && back.allSatisfy(\.isBack) && slots.open == 1)
         slots.end(.back(begun))
-        #expect(slots.begin() == nil && keys(slots.takeEnded()) == ["0"] && slots.open == 0)
+        #expect(slots.beginClaim() == nil && keys(slots.takeEnded()) == ["0"] && slots.open == 0)
     }
 
     @Test func `what has waited for too long ends so, unless its destination works on it`() async throws {
@@ -114,7 +118,7 @@ import Testing
         let claims = try await claims(3)
         slots.add(claims)
         slots.setLimit(1)
-        _ = slots.begin()
+        _ = slots.beginClaim()
         let isLetGo = [0, 1, 1].map { slots.letGo(of: claims[$0].delivery.id) }
         #expect(isLetGo == [false, true, false])
         #expect(keys(slots.atHand) == ["2"] && keys(slots.ended) == ["1"])
@@ -141,7 +145,7 @@ import Testing
             var slots = LaneSlots()
             slots.setLimit(running)
             slots.add(Array(some.prefix(waiting + running)))
-            while slots.begin() != nil {}
+            while slots.beginClaim() != nil {}
             slots.putBack(Array(repeating: .back(some[0]), count: ended))
             return slots
         }
@@ -172,7 +176,7 @@ import Testing
                 let some = left.prefix(Int.random(in: 0...4, using: &random))
                 slots.add(Array(some))
                 left = left.dropFirst(some.count)
-            case 2, 3: if let claim = slots.begin() { running.append(claim) }
+            case 2, 3: if let claim = slots.beginClaim() { running.append(claim) }
             case 4, 5:
                 guard let index = running.indices.randomElement(using: &random) else { continue }
                 slots.end(.back(running.remove(at: index)))

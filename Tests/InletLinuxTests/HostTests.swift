@@ -222,10 +222,7 @@ private final class Conversation {
 /// Which arguments are a command of the configuration: asked of the helper's own code.
 @Suite struct HostPatternTests {
     private func matches(_ words: [String], place: String = "", _ arguments: [String]) -> Bool {
-        let lists = [words, arguments].map { list in list.map { strdup($0) } }
-        defer { for text in lists.joined() { free(text) } }
-        let pointers = lists.map { list in list.map { UnsafePointer($0) } + [nil] }
-        return inlet_host_matches(pointers[0], place, pointers[1])
+        CommandPattern(words, place: place).matches(arguments)
     }
 
     @Test(

@@ -72,9 +72,7 @@ struct DeliveryBurst: Sendable {
         if folders.root != file.root { folders = FolderCache(file.root) }
         let rule = shared.settings.sendRoots.first { $0.covers(file.root) }?.sources ?? SourceRule()
         // An attempt says what is wrong.
-        guard let (folder, name) = try? folders.parent(of: file.path),
-            let content = try? folder.content(of: name, known: file.identity, rule)
-        else { return nil }
+        guard let content = try? folders.content(of: file.path, known: file.identity, rule) else { return nil }
         return BurstFile(shared.plainOrder(file, claim.delivery), content: content)
     }
 

@@ -75,27 +75,13 @@ package enum FileCopy {
     private struct Target {
         let number: CInt
         let path: FilePath
-        /// How much was passed to the device, and how much it is known to have.
-        private var (passed, written): (Int64, Int64) = (0, 0)
+        var synced: Int64 = 0
 
-        init(number: CInt, path: FilePath) { (self.number, self.path) = (number, path) }
-
-        /// The device writes while the next bytes are copied. The last fsync, which no cancel can interrupt, is short:
-        /// at most 64 MiB wait for the device at any time.
+        /// Keeps the last fsync short, which no cancel can interrupt: at most 64 MiB wait for the device at any time.
         mutating func advance(to copied: Int64) throws(SystemError) {
-            guard copied - passed >= FileCopy.piece else { return }
-            try synchronize(passed..<copied, waits: false)
-            passed = copied
-            guard copied - written >= 64 << 20 else { return }
-            let half = written + 32 << 20
-            try synchronize(written..<half, waits: true)
-            written = half
-        }
-
-        private func synchronize(_ range: Range<Int64>, waits: Bool) throws(SystemError) {
-            _ = try SystemCall.result("fsync", path) {
-                inlet_sync_range(number, range.lowerBound, range.upperBound - range.lowerBound, waits)
-            }
+            guard copied - synced >= 64 << 20 else { return }
+            _ = try SystemCall.result("fsync", path) { fdatasync(number) }
+            synced = copied
         }
 
         func finish(like source: SourceFile) throws(SystemError) {
@@ -113,12 +99,10 @@ package enum FileCopy {
         return false
     }
 
-    /// A slow disk still reports progress and notices a cancel.
-    private static let piece: Int64 = 8 << 20
-
-    /// At most one piece. 0 or less: this method does not work here.
+    /// At most 8 MiB, so that a slow disk still reports progress and notices a cancel. 0 or less: this method does not
+    /// work here.
     private static func copyInKernel(_ source: SourceFile, to target: CInt, at offset: Int64) -> Int64 {
-        let count = Int(min(piece, source.opened.size - offset))
+        let count = Int(min(8 << 20, source.opened.size - offset))
         return Int64(inlet_copy_file_range(source.descriptor.number, offset, target, offset, count))
     }
 

@@ -77,6 +77,20 @@ package struct FolderCache: Sendable {
         return WriterProbe.look(endOf: path, from: start, in: try folder(of: path, before: start))
     }
 
+    /// The whole content of a regular file that is still what it was, by its name, before and after the reading. Blocks.
+    ///
+    /// - Parameters:
+    ///   - known: its identity; its size is the most that is read.
+    ///   - rule: for its owner and names.
+    /// - Returns: nil for any other file, and where reading returns more or less than the size. A `SourceFile` tells
+    ///   the reason.
+    package mutating func content(
+        of path: FilePath, known: FileIdentity, _ rule: SourceRule
+    ) throws(SystemError) -> [UInt8]? {
+        let start = path.nameStart
+        return try folder(of: path, before: start).content(endOf: path, from: start, known: known, rule)
+    }
+
     /// The folder of a path whose last name begins at `start`. Neighbours have the one that is open.
     private mutating func folder(of path: FilePath, before start: Int) throws(SystemError) -> Folder {
         if let last, last.path.length == start - 1, path.isWithin(last.path) { return last.folder }

@@ -220,21 +220,14 @@ extension SourceFile {
 
 /// Small files of one folder, each read at once: five system calls.
 extension Folder {
-    /// The whole content of a regular file that is still what it was, by its name, before and after the reading. Blocks.
-    ///
-    /// - Parameters:
-    ///   - known: its identity; its size is the most that is read.
-    ///   - rule: for its owner and names.
-    /// - Returns: nil for any other file, and where reading returns more or less than the size. A `SourceFile` tells
-    ///   the reason.
-    package func content(
-        of name: FilePath.Component, known: FileIdentity, _ rule: SourceRule
+    /// As `FolderCache.content`, of the path's last name, which begins at `start`.
+    func content(
+        endOf path: FilePath, from start: Int, known: FileIdentity, _ rule: SourceRule
     ) throws(SystemError) -> [UInt8]? {
-        guard FileLook(try status(name)).identity?.isUntouched(since: known) == true else { return nil }
-        let file = try open(name, O_NONBLOCK | O_NOCTTY)
+        guard try look(endOf: path, from: start).identity?.isUntouched(since: known) == true else { return nil }
+        let file = try open(endOf: path, from: start, O_NONBLOCK | O_NOCTTY)
         let size = Int(known.size)
         var (count, isWhole) = (0, false)
-        let shown = path.appending(name)
         // One byte more: a program may generate more than its size says.
         let bytes = [UInt8](unsafeUninitializedCapacity: size + 1) { room, filled in
             while count <= size {
@@ -247,7 +240,7 @@ extension Folder {
             filled = min(count, size)
         }
         guard isWhole else { return nil }
-        let look = FileLook(try file.status(shown))
+        let look = FileLook(try file.status(shown(endOf: path)))
         return look.identity?.isUntouched(since: known) == true && look.refusal(by: rule) == nil ? bytes : nil
     }
 }

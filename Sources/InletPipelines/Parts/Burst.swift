@@ -1,5 +1,5 @@
 package import InletCore
-internal import InletTransfer
+package import InletTransfer
 internal import Synchronization
 
 /// A pipeline that sends many small files together: each by one request, all of them from one thread. What does not go
@@ -22,13 +22,14 @@ package protocol BurstPipeline: Pipeline {
 
 /// Prepared requests of many files.
 package struct Burst: Sendable {
-    let batch: TransferBatch
-
     /// Sends them; once.
-    package func start() { batch.start() }
-
+    package let start: @Sendable () -> Void
     /// Ends the request of the file with this index.
-    package func cancel(_ index: Int) { batch.cancel(index) }
+    package let cancel: @Sendable (Int) -> Void
+
+    package init(start: @escaping @Sendable () -> Void, cancel: @escaping @Sendable (Int) -> Void) {
+        (self.start, self.cancel) = (start, cancel)
+    }
 }
 
 /// A file of a burst; its content is the admitted one.
@@ -52,7 +53,7 @@ package final class FirstAnswer: Sendable {
     /// Whether anything of the file may have arrived.
     package let mayHaveArrived: Bool
 
-    init(_ result: Result<HTTPResponse, DeliveryError>, mayHaveArrived: Bool) {
+    package init(_ result: Result<HTTPResponse, DeliveryError>, mayHaveArrived: Bool) {
         self.result = Mutex(result)
         self.mayHaveArrived = mayHaveArrived
     }

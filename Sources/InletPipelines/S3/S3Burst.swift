@@ -31,7 +31,7 @@ extension S3Pipeline: BurstPipeline {
             let batch = try api.client.batch(requests, most: most) { [sent] answers in
                 ended(answers.map { ($0.index, sent[$0.index].end($0.result, proof.kind)) })
             }
-            return Burst(batch: batch)
+            return Burst(start: { batch.start() }, cancel: { batch.cancel($0) })
         } catch {
             throw DeliveryError(error)
         }

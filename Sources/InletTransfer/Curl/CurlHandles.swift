@@ -212,10 +212,10 @@ private final class ConnectionRemarks {
 
 /// Owns a `CURLM` with its connections, and the TLS sessions that the handles of a thread share.
 ///
-/// `@unchecked`: libcurl lets other threads call `curl_multi_wakeup` while the loop's own thread does everything else,
-/// and `TransferMailbox` shows other threads only `wakeUp`.
+/// `@unchecked`: other threads only write to the loop's eventfd, by `wakeUp`; its own thread does everything else.
 final class CurlMulti: @unchecked Sendable {
     private let handle: UnsafeMutableRawPointer
+    private let loop: UnsafeMutablePointer<inlet_curl_loop>
     /// A `CURLSH` that keeps TLS sessions (RFC 8446 2.2). Without it libcurl keeps them with each handle. Parallel
     /// requests have separate handles, so each would make a full handshake. libcurl looks sessions up by host, port and
     /// everything that decides about trust. nil when memory is out or libcurl has no TLS: handshakes are then full.
@@ -225,10 +225,17 @@ final class CurlMulti: @unchecked Sendable {
     /// same time.
     static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
-    /// nil when memory is out. `idleConnections` is the number kept for later requests.
+    /// nil when memory or descriptors are out. `idleConnections` is the number kept for later requests.
     init?(idleConnections: Int) {
         guard Self.isLibraryReady, let handle = curl_multi_init() else { return nil }
-        self.handle = handle
+        let loop = UnsafeMutablePointer<inlet_curl_loop>.allocate(capacity: 1)
+        guard inlet_curl_loop_begin(loop, handle) else {
+            curl_multi_cleanup(handle)
+            inlet_curl_loop_end(loop)
+            loop.deallocate()
+            return nil
+        }
+        (self.handle, self.loop) = (handle, loop)
         let sessions = curl_share_init()
         let isKept = sessions.map { inlet_curl_share_sessions($0) == CURLSHE_OK } ?? false
         if let sessions, !isKept { curl_share_cleanup(sessions) }
@@ -239,25 +246,22 @@ final class CurlMulti: @unchecked Sendable {
     deinit {
         curl_multi_cleanup(handle)
         if let sessions { curl_share_cleanup(sessions) }
+        inlet_curl_loop_end(loop)
+        loop.deallocate()
     }
 
     /// Ends the current or the next `wait`. From any thread.
-    func wakeUp() { curl_multi_wakeup(handle) }
+    func wakeUp() { inlet_curl_loop_wake(loop) }
 
     func add(_ easy: CurlHandle) -> Bool { curl_multi_add_handle(handle, easy.handle) == CURLM_OK }
 
     func remove(_ easy: CurlHandle) { curl_multi_remove_handle(handle, easy.handle) }
 
-    /// Makes all progress that is possible without waiting.
-    func perform() {
-        var running: CInt = 0
-        curl_multi_perform(handle, &running)
-    }
-
-    /// Waits for a socket, a timer of libcurl, `wakeUp`, or `limit`; without a limit indefinitely.
+    /// Waits for a socket, a timer of libcurl, `wakeUp`, or `limit`, and acts on what has come; without a limit
+    /// indefinitely.
     func wait(atMost limit: Duration?) {
         let milliseconds = limit.map { CInt(clamping: max(0, Int64(($0 / .milliseconds(1)).rounded(.up)))) }
-        curl_multi_poll(handle, nil, 0, milliseconds ?? .max, nil)
+        inlet_curl_loop_wait(loop, milliseconds ?? -1)
     }
 
     /// The handle of the next transfer that has ended.

@@ -12,6 +12,8 @@ final class TransferLoop {
     /// Requests whose host has no free connection, or whose lane has no bytes yet, in their order.
     private var waiting: [Pending] = []
     private var connections: [String: Int] = [:]
+    /// How many requests, waiting or running, may have to wait for bytes under a limit.
+    private var places = 0
     /// Batches with answers that are not told yet.
     private var untold: [AnswerBatch] = []
     /// How many requests were answered since the mailbox heard of it.
@@ -48,15 +50,15 @@ final class TransferLoop {
             let (added, cancelled, isClosed) = mailbox.take()
             if !added.isEmpty || !cancelled.isEmpty { hasNews = true }
             for submission in added {
-                waiting.append((submission, ThrottledRequest(submission) { [multi] in multi.wakeUp() }))
+                let place = place(of: submission)
+                if place != nil { places += 1 }
+                waiting.append((submission, place))
             }
             for ticket in cancelled { cancel { $0.ticket === ticket } }
             if isClosed {
                 cancel { _ in true }
                 return tell()
             }
-            startWaiting()
-            multi.perform()
             goOnWithPaused()
             settleEnded()
             settleOverdue()
@@ -65,6 +67,12 @@ final class TransferLoop {
             startWaiting()
             multi.wait(atMost: [nextLook, nextTurn].compactMap { $0 }.min().map { clock.now.duration(to: $0) })
         }
+    }
+
+    /// nil where the request is not held back: small ones of a batch are sent at once or not at all.
+    private func place(of submission: Submission) -> ThrottledRequest? {
+        if submission.batch != nil, submission.lane?.isLimited != true { return nil }
+        return ThrottledRequest(submission) { [multi] in multi.wakeUp() }
     }
 
     /// Ensures that `transfer` is checked in time.
@@ -76,6 +84,7 @@ final class TransferLoop {
 
     /// When a lane has bytes for a request that waits for them.
     private var nextTurn: ContinuousClock.Instant? {
+        if places == 0 { return nil }
         var (next, last): (ContinuousClock.Instant?, ThrottledRequest?) = (nil, nil)
         func look(at place: ThrottledRequest?) {
             guard let place, place.isWaiting, !place.sharesLimits(with: last) else { return }
@@ -88,13 +97,13 @@ final class TransferLoop {
     }
 
     private func startWaiting() {
-        guard hasNews || waiting.contains(where: { $0.place?.isWaiting == true }) else { return }
+        guard hasNews || places > 0 && waiting.contains(where: { $0.place?.isWaiting == true }) else { return }
         hasNews = false
         var kept: [Pending] = []
         for pending in waiting {
             let submission = pending.submission
             if submission.ticket.isCancelled {
-                answer(submission, submission.cancellation)
+                answer(pending, submission.cancellation)
             } else if !hasConnection(for: submission) || !isTurn(of: pending) {
                 kept.append(pending)
             } else {
@@ -121,8 +130,9 @@ final class TransferLoop {
         return place.allowance(of: pending.submission.request.body.length, at: clock.now) > 0
     }
 
-    /// After `perform`, which may have brought a refusal: a resumed body ends the next wait at once.
+    /// After `wait`, which may have brought a refusal: a resumed body ends the next wait at once.
     private func goOnWithPaused() {
+        if places == 0 { return }
         for transfer in running.values where transfer.isPaused {
             let now = clock.now
             guard transfer.mayGoOn(at: now) else { continue }
@@ -135,7 +145,7 @@ final class TransferLoop {
         let submission = pending.submission
         guard let easy = handles.take(for: submission) else {
             let why = "\(submission.request.label): out of memory"
-            return answer(submission, TransferError(.internalFault, why, isOutage: false))
+            return answer(pending, TransferError(.internalFault, why, isOutage: false))
         }
         let transfer = Transfer(submission, place: pending.place, easy: easy, time)
         transfer.configure(options)
@@ -143,7 +153,7 @@ final class TransferLoop {
         guard easy.setUp == CURLE_OK, multi.add(easy) else {
             let code = easy.setUp == CURLE_OK ? CURLE_FAILED_INIT : easy.setUp
             let label = submission.request.label
-            return answer(submission, TransferError(code, label, detail: easy.detail(code), answered: false))
+            return answer(pending, TransferError(code, label, detail: easy.detail(code), answered: false))
         }
         running[easy.handle] = transfer
         connections[submission.destination, default: 0] += 1
@@ -199,9 +209,9 @@ final class TransferLoop {
         for transfer in Array(running.values) where isMeant(transfer.submission) {
             abandon(transfer, transfer.submission.cancellation)
         }
-        let submissions = waiting.map(\.submission).filter(isMeant)
+        let meant = waiting.filter { isMeant($0.submission) }
         waiting.removeAll { isMeant($0.submission) }
-        for submission in submissions { answer(submission, submission.cancellation) }
+        for pending in meant { answer(pending, pending.submission.cancellation) }
     }
 
     /// Answers first: before 7.87 removing a handle may wait for a name look-up to end.
@@ -214,6 +224,7 @@ final class TransferLoop {
         running[transfer.easy.handle] = nil
         multi.remove(transfer.easy)
         transfer.place?.leave()
+        if transfer.place != nil { places -= 1 }
         let destination = transfer.submission.destination
         let left = connections[destination, default: 1] - 1
         connections[destination] = left > 0 ? left : nil
@@ -221,8 +232,10 @@ final class TransferLoop {
         if running.isEmpty { nextLook = nil }
     }
 
-    private func answer(_ submission: Submission, _ error: TransferError) {
-        answer(submission) { submission.end(.failure(error)) }
+    /// Answers one that was not started.
+    private func answer(_ pending: Pending, _ error: TransferError) {
+        if pending.place != nil { places -= 1 }
+        answer(pending.submission) { pending.submission.end(.failure(error)) }
     }
 }
 
