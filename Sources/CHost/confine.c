@@ -15,8 +15,10 @@ enum : uint64_t {
     of_files = writing | truncating,
 };
 
-/* Every right that the kernel knows. */
-static uint64_t known_rights(int version) { return (1U << (version <= 2 ? 14 : version <= 4 ? 15 : 16)) - 1; }
+/* Every right that the kernel knows: it refuses a ruleset that names others. */
+static uint64_t known_rights(int version) {
+    return (1U << (version < 2 ? 13 : version < 3 ? 14 : version < 5 ? 15 : 16)) - 1;
+}
 
 /* Neither signals nor abstract sockets reach another process (Linux 6.12). */
 static uint64_t scopes(int version) { return version >= 6 ? 3 : 0; }
@@ -129,7 +131,7 @@ int hold_everything(void) {
     int version = inlet_landlock_version();
     struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct none[2] = {{0}, {0}};
-    int ruleset = version > 0 ? inlet_landlock_ruleset(known_rights(version < 2 ? 2 : version), scopes(version)) : -1;
+    int ruleset = version > 0 ? inlet_landlock_ruleset(known_rights(version), scopes(version)) : -1;
     if (inlet_forbid_new_privileges() != 0 || syscall(SYS_capset, &head, none) != 0) return -1;
     if (ruleset >= 0) (inlet_landlock_restrict(ruleset), close(ruleset));
     limit(RLIMIT_CORE, 0);
