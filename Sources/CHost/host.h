@@ -71,8 +71,14 @@ typedef struct {
 } Order;
 bool read_order(Message *message, Order *order);
 void release_order(Order *order);
-/* The new process; -1 with the failed `call` and errno. */
-pid_t start_program(const Order *order, const int files[2], const char **call);
+/* Why a new process did not become its program. */
+typedef struct {
+    const char *call;
+    int code;
+} Failure;
+/* The new process; -1 with the failed `call` and errno. A `Failure` can be read from `told` once the process has
+   ended; nothing where it became the program. */
+pid_t start_program(const Order *order, const int files[2], int *told, const char **call);
 
 /* confine.c */
 int hold_writes(const char *folder, const char *base);

@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <pwd.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 /* A command of the configuration. */
 typedef struct {
@@ -221,9 +220,8 @@ static const char *become(const Order *order, const int files[2]) {
     return "execve";
 }
 
-pid_t start_program(const Order *order, const int files[2], const char **call) {
-    /* The new process tells here what failed; the program's start closes it. */
-    struct { int code; const char *call; } failure = {0, NULL};
+/* Does not wait for the program's start: a disk that does not answer must hold up nothing else. */
+pid_t start_program(const Order *order, const int files[2], int *told, const char **call) {
     int ends[2];
     *call = "pipe";
     if (files[0] < 0 || files[1] < 0) return errno = EBADMSG, -1;
@@ -231,17 +229,14 @@ pid_t start_program(const Order *order, const int files[2], const char **call) {
     *call = "fork";
     pid_t process = fork();
     if (process == 0) {
-        failure.call = become(order, files);
+        Failure failure = {.call = become(order, files)};
         failure.code = errno;
         (void)!write(ends[1], &failure, sizeof failure);
         _exit(127);
     }
     int code = errno;
     close(ends[1]);
-    if (process > 0 && read(ends[0], &failure, sizeof failure) == sizeof failure) {
-        waitpid(process, NULL, 0);
-        (code = failure.code, *call = failure.call, process = -1);
-    }
-    close(ends[0]);
+    if (process > 0) *told = ends[0];
+    else close(ends[0]);
     return errno = code, process;
 }

@@ -8,8 +8,10 @@
 /* A process that was started, until the agent has heard its end. */
 typedef struct Child {
     struct Child *next;
-    char *number;
+    char *number, *program;
     pid_t process;
+    /* Its `Failure`; -1 for the reader. */
+    int told;
     bool has_ended;
     /* The agent waits for it no more. */
     bool is_left;
@@ -20,9 +22,9 @@ static Child *children;
 /* Seconds that programs have to end when the agent ends, after SIGTERM and after SIGKILL. */
 static const int grace = 5;
 
-static void add_child(const char *number, pid_t process, bool is_left) {
+static void add_child(const char *number, const char *program, pid_t process, int told, bool is_left) {
     Child *child = need(malloc(sizeof *child));
-    *child = (Child){children, need(strdup(number)), process, false, is_left};
+    *child = (Child){children, need(strdup(number)), need(strdup(program)), process, told, false, is_left};
     children = child;
 }
 
@@ -47,30 +49,10 @@ static void collect(Child *child, bool kills_group) {
             *place = child->next;
             break;
         }
+    if (child->told >= 0) close(child->told);
     free(child->number);
+    free(child->program);
     free(child);
-}
-
-static void tell_end(const Child *child, const siginfo_t *info) {
-    Answer answer = begin_answer();
-    add_text(&answer, child->number);
-    add_text(&answer, "ended");
-    add_text(&answer, info->si_code == CLD_EXITED ? "exited" : "signalled");
-    add_number(&answer, info->si_status);
-    send_answer(0, &answer);
-}
-
-/* Those that have ended stay to be collected until the agent says so, or at once where it waits no more. */
-static void notice_ends(void) {
-    for (Child *child = children, *next; child; child = next) {
-        siginfo_t info = {0};
-        next = child->next;
-        if (child->has_ended || waitid(P_PID, (id_t)child->process, &info, WEXITED | WNOHANG | WNOWAIT) != 0) continue;
-        if (info.si_pid != child->process) continue;
-        child->has_ended = true;
-        if (child->is_left) collect(child, true);
-        else tell_end(child, &info);
-    }
 }
 
 static void tell(const char *number, const char *call, const char *path, int code) {
@@ -85,15 +67,47 @@ static void tell(const char *number, const char *call, const char *path, int cod
     send_answer(0, &answer);
 }
 
+static void tell_end(const Child *child, const siginfo_t *info) {
+    Answer answer = begin_answer();
+    add_text(&answer, child->number);
+    add_text(&answer, "ended");
+    add_text(&answer, info->si_code == CLD_EXITED ? "exited" : "signalled");
+    add_number(&answer, info->si_status);
+    send_answer(0, &answer);
+}
+
+/* Whether it never became its program; nobody waits for it then. */
+static bool tell_failure(Child *child) {
+    Failure failure;
+    if (child->told < 0 || read(child->told, &failure, sizeof failure) != sizeof failure) return false;
+    tell(child->number, failure.call, child->program, failure.code);
+    collect(child, true);
+    return true;
+}
+
+/* Those that have ended stay to be collected until the agent says so, or at once where it waits no more. */
+static void notice_ends(void) {
+    for (Child *child = children, *next; child; child = next) {
+        siginfo_t info = {0};
+        next = child->next;
+        if (child->has_ended || waitid(P_PID, (id_t)child->process, &info, WEXITED | WNOHANG | WNOWAIT) != 0) continue;
+        if (info.si_pid != child->process) continue;
+        child->has_ended = true;
+        if (child->is_left) collect(child, true);
+        else if (!tell_failure(child)) tell_end(child, &info);
+    }
+}
+
 static void run(Message *message) {
     bool is_whole = true;
     const char *number = take(message, &is_whole), *call = INLET_HOST_ROLE;
     Order order;
     pid_t process = -1;
+    int told = -1;
     bool is_allowed = read_order(message, &order);
-    if (is_allowed) process = start_program(&order, message->files, &call);
+    if (is_allowed) process = start_program(&order, message->files, &told, &call);
     int code = errno;
-    if (process > 0) add_child(number, process, false);
+    if (process > 0) add_child(number, order.program, process, told, false);
     tell(number, process > 0 ? NULL : call, is_allowed ? order.program : "", code);
     release_order(&order);
 }
@@ -104,7 +118,7 @@ static void start_reader(Message *message) {
     const char *number = take(message, &is_whole);
     pid_t process = message->files[0] < 0 ? -1 : fork();
     if (process == 0) read_files(message->files[0]);
-    if (process > 0) add_child("", process, true);
+    if (process > 0) add_child("", "", process, -1, true);
     tell(number, process > 0 ? NULL : "fork", "", errno);
 }
 
@@ -174,13 +188,13 @@ static void greet(void) {
 
 /* Answers until the agent ends, and then ends its programs. */
 static _Noreturn void serve(void) {
-    sigset_t ends;
+    sigset_t all, ends;
+    sigfillset(&all);
     sigemptyset(&ends);
     sigaddset(&ends, SIGCHLD);
-    sigprocmask(SIG_SETMASK, &ends, NULL);
-    /* It ends when the agent does, even where a terminal or a service manager signals both. */
-    const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGIO};
-    for (size_t number = 0; number < sizeof ignored / sizeof *ignored; number++) signal(ignored[number], SIG_IGN);
+    /* It ends when the agent does, even where a terminal or a service manager signals both. A new process inherits
+       the mask, so that a signal before its program starts is not lost. */
+    sigprocmask(SIG_SETMASK, &all, NULL);
     signal(SIGCHLD, SIG_DFL);
     prctl(PR_SET_NAME, "inlet-host");
     /* It uses the agent's capabilities to look at other processes, and passes none on. */

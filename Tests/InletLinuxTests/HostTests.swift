@@ -202,6 +202,32 @@ private final class Conversation {
         #expect(!Leash.isRunning(program))
     }
 
+    @Test func `a program that is not there is reported, and leaves no process`() throws {
+        let missing = folder.path.appending("missing").string
+        let host = try Conversation([[missing]])
+        let failure = SystemError(call: "execve", path: FilePath(missing), code: .noSuchFileOrDirectory)
+        #expect(try host.ask(ChildProcess([missing], timeout: .seconds(60))) == .failed(failure))
+        #expect(try host.children == [])
+        host.end()
+    }
+
+    @Test(.enabled(if: TestMount.hasBindfs, "needs bindfs"))
+    func `a program on a disk that does not answer holds up nothing else`() throws {
+        let disk = try TestMount(bindfs: folder.makeDirectory("disk"), at: folder.makeDirectory("point"))
+        try FileManager.default.copyItem(atPath: "/bin/true", toPath: folder.path.pushing("disk/true").string)
+        let program = disk.path.appending("true").string
+        let host = try Conversation([[program], ["/bin/true"]])
+        disk.freeze()
+        defer { disk.thaw() }
+        #expect(try host.start(ChildProcess([program], timeout: .seconds(60)), as: 1) == .started)
+        #expect(try host.start(ChildProcess(["/bin/true"], timeout: .seconds(60)), as: 2) == .started)
+        #expect(code(try host.answer()) == 0)
+        try host.send(.signal(number: 1, SIGKILL))
+        disk.thaw()
+        #expect(try host.answer() == .ended(.signalled(SIGKILL)))
+        host.end()
+    }
+
     @Test func `what the agent asks of a program that it did not start reaches none`() throws {
         let host = try Conversation([["/bin/sleep", "600"]])
         #expect(try host.start(ChildProcess(["/bin/sleep", "600"], timeout: .seconds(600)), as: 1) == .started)
