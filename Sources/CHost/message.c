@@ -25,7 +25,7 @@ long inlet_host_count_fields(const uint8_t *body, size_t size) {
     return count;
 }
 
-/* Reads all of `size` bytes, and up to two descriptors that come with the first. */
+/* Reads all of `size` bytes, and up to two descriptors that come with the first; the kernel closes any later ones. */
 static bool read_all(int socket, uint8_t *bytes, size_t size, int *files) {
     union {
         char room[CMSG_SPACE(2 * sizeof(int))];
@@ -34,12 +34,12 @@ static bool read_all(int socket, uint8_t *bytes, size_t size, int *files) {
     for (size_t filled = 0; filled < size;) {
         struct iovec part = {bytes + filled, size - filled};
         struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-        if (files) (message.msg_control = control.room, message.msg_controllen = sizeof control.room);
+        if (files && filled == 0) (message.msg_control = control.room, message.msg_controllen = sizeof control.room);
         ssize_t count = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
         if (count < 0 && errno == EINTR) continue;
         if (count <= 0) return false;
-        struct cmsghdr *head = files ? CMSG_FIRSTHDR(&message) : NULL;
-        if (head && head->cmsg_type == SCM_RIGHTS && files[0] < 0)
+        struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+        if (head && head->cmsg_type == SCM_RIGHTS)
             memcpy(files, CMSG_DATA(head), head->cmsg_len - CMSG_LEN(0));
         filled += (size_t)count;
     }

@@ -138,7 +138,7 @@ static void look(Scan *scan) {
    judge files that changed since it began; the kernel's file times lag behind its clock by up to 20 ms. */
 static bool judges(const Scan *scan, int64_t changed) {
     int64_t second = 1000000000, worth = scan->cost * 10 < second ? scan->cost * 10 : second;
-    return scan->end > 0 && now(CLOCK_MONOTONIC) < scan->end + worth && changed + second / 50 < scan->begin;
+    return scan->end > 0 && now(CLOCK_MONOTONIC) < scan->end + worth && changed < scan->begin - second / 50;
 }
 
 /* On btrfs and overlayfs the kernel gives mappings another device number than stat(2): there the path distinguishes
