@@ -16,7 +16,7 @@ private final class Conversation {
     /// - Parameter environment: added to the helper's own.
     init(_ commands: [[String]], place: String = "", environment: [String: String] = [:]) throws {
         let added = environment.map { (name: $0.key, value: Array($0.value.utf8)) }
-        (number, process) = try HostProgram.start(HostProgram.candidates, HostProgram.environment + added)
+        (number, process) = try HostProgram.start(HostProgram.candidates(), HostProgram.environment + added)
         try send(.commands(commands.map { CommandPattern($0, place: place) }))
     }
 
@@ -92,6 +92,17 @@ private final class Conversation {
         try host.send(.everything)
         #expect(isRefused(try host.ask(ChildProcess(["/bin/sh", "-c", "exit 8"], timeout: .seconds(60)))))
         host.end()
+    }
+
+    @Test(.enabled(if: getuid() == 0, "needs root"))
+    func `a helper that another user has put beside the program is not started`() throws {
+        let program = try folder.write([], to: "inlet")
+        let helper = try folder.write([], to: "inlet-host")
+        try #require(chmod(helper.string, 0o755) == 0)
+        func candidates() -> [String?] { HostProgram.candidates(for: program).map { $0.lastComponent?.string } }
+        #expect(candidates() == ["inlet-host", "inlet"])
+        try #require(chown(helper.string, 4711, 4711) == 0)
+        #expect(candidates() == ["inlet"])
     }
 
     @Test func `a program without a path is looked for by the host, whatever path it is given by`() throws {

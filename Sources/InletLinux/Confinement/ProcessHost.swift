@@ -45,7 +45,7 @@ package final class ProcessHost: Sendable {
 
     /// - Parameter commands: the programs that may be started, now and later; nil for any.
     package init(commands: [CommandPattern]?) throws(SystemError) {
-        let started = try HostProgram.start(HostProgram.candidates, HostProgram.environment)
+        let started = try HostProgram.start(HostProgram.candidates(), HostProgram.environment)
         descriptor = Descriptor(owning: started.socket)
         process = started.process
         try send(commands.map { .commands($0) } ?? .everything)
@@ -236,11 +236,19 @@ package final class ProcessHost: Sendable {
 enum HostProgram {
     /// `inlet-host` beside this program or in its package's folder. Where only `inlet` was copied, this program itself,
     /// which costs more memory.
-    static var candidates: [FilePath] {
-        let own: FilePath = "/proc/self/exe"
+    static func candidates(for own: FilePath = "/proc/self/exe") -> [FilePath] {
         let folder = own.realPath?.removingLastComponent()
         return [folder?.appending("inlet-host"), folder?.removingLastComponent().appending("libexec/inlet/inlet-host")]
-            .compactMap(\.self).filter { ChildProcess.isExecutable($0) } + [own]
+            .compactMap(\.self).filter { ChildProcess.isExecutable($0) && isTrusted($0, beside: own) } + [own]
+    }
+
+    /// Whether it is root's, ours, or of the program's owner: in a folder such as `/tmp` anybody may have put it there.
+    private static func isTrusted(_ helper: FilePath, beside program: FilePath) -> Bool {
+        // One that cannot be looked at is not used.
+        guard let helper = try? SystemCall.status(of: helper).st_uid,
+            let owner = try? SystemCall.status(of: program, following: true).st_uid
+        else { return false }
+        return [0, geteuid(), owner].contains(helper)
     }
 
     /// The part of our environment that it gets: the search path, the home, the language, and where libmagic's database
