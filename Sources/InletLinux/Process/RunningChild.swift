@@ -81,7 +81,10 @@ final class RunningChild {
         case (.ended, .asked(let end, _)), (.ended, .killed(let end, _)):
             host.end(call, endsGroup: true)
             return end
-        case (.failed(let error), _): throw error
+        // It never became the program, and the helper has forgotten it.
+        case (.failed(let error), _):
+            host.forget(call)
+            throw error
         default: throw SystemError(call: ProcessHost.call, code: .badMessage)
         }
     }
