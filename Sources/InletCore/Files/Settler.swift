@@ -156,8 +156,7 @@ package struct Settler: Sendable {
             return .dropped
         }
         // In the future if the file was observed meanwhile.
-        var next = entry.deadline
-        var findings = entry.findings
+        var (next, findings) = (entry.deadline, entry.findings)
         switch look {
         case .gone, .notRegular:
             forget(path)
@@ -174,8 +173,7 @@ package struct Settler: Sendable {
             let since = findings.see(identity, isBusy, why, at: now)
             if next > now { break }
             if isBusy {
-                next = now.advanced(by: max(findings.busyWait, entry.isStuck ? crowdWait : .zero))
-                findings.busyWait = min(findings.busyWait * 2, max(entry.settle, Self.longestBusyWait))
+                next = now.advanced(by: max(findings.nextBusyWait(entry.settle), entry.isStuck ? crowdWait : .zero))
             } else if let wait = remainingWait(identity, quiet ?? entry.settle, since, isForeign, now, wall) {
                 next = now.advanced(by: wait)
             } else {
@@ -333,6 +331,12 @@ extension Settler {
             guard stirred.duration(to: now) >= .seconds(1) else { return }
             changes += 1
             stirred = now
+        }
+
+        /// Until the next look at a file that is open for writing: longer each time.
+        fileprivate mutating func nextBusyWait(_ settle: Duration) -> Duration {
+            defer { busyWait = min(busyWait * 2, max(settle, Settler.longestBusyWait)) }
+            return busyWait
         }
 
         /// Notes the result of a look. - Returns: since when the file is unchanged.
