@@ -55,9 +55,10 @@ struct Confinement: Sendable {
             // Always: any file may be busy, and only the helper can tell by whom. It uses the agent's capabilities to
             // examine other processes, and passes none on to programs.
             let host = try ProcessHost(commands: plan.commands)
-            ProcessSetup.keepCapabilities()
             let manager = ProcessSetup.environment("NOTIFY_SOCKET")
             try Landlock.restrict(to: rules, usesAbstractSockets: manager?.hasPrefix("@") ?? false)
+            // Only now: an agent that could not be confined starts another helper, which needs them.
+            ProcessSetup.keepCapabilities()
             let report = ConfinementReport(landlock: version, callsReason: denyCalls(), rules)
             return (host, Confinement(report: report, rules: rules, commands: plan.commands))
         } catch {
