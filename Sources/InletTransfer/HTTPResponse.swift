@@ -7,6 +7,8 @@ package struct HTTPResponse: Sendable {
     package var status: Int
     private let head: ResponseHead
     package var body: [UInt8]
+    /// From the request's start on its connection to the end of the answer.
+    package var delay = Duration.zero
     /// The server's certificate in PEM, for requests that ask only for it.
     var certificate: String?
     /// The facts of that certificate and its connection; nil without TLS.

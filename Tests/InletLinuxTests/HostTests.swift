@@ -31,12 +31,17 @@ private final class Conversation {
         return try #require(HostResponse.parse(message)).answer
     }
 
-    /// The first answer to the request to start a program, which reads and writes nothing.
-    func start(_ child: ChildProcess, as number: UInt64) throws -> HostResponse {
+    /// Asks for a program that reads and writes nothing.
+    func run(_ child: ChildProcess, as number: UInt64) throws {
         let nothing = try FileDescriptor.open("/dev/null", .readWrite, options: .closeOnExec)
         try nothing.closeAfter {
             try send(.run(number: number, child), files: [nothing.rawValue, nothing.rawValue])
         }
+    }
+
+    /// The first answer to that.
+    func start(_ child: ChildProcess, as number: UInt64) throws -> HostResponse {
+        try run(child, as: number)
         return try answer()
     }
 
@@ -206,6 +211,12 @@ private final class Conversation {
         try host.send(.signal(number: 1, SIGTERM))
         #expect(try host.answer() == .ended(.signalled(SIGTERM)))
         try host.send(.end(number: 1, endsGroup: true))
+        // A signal that comes before the program has begun is not lost.
+        try host.run(sleeper, as: 3)
+        try host.send(.signal(number: 3, SIGTERM))
+        #expect(try host.answer() == .started)
+        #expect(try host.answer() == .ended(.signalled(SIGTERM)))
+        try host.send(.end(number: 3, endsGroup: true))
         #expect(try host.start(sleeper, as: 2) == .started)
         let program = try #require(host.children.first)
         // It ends once no program of it runs.

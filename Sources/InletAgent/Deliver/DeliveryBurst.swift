@@ -11,13 +11,18 @@ struct DeliveryBurst: Sendable {
     typealias Alone = (claim: Claim, first: FirstAnswer?)
     typealias Report = @Sendable (_ ended: [LaneSlots.Ended], _ alone: [Alone]) -> Void
 
-    /// The most files of one; a connection has the next one at hand while it waits for others.
+    /// The most files of one.
     static let most = 64
+    /// The most bytes of files that are on their way or wait for a connection.
+    private static let mostBytes: Int64 = 6 << 20
 
     let stage: DeliveryStage
     let destination: Destination
     let pipeline: any BurstPipeline
+    /// The size of the largest files that are sent so.
     let limit: Int
+    /// How many may be on their way at once.
+    let connections: Int
 
     /// nil where the destination sends no files so now.
     init?(_ destination: Destination?, _ stage: DeliveryStage) {
@@ -25,6 +30,16 @@ struct DeliveryBurst: Sendable {
             let pipeline = destination.pipeline as? any BurstPipeline, let limit = pipeline.burstLimit
         else { return nil }
         (self.stage, self.destination, self.pipeline, self.limit) = (stage, destination, pipeline, limit)
+        connections = pipeline.burstConnections
+    }
+
+    /// How many more may be read, so that each connection has one at hand when its own has gone.
+    ///
+    /// - Parameters:
+    ///   - sent: how many were sent together and have not come back.
+    ///   - bytes: their size.
+    func room(besides sent: Int, _ bytes: Int64) -> Int {
+        bytes < Self.mostBytes ? min(Self.most, max(0, connections + max(connections, Self.most) - sent)) : 0
     }
 
     private var shared: Shared { stage.shared }
@@ -39,10 +54,8 @@ struct DeliveryBurst: Sendable {
 
     /// Reads the files and sends them. Blocks while it reads.
     ///
-    /// - Parameters:
-    ///   - connections: how many may be on their way at once.
-    ///   - report: called more than once, from any thread, until each claim was reported.
-    func start(_ claims: [Claim], connections: Int, _ report: @escaping Report) {
+    /// - Parameter report: called more than once, from any thread, until each claim was reported.
+    func start(_ claims: [Claim], _ report: @escaping Report) {
         let cancelled = shared.transfers.mayBeCancelled(claims.map(\.delivery.id))
         var (files, members, alone): ([BurstFile], [Claim], [Alone]) = ([], [], [])
         var folders = FolderCache("")
@@ -57,7 +70,7 @@ struct DeliveryBurst: Sendable {
         folders.close()
         if !members.isEmpty {
             do throws(DeliveryError) {
-                try send(files, of: members, connections, report)
+                try send(files, of: members, report)
             } catch {
                 // An attempt finds the same, and knows what follows.
                 alone += members.map { ($0, nil) }
@@ -77,10 +90,10 @@ struct DeliveryBurst: Sendable {
     }
 
     private func send(
-        _ files: [BurstFile], of members: [Claim], _ connections: Int, _ report: @escaping Report
+        _ files: [BurstFile], of members: [Claim], _ report: @escaping Report
     ) throws(DeliveryError) {
         let start = ContinuousClock.now
-        let burst = try pipeline.burst(files, most: connections) { answers in
+        let burst = try pipeline.burst(files) { answers in
             shared.transfers.remove(answers.map { members[$0.index].delivery.id })
             var (ended, alone): ([LaneSlots.Ended], [Alone]) = ([], [])
             for answer in answers {

@@ -120,7 +120,7 @@ struct DeliveryLane: Sendable {
                 end([], open.map { ($0, nil) })
                 continue
             }
-            bursts.start(open, connections: slots(\.limit)) { end($0, $1) }
+            bursts.start(open) { end($0, $1) }
         }
         // What is left at hand needs attempts.
         if slots({ !$0.atHand.isEmpty }) { shared.signals.raise(.deliverable(id)) }
@@ -163,7 +163,11 @@ struct DeliveryLane: Sendable {
         return [next, nextOffer].compactMap(\.self).min()
     }
 
-    private func most(_ limit: Int) -> Int { id.lane == .small ? LaneSlots.most(limit) : limit }
+    /// Those that are sent together are read before their turn.
+    private func most(_ limit: Int) -> Int {
+        guard id.lane == .small else { return limit }
+        return limit == 0 ? 0 : max(LaneSlots.most(limit), bursts.map { 2 * $0.connections + 2 * LaneSlots.reserve } ?? 0)
+    }
 
     // MARK: - The exchange
 

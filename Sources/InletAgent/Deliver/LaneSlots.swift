@@ -45,6 +45,9 @@ struct LaneSlots: Sendable {
     /// With fewer claims at hand it comes soon: connections would idle during the write.
     static let reserve = 64
 
+    /// Fewer are not sent together while others are on their way.
+    private static let leastBurst = 16
+
     /// The most claims of a lane of small files. With many running, each connection has enough claims in reserve for
     /// the time of an exchange; with few, the next ones wait in the journal.
     static func most(_ connections: Int) -> Int { connections < crowd ? connections : 8 * connections }
@@ -56,6 +59,8 @@ struct LaneSlots: Sendable {
     private var alone: [DeliveryBurst.Alone] = []
     /// Of these, attempts.
     private var attempts = 0
+    /// The size of what was sent together and has not come back.
+    private var sentBytes: Int64 = 0
     /// Whether somebody starts bursts, and goes on doing so while claims are at hand.
     private(set) var isBursting = false
     /// Who waits until nothing runs that was sent with others.
@@ -112,13 +117,15 @@ struct LaneSlots: Sendable {
     mutating func beginBurst(_ burst: DeliveryBurst?) -> (claims: [Claim], isRunningOut: Bool)? {
         var taken: [Claim] = []
         if let burst, limit > 0 {
-            guard running < limit else { return ([], false) }
+            let room = burst.room(besides: sent, sentBytes)
+            guard room >= min(Self.leastBurst, max(1, sent)) else { return ([], false) }
             atHand.removeAll { claim in
-                guard taken.count < DeliveryBurst.most, burst.takes(claim) else { return false }
+                guard taken.count < room, burst.takes(claim) else { return false }
                 taken.append(claim)
                 return true
             }
         }
+        sentBytes += taken.reduce(0) { $0 + $1.file.identity.size }
         isBursting = !taken.isEmpty
         running += taken.count
         return taken.isEmpty ? nil : (taken, atHand.count < enough)
@@ -140,11 +147,12 @@ struct LaneSlots: Sendable {
     ) -> (hasRoom: Bool, isAwaited: Bool, waiter: CheckedContinuation<Void, Never>?) {
         let before = ended.count
         running -= burst.count
+        sentBytes -= (burst.map(\.claim) + alone.map(\.claim)).reduce(0) { $0 + $1.file.identity.size }
         ended += burst
         self.alone += alone
         let isAwaited = before == 0 || !alone.isEmpty || before < Self.batch && ended.count >= Self.batch
         defer { if sent == 0 { awaiting = nil } }
-        return (isBursting && running < limit, isAwaited, sent == 0 ? awaiting : nil)
+        return (isBursting, isAwaited, sent == 0 ? awaiting : nil)
     }
 
     /// How many that were sent with others have not come back.

@@ -8,15 +8,16 @@ package protocol BurstPipeline: Pipeline {
     /// The largest file that it may send so now; nil where it sends none so.
     var burstLimit: Int? { get }
 
+    /// How many files may be on their way at once now.
+    var burstConnections: Int { get }
+
     /// Prepares the files' requests; `Burst.start` sends them.
     ///
-    /// - Parameters:
-    ///   - most: how many may be on their way at once.
-    ///   - ended: is told each file's end once, with its index, several where they come together. Called on another
+    /// - Parameter ended: is told each file's end once, with its index, several where they come together. Called on another
     ///     thread: it must return within milliseconds.
     /// - Throws: when none can be sent so.
     func burst(
-        _ files: [BurstFile], most: Int, ended: @escaping @Sendable ([(index: Int, end: BurstEnd)]) -> Void
+        _ files: [BurstFile], ended: @escaping @Sendable ([(index: Int, end: BurstEnd)]) -> Void
     ) throws(DeliveryError) -> Burst
 }
 

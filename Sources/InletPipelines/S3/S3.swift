@@ -65,7 +65,8 @@ package struct S3Settings: Sendable {
     package var objectHeaders: [(name: String, value: String)]
     package var publicURL: HTTPURL?
     package var trust: Trust
-    package var connections: Int
+    /// nil where the delay of answers decides (`AnswerPace`).
+    package var connections: Int?
     package var maxInFlight: Int?
     let credentials: CredentialsSource
 
@@ -189,7 +190,9 @@ package struct S3Kind: DestinationKind {
     let acl = Key("acl", .string, "Canned ACL of new objects. Without it, Inlet sends none.")
     let publicURL = Key("public_url", .string, "Address where people can read objects, for receipts.")
     let allowHTTP = Key.allowHTTP
-    let connections = Key("connections", .integer(1...256), default: 32, "Most small files sent at once.")
+    let connections = Key(
+        "connections", .integer(1...512),
+        "Small files sent at once. Without it 32, and up to 512 where answers come late.")
     let maxInFlight = Key(
         "max_in_flight", .integer(1...64), "Most large files sent at once to this destination; workers applies too.")
     let trust = TrustKeys()
@@ -206,11 +209,12 @@ package struct S3Kind: DestinationKind {
         let address = Destination.address(type.name, settings.endpoint, settings.bucket)
         let pipeline = S3Pipeline(
             settings: settings,
-            client: try factory.client(for: destination, settings.trust, connections: settings.connections),
+            client: try factory.client(
+                for: destination, settings.trust, connections: settings.connections ?? AnswerPace.most),
             hashing: factory.pool, knowledge: S3StoreKnowledge(checksums: factory.checksums, address: address))
         var made = Destination(
             name: destination.name, type: destination.type, pipeline: pipeline,
-            smallLimit: settings.multipartThreshold, connections: settings.connections,
+            smallLimit: settings.multipartThreshold, connections: settings.connections ?? AnswerPace.least,
             maxInFlight: settings.maxInFlight)
         made.setAddress(settings.endpoint, settings.bucket)
         made.server = (settings.base, settings.trust)

@@ -1,5 +1,6 @@
 package import InletCore
 internal import InletTransfer
+internal import Synchronization
 
 /// Small files that need one request each: their PUTs are signed one after the other, and share a thread.
 extension S3Pipeline: BurstPipeline {
@@ -10,8 +11,10 @@ extension S3Pipeline: BurstPipeline {
         return most >= 0 ? Int(most) : nil
     }
 
+    package var burstConnections: Int { settings.connections ?? pace.limit }
+
     package func burst(
-        _ files: [BurstFile], most: Int, ended: @escaping @Sendable ([(index: Int, end: BurstEnd)]) -> Void
+        _ files: [BurstFile], ended: @escaping @Sendable ([(index: Int, end: BurstEnd)]) -> Void
     ) throws(DeliveryError) -> Burst {
         // An attempt asks anew.
         guard let proving = knownProving else { throw DeliveryError(.retry(after: nil), .uploadGone, "not asked yet") }
@@ -28,12 +31,29 @@ extension S3Pipeline: BurstPipeline {
             sent.append(put)
         }
         do throws(TransferError) {
-            let batch = try api.client.batch(requests, most: most) { [sent] answers in
+            let batch = try api.client.batch(requests, most: burstConnections) { [sent, pace] answers in
+                pace.heard(answers.map(\.result))
                 ended(answers.map { ($0.index, sent[$0.index].end($0.result, proof.kind)) })
             }
             return Burst(start: { batch.start() }, cancel: { batch.cancel($0) })
         } catch {
             throw DeliveryError(error)
+        }
+    }
+}
+
+/// The pace of one destination, told by all its bursts.
+final class BurstPace: Sendable {
+    private let pace = Mutex(AnswerPace())
+
+    var limit: Int { pace.withLock { $0.limit } }
+
+    func heard(_ results: [Result<HTTPResponse, TransferError>]) {
+        let answers = results.compactMap { try? $0.get() }
+        let good = answers.filter(\.isSuccess)
+        pace.withLock { pace in
+            if answers.contains(where: { $0.status == 429 || $0.status == 503 }) { pace.refused() }
+            if let delay = good.map(\.delay).min() { pace.answered(good.count, after: delay) }
         }
     }
 }

@@ -8,6 +8,7 @@ package struct S3Pipeline: PartPipeline {
     let api: S3API
     let hashing: HashLanes
     let lane = UploadLane()
+    let pace = BurstPace()
 
     init(settings: S3Settings, client: HTTPClient, hashing: BlockingPool, knowledge: S3StoreKnowledge) {
         self.settings = settings

@@ -67,12 +67,13 @@ package final class StoreChecksums: Sendable {
     /// What is known of the store at `address`. Asks it where that is nothing, or too old; deliveries that begin
     /// together ask once.
     func learned(
-        at address: String, now: WallTime = .now, ask: () async throws(DeliveryError) -> S3ChecksumTrial.Result
+        at address: String, now: @autoclosure () -> WallTime = .now, ask: () async throws(DeliveryError) -> S3ChecksumTrial.Result
     ) async throws(DeliveryError) -> StoreChecksum {
-        if let checksum = valid(at: address, now) { return checksum }
+        if let checksum = valid(at: address, now()) { return checksum }
         return try await KeyedMutex.shared.alone("checksum:\(address)") { () async throws(DeliveryError) in
-            if let checksum = valid(at: address, now) { return checksum }
-            if let checksum = await kept(at: address), checksum.isValid(at: now) {
+            // Another has learned it since.
+            if let checksum = valid(at: address, now()) { return checksum }
+            if let checksum = await kept(at: address), checksum.isValid(at: now()) {
                 known.withLock { $0[address] = .learned(checksum) }
                 return checksum
             }

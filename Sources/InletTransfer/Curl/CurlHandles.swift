@@ -225,8 +225,8 @@ final class CurlMulti: @unchecked Sendable {
     /// same time.
     static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
-    /// nil when memory or descriptors are out. `idleConnections` is the number kept for later requests.
-    init?(idleConnections: Int) {
+    /// nil when memory or descriptors are out.
+    init?() {
         guard Self.isLibraryReady, let handle = curl_multi_init() else { return nil }
         let loop = UnsafeMutablePointer<inlet_curl_loop>.allocate(capacity: 1)
         guard inlet_curl_loop_begin(loop, handle) else {
@@ -240,7 +240,6 @@ final class CurlMulti: @unchecked Sendable {
         let isKept = sessions.map { inlet_curl_share_sessions($0) == CURLSHE_OK } ?? false
         if let sessions, !isKept { curl_share_cleanup(sessions) }
         self.sessions = isKept ? sessions : nil
-        _ = inlet_curl_multi_set_long(handle, CURLMOPT_MAXCONNECTS, idleConnections)
     }
 
     deinit {
@@ -252,6 +251,9 @@ final class CurlMulti: @unchecked Sendable {
 
     /// Ends the current or the next `wait`. From any thread.
     func wakeUp() { inlet_curl_loop_wake(loop) }
+
+    /// How many connections may be open, idle ones among them.
+    func keep(connections: Int) { _ = inlet_curl_multi_set_long(handle, CURLMOPT_MAXCONNECTS, connections) }
 
     func add(_ easy: CurlHandle) -> Bool { curl_multi_add_handle(handle, easy.handle) == CURLM_OK }
 

@@ -53,6 +53,7 @@ extension CurlHandle {
 extension Transfer {
     /// For an answer that goes to a file: fewer, larger writes.
     private static let downloadBuffer = 256 * 1024
+    private static let answerBuffer = 4 * 1024
 
     /// Sets every option of the request. `easy.setUp` holds the first refusal.
     func configure(_ options: ClientOptions) {
@@ -80,6 +81,8 @@ extension Transfer {
         easy.set(CURLOPT_NOSIGNAL, true)
         // A connection is kept for the next file until it has been idle for 118 s, libcurl's limit.
         if submission.sink != nil { easy.set(CURLOPT_BUFFERSIZE, Self.downloadBuffer) }
+        // Hundreds of small uploads may be under way: their answers are a few fields.
+        if easy.shape != nil { easy.set(CURLOPT_BUFFERSIZE, Self.answerBuffer) }
         // Each body has its own connection, and so its own window. HTTP/2 puts all on one socket and copies them into
         // frames. To nginx over TLS, 8 MiB bodies took 1.5 times the CPU and a sixth more time; 16 KiB bodies took the
         // same.

@@ -10,6 +10,7 @@ final class Transfer {
     let easy: CurlHandle
     /// Its loop's.
     let time: LoopTime
+    private let start: Instant
     /// nil for requests without a limit.
     let place: ThrottledRequest?
     /// The whole body, if it is sent with the header.
@@ -43,8 +44,8 @@ final class Transfer {
     var request: HTTPRequest { submission.request }
 
     init(_ submission: Submission, place: ThrottledRequest?, easy: CurlHandle, _ time: LoopTime) {
-        (self.submission, self.time) = (submission, time)
         let now = time.now
+        (self.submission, self.time, start) = (submission, time, now)
         self.place = place
         self.easy = easy
         inlineBody = Self.inlineBody(submission.request, place, now)
@@ -157,6 +158,7 @@ final class Transfer {
         case CURLE_OK where status >= 300 || isWhole:
             if let refusal = proxyRefusal(status) { return .failure(refusal) }
             var response = answer.response(status: status)
+            response.delay = start.duration(to: time.now)
             if request.readsCertificate { (response.certificate, response.peer) = (easy.certificate, easy.peer) }
             return .success(response)
         case CURLE_OK:

@@ -33,7 +33,10 @@ final class TransferLoop {
     private static let tick = Duration.seconds(1)
     /// A longer body can take so long that others must not wait for its end.
     static let large: Int64 = 1 << 20
-    private static let keptHandles = 32
+    private static let keptHandles = 128
+    /// Open connections that are kept whatever happens, and how many are kept now: as many as were used at once.
+    private static let leastKept = 32
+    private var kept = leastKept
 
     init(_ mailbox: TransferMailbox, options: ClientOptions, connectionsPerHost: Int) {
         self.mailbox = mailbox
@@ -41,6 +44,7 @@ final class TransferLoop {
         self.options = options
         self.connectionsPerHost = connectionsPerHost
         handles = CurlHandles(most: min(connectionsPerHost, Self.keptHandles))
+        multi.keep(connections: kept)
     }
 
     /// Returns when the mailbox is closed and every request is answered.
@@ -156,6 +160,7 @@ final class TransferLoop {
             return answer(pending, TransferError(code, label, detail: easy.detail(code), answered: false))
         }
         running[easy.handle] = transfer
+        if running.count > kept { keep(running.count + Self.leastKept) }
         connections[submission.destination, default: 0] += 1
         watch(transfer, from: time.now)
     }
@@ -229,7 +234,15 @@ final class TransferLoop {
         let left = connections[destination, default: 1] - 1
         connections[destination] = left > 0 ? left : nil
         hasNews = true
-        if running.isEmpty { nextLook = nil }
+        if running.isEmpty {
+            nextLook = nil
+            if kept > Self.leastKept { keep(Self.leastKept) }
+        }
+    }
+
+    private func keep(_ count: Int) {
+        kept = count
+        multi.keep(connections: count)
     }
 
     /// Answers one that was not started.

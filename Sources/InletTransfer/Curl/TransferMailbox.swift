@@ -183,7 +183,7 @@ final class TransferThreads: Sendable {
     private static func started(_ shares: [Int], _ options: ClientOptions) -> Running {
         var state: Running = ([], [], false)
         for (index, share) in shares.enumerated() {
-            guard let multi = CurlMulti(idleConnections: share * 2) else { continue }
+            guard let multi = CurlMulti() else { continue }
             let mailbox = TransferMailbox(multi, share: share)
             // Continues without a thread that cannot be started.
             let thread = try? LoopThread(name: "transfer-\(index)") {
