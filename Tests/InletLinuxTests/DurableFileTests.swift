@@ -401,6 +401,18 @@ struct FileCopyTests {
         }
     }
 
+    @Test func `reading back ends where the file has become shorter`() async throws {
+        let path = try folder.write(pattern(3_000_001), to: "a")
+        let pool = BlockingPool(name: "test", threads: 1)
+        defer { pool.shutdown() }
+        let pieces = try UncachedPieces(try #require(path.lastComponent), in: Folder(folder.path))
+        let file = try FileDescriptor.open(path, .writeOnly)
+        try file.closeAfter { try file.resize(to: 1_000_000) }
+        var count = 0
+        try await pieces.each(on: pool) { count += $0.count }
+        #expect(count == 1_000_000)
+    }
+
     @Test func `reading back ends when its task is cancelled`() async throws {
         let path = try folder.write(pattern(3_000_001), to: "a")
         let pool = BlockingPool(name: "test", threads: 1)

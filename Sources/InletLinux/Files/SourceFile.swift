@@ -399,7 +399,9 @@ package final class UncachedPieces: Sendable {
     private func next() throws(SystemError) -> Piece {
         if Task.isCancelled { throw SystemError(call: "read", path: path, code: .canceled) }
         return try reader.withLock { (reader) throws(SystemError) in
-            Piece(bytes: try reader.piece(), isLast: reader.isAtEnd)
+            let bytes = try reader.piece()
+            // None also where the file has become shorter.
+            return Piece(bytes: bytes, isLast: bytes.isEmpty || reader.isAtEnd)
         }
     }
 }
