@@ -66,9 +66,10 @@ final class TransferLoop {
             goOnWithPaused()
             settleEnded()
             settleOverdue()
-            tell()
             // An ended request has left its connection: nothing else would end the wait.
             startWaiting()
+            // Also those that could not even start: nothing else may end the wait.
+            tell()
             multi.wait(atMost: [nextLook, nextTurn].compactMap { $0 }.min().map { clock.now.duration(to: $0) })
         }
     }
