@@ -54,14 +54,15 @@ package final class LoopThread: Sendable {
         return try result.get()
     }
 
-    /// Waits for the end of `body`; returns at once when somebody has waited already. Do not call it from `body`.
-    /// Blocks.
+    /// Waits for the end of `body`; returns at once when somebody has waited already, and on the thread itself: its
+    /// last answer may let go of what it works for. Blocks.
     package func join() {
         let joined = thread.withLock { thread in
             defer { thread = nil }
             return thread
         }
-        if let joined { pthread_join(joined, nil) }
+        guard let joined else { return }
+        if joined == pthread_self() { pthread_detach(joined) } else { pthread_join(joined, nil) }
     }
 
     deinit {
