@@ -90,24 +90,25 @@ package final class HTTPClient: Sendable {
     /// Prepares small requests to one server that are sent together: one thread has all of them.
     ///
     /// - Parameters:
+    ///   - requests: each with its own meter.
     ///   - most: how many connections to the server they may use at once.
     ///   - ended: is told each answer once, with its request's index, several where they come together; as `send` returns
     ///     it, or throws. Called on the transfer's thread: it must return within milliseconds.
     /// - Throws: as `send`, before anything is sent.
     package func batch(
-        _ requests: [HTTPRequest], most: Int,
+        _ requests: [(request: HTTPRequest, meter: TransferMeter)], most: Int,
         ended: @escaping @Sendable ([(index: Int, result: Result<HTTPResponse, TransferError>)]) -> Void
     ) throws(TransferError) -> TransferBatch {
-        for request in requests { try request.validate() }
-        guard let first = requests.first else { return TransferBatch(mailbox: nil, submissions: []) }
+        for (request, _) in requests { try request.validate() }
+        guard let first = requests.first?.request else { return TransferBatch(nil, []) }
         let proxy = try proxy(for: first)
         let (batch, destination) = (AnswerBatch(most: most, ended), Submission.destination(first))
-        let submissions = requests.enumerated().map { index, request in
+        let submissions = requests.enumerated().map { index, one in
             Submission(
-                request.stalling(atMost: longestStall), lane: lane, proxy: proxy, destination: destination, batch, index
-            )
+                one.request.stalling(atMost: longestStall), meter: one.meter, lane: lane, proxy: proxy,
+                destination: destination, batch, index)
         }
-        return TransferBatch(mailbox: try mailbox(for: first), submissions: submissions)
+        return TransferBatch(try mailbox(for: first), submissions)
     }
 
     private func mailbox(for request: HTTPRequest) throws(TransferError) -> TransferMailbox {
@@ -173,14 +174,17 @@ package final class HTTPClient: Sendable {
 
 /// Requests that are sent together.
 package struct TransferBatch: Sendable {
-    let mailbox: TransferMailbox?
-    let submissions: [Submission]
-
     /// Sends them; once.
-    package func start() { mailbox?.add(submissions) }
+    package let start: @Sendable () -> Void
+    /// Ends the request with this index, which is then told as cancelled; also before the start. Whoever keeps this until
+    /// the last answer keeps no bodies.
+    package let cancel: @Sendable (Int) -> Void
 
-    /// Ends the request with this index, which is then told as cancelled; also before the start.
-    package func cancel(_ index: Int) { mailbox?.cancel([submissions[index].ticket]) }
+    init(_ mailbox: TransferMailbox?, _ submissions: [Submission]) {
+        let tickets = submissions.map(\.ticket)
+        start = { mailbox?.add(submissions) }
+        cancel = { mailbox?.cancel([tickets[$0]]) }
+    }
 }
 
 /// The bytes of one delivery that its sockets have taken, summed over all its parts.

@@ -48,20 +48,24 @@ package enum BurstEnd: Sendable {
 }
 
 /// The answer to a request that went out in a burst, or why there is none. The attempt that continues takes it instead
-/// of sending the request.
+/// of sending the request. A request that we ended ourselves has none: the attempt decides whether to send it.
 package final class FirstAnswer: Sendable {
     private let result: Mutex<Result<HTTPResponse, DeliveryError>?>
+    private let address: String
     /// Whether anything of the file may have arrived.
     package let mayHaveArrived: Bool
 
-    package init(_ result: Result<HTTPResponse, DeliveryError>, mayHaveArrived: Bool) {
-        self.result = Mutex(result)
-        self.mayHaveArrived = mayHaveArrived
+    /// - Parameter address: where the request went.
+    package init(_ result: Result<HTTPResponse, DeliveryError>, from address: String, mayHaveArrived: Bool) {
+        let isEnded = if case .failure(let error) = result { error.verdict == .cancelled } else { false }
+        self.result = Mutex(isEnded ? nil : result)
+        (self.address, self.mayHaveArrived) = (address, mayHaveArrived)
     }
 
-    /// nil when it has been taken.
-    func take() -> Result<HTTPResponse, DeliveryError>? {
-        result.withLock { result in
+    /// nil when it has been taken, and for another address: the destination may have been replaced since.
+    func take(of address: String) -> Result<HTTPResponse, DeliveryError>? {
+        if address != self.address { return nil }
+        return result.withLock { result in
             defer { result = nil }
             return result
         }

@@ -18,9 +18,10 @@ struct PartSender: Sendable {
     ///   - what: the slice's name in errors, such as `part 3 of 12`.
     ///   - sums: those that are known of `sumsAhead`; where the MD5 is missing, it is computed while sending.
     ///   - content: the slice itself, if it has already been read.
+    ///   - first: the answer to a request that sent the slice already.
     func send(
         _ range: Range<Int64>, to target: any SliceTarget, what: @autoclosure () -> String, _ sums: SliceSums,
-        content: [UInt8]? = nil
+        content: [UInt8]? = nil, continuing first: FirstAnswer? = nil
     ) async throws(DeliveryError) -> UploadRecord.VerifiedPart {
         var judge = ETagVerifier()
         var failed = 0
@@ -28,7 +29,7 @@ struct PartSender: Sendable {
             let began = ContinuousClock.now
             do throws(DeliveryError) {
                 let body = content.map { .bytes($0) } ?? slice(range)
-                let claim = try await put(body, range, target, what, sums)
+                let claim = try await put(body, range, target, what, sums, first)
                 let judgement = judge.judge(claim.said, against: claim.wanted)
                 if judgement == .proved { return claim.part }
                 attempt.meter.add(range.lowerBound - range.upperBound)
@@ -89,11 +90,12 @@ struct PartSender: Sendable {
 
     /// Sends the slice and, where needed, hashes it at the same time: the two readers share the page cache.
     private func put(
-        _ body: HTTPBody, _ range: Range<Int64>, _ target: any SliceTarget, _ what: () -> String, _ sums: SliceSums
+        _ body: HTTPBody, _ range: Range<Int64>, _ target: any SliceTarget, _ what: () -> String, _ sums: SliceSums,
+        _ first: FirstAnswer?
     ) async throws(DeliveryError) -> Claim {
         await client.untilOpen()
         if sums.isEmpty { await readAhead(range) }
-        if let first = attempt.first?.take() {
+        if let first = first?.take(of: target.address) {
             let answer = try first.get()
             if answer.isSuccess { attempt.meter.add(body.length) }
             return try await claim(answer, range, target, what, sums, nil)
@@ -178,7 +180,7 @@ struct PartSender: Sendable {
                 let target = try await target()
                 return try await send(
                     whole, to: target, what: "\(order.key) (\(ByteText.format(order.source.size)))", sums,
-                    content: content)
+                    content: content, continuing: attempt.first)
             }
         } catch {
             // Only its answer may be lost; an empty body leaves no trace in the meter. After a crash the interrupted

@@ -21,13 +21,13 @@ extension S3Pipeline: BurstPipeline {
         let proof = proving.slices(isEncrypted: settings.base.scheme == "https")
         let kinds = proof.kind == .md5 ? proof.ahead.union([.md5]) : proof.ahead
         var sent: [BurstPut] = []
-        var requests: [HTTPRequest] = []
+        var requests: [(request: HTTPRequest, meter: TransferMeter)] = []
         sent.reserveCapacity(files.count)
         requests.reserveCapacity(files.count)
         for (file, sums) in zip(files, SliceHasher.sums(kinds, ofEach: files.map(\.content))) {
             let store = S3Store(api: api, order: file.order, proving: proving)
             let put = BurstPut(store, sums)
-            requests.append(try put.target.request(.bytes(file.content), sums))
+            requests.append((try put.target.request(.bytes(file.content), sums), put.meter))
             sent.append(put)
         }
         do throws(TransferError) {
@@ -35,7 +35,7 @@ extension S3Pipeline: BurstPipeline {
                 pace.heard(answers.map(\.result))
                 ended(answers.map { ($0.index, sent[$0.index].end($0.result, proof.kind)) })
             }
-            return Burst(start: { batch.start() }, cancel: { batch.cancel($0) })
+            return Burst(start: batch.start, cancel: batch.cancel)
         } catch {
             throw DeliveryError(error)
         }
@@ -63,6 +63,7 @@ private struct BurstPut: Sendable {
     let store: S3Store
     let target: S3Target
     let sums: SliceSums
+    let meter = TransferMeter()
 
     init(_ store: S3Store, _ sums: SliceSums) { (self.store, target, self.sums) = (store, store.wholeTarget, sums) }
 
@@ -72,11 +73,14 @@ private struct BurstPut: Sendable {
             return .delivered(PartSender.proof(of: order, by: part, at: location))
         }
         let first = result.mapError { DeliveryError($0) }
-        return .continues(FirstAnswer(first, mayHaveArrived: Self.mayHaveArrived(result)))
+        return .continues(FirstAnswer(first, from: target.address, mayHaveArrived: mayHaveArrived(result)))
     }
 
-    private static func mayHaveArrived(_ result: Result<HTTPResponse, TransferError>) -> Bool {
-        guard case .failure(let error) = result else { return true }
-        return ![.connectFailed, .nameNotFound, .tlsFailed, .proxyRefused, .outOfResources].contains(error.code)
+    /// As for a request of its own (`PartSender.sendWhole`). curl may have sent it twice: the last error alone does not
+    /// tell.
+    private func mayHaveArrived(_ result: Result<HTTPResponse, TransferError>) -> Bool {
+        // Another object has the key.
+        if case .success(let answer) = result, answer.status == 412 { return false }
+        return meter.hasStarted || store.order.source.size == 0
     }
 }

@@ -97,10 +97,10 @@ final class Submission: Sendable {
 
     /// One of a batch to one server.
     init(
-        _ request: HTTPRequest, lane: ThrottleLane?, proxy: ProxyServer?, destination: String, _ batch: AnswerBatch,
-        _ index: Int
+        _ request: HTTPRequest, meter: TransferMeter, lane: ThrottleLane?, proxy: ProxyServer?, destination: String,
+        _ batch: AnswerBatch, _ index: Int
     ) {
-        (self.request, meter, self.lane, sink, self.proxy) = (request, nil, lane, nil, proxy)
+        (self.request, self.meter, self.lane, sink, self.proxy) = (request, meter, lane, nil, proxy)
         ticket = CancellationToken()
         self.destination = destination
         receiver = .batch(batch, index: index)
