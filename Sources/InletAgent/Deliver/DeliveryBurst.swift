@@ -56,11 +56,10 @@ struct DeliveryBurst: Sendable {
     ///
     /// - Parameter report: called more than once, from any thread, until each claim was reported.
     func start(_ claims: [Claim], _ report: @escaping Report) {
-        let cancelled = shared.transfers.mayBeCancelled(claims.map(\.delivery.id))
         var (files, members, alone): ([BurstFile], [Claim], [Alone]) = ([], [], [])
         var folders = FolderCache("")
         for claim in claims {
-            if !cancelled.contains(claim.delivery.id), let file = read(claim, &folders) {
+            if let file = read(claim, &folders) {
                 files.append(file)
                 members.append(claim)
             } else {
@@ -108,7 +107,9 @@ struct DeliveryBurst: Sendable {
             report(ended, alone)
         }
         let refs = members.map { (AgentEvent.JobRef($0.file, $0.delivery), $0.file.identity.size) }
-        shared.transfers.add(refs, since: .now) { burst.cancel($0) }
+        let cancelled = shared.transfers.add(refs, since: .now, cancel: burst.cancel)
+        // Whoever ended all transfers may not have found these.
+        for index in Task.isCancelled ? Array(members.indices) : cancelled { burst.cancel(index) }
         shared.log.emit(members.map { DeliveryAttempt($0, stage).started($0.delivery.key ?? "") })
         for _ in members { Failpoint.claimed.reached() }
         burst.start()

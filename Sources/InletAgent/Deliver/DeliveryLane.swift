@@ -12,7 +12,7 @@ struct DeliveryLane: Sendable {
 
     let id: LaneID
     let stage: DeliveryStage
-    /// Raised when there is room for another burst.
+    /// Raised when there is room for another burst, or none is to come.
     private let room = WakeSignal()
 
     private static let journalPause = Duration.seconds(2)
@@ -102,7 +102,9 @@ struct DeliveryLane: Sendable {
 
     /// Sends claims together as long as there are some at hand; they go back if the destination went down meanwhile.
     private func burst() async {
-        while let (claims, isRunningOut) = slots({ $0.beginBurst(bursts) }) {
+        while true {
+            let bursts = bursts
+            guard let (claims, isRunningOut) = slots({ $0.beginBurst(bursts) }) else { break }
             shared.health.heartbeat.beat(.workers)
             if isRunningOut { shared.signals.raise(.deliverable(id)) }
             if claims.isEmpty {
@@ -179,11 +181,12 @@ struct DeliveryLane: Sendable {
     private func exchange(_ room: ClaimCapacity?) async -> (hasMore: Bool, nextDue: WallTime?)? {
         let limit = room?.limits[id.lane] ?? 0
         let uptime = shared.destinations.runningUptime(of: id.destination)
-        var (ended, places) = slots { slots in
-            slots.setLimit(limit)
+        var (ended, places, isNews) = slots { slots in
+            let isNews = slots.setLimit(limit)
             slots.endExpired(uptime)
-            return (slots.takeEnded(), max(0, most(limit) - slots.held))
+            return (slots.takeEnded(), max(0, most(limit) - slots.held), isNews)
         }
+        if isNews { self.room.raise() }
         if id.lane == .big {
             if !ended.isEmpty { stage.freePlaces(ended.map(\.claim.delivery.id)) }
             places = stage.takePlaces(places, for: id)

@@ -165,9 +165,13 @@ struct LaneSlots: Sendable {
     }
 
     /// Sets how many may run. With none, the claims at hand go back.
-    mutating func setLimit(_ limit: Int) {
-        self.limit = limit
+    ///
+    /// - Returns: whether somebody who waits for room for a burst must look again: no end may tell.
+    @discardableResult
+    mutating func setLimit(_ limit: Int) -> Bool {
+        defer { self.limit = limit }
         if limit == 0 { endAtHand(Ended.back) { _ in true } }
+        return isBursting && limit != self.limit
     }
 
     /// Ends claims that waited at hand past their expiry.

@@ -68,22 +68,20 @@ package final class Transfers: Sendable {
     /// Lists small deliveries that are sent together, until `remove`.
     ///
     /// - Parameter cancel: ends the one with this place among them.
+    /// - Returns: the places of those whose cancellation may have come before they were listed.
     func add(
         _ burst: [(ref: AgentEvent.JobRef, size: Int64)], since: WallTime, cancel: @escaping @Sendable (Int) -> Void
-    ) {
+    ) -> [Int] {
         state.withLock { state in
             for (index, one) in burst.enumerated() {
                 state.entries[one.ref.delivery] = RunningTransfer(
                     ref: one.ref, size: one.size, since: since, attempt: nil, cancel: { cancel(index) })
             }
-        }
-    }
-
-    /// Those among just claimed deliveries that may have been cancelled before they were listed.
-    func mayBeCancelled(_ deliveries: [Int64]) -> Set<Int64> {
-        state.withLock { state in
-            state.missed.isEmpty && state.missedBefore.isEmpty
-                ? [] : Set(deliveries.filter { state.missed.contains($0) || state.missedBefore.contains($0) })
+            if state.missed.isEmpty, state.missedBefore.isEmpty { return [] }
+            return burst.indices.filter { index in
+                let delivery = burst[index].ref.delivery
+                return state.missed.contains(delivery) || state.missedBefore.contains(delivery)
+            }
         }
     }
 
@@ -109,13 +107,14 @@ package final class Transfers: Sendable {
 
     func isSentBack(_ delivery: Int64) -> Bool { state.withLock { $0.entries[delivery]?.isSentBack ?? false } }
 
-    /// Ends a running delivery.
+    /// Ends a running delivery. One that was sent with others then has an attempt, which must hear of it too.
     func cancel(_ delivery: Int64) {
         let cancel = state.withLock { state -> (@Sendable () -> Void)? in
-            if let running = state.entries[delivery] { return running.cancel }
+            let running = state.entries[delivery]
+            if let running, running.attempt != nil { return running.cancel }
             if state.missed.count >= Self.mostMissed { (state.missed, state.missedBefore) = ([], state.missed) }
             state.missed.insert(delivery)
-            return nil
+            return running?.cancel
         }
         cancel?()
     }
