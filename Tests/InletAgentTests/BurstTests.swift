@@ -51,6 +51,22 @@ import Testing
         #expect(bursting.alone.record.orders.isEmpty)
     }
 
+    @Test func `after the grace what was sent together is given back`() async throws {
+        let bursting = BurstingPipeline()
+        var scene = try scene(bursting)
+        scene.grace = .milliseconds(50)
+        bursting.alone.always(.stall)
+        try await scene.run { stage in
+            for number in 0..<10 { try scene.drop(FilePath("\(number)")) }
+            try await eventually("all are sent") { bursting.open.count == 10 }
+        }
+        let journal = try Journal(path: scene.journalPath, now: .now)
+        defer { journal.close() }
+        #expect(try await journal.recover(destinations: ["here"], at: .now).freedClaims == 0)
+        let open = try await journal.jobs(FileFilter(limit: 100)).flatMap(\.deliveries)
+        #expect(open.count == 10 && open.allSatisfy { $0.state == .ready && $0.attempts == 0 })
+    }
+
     @Test func `one that a person cancels among others is not sent again`() async throws {
         let bursting = BurstingPipeline()
         let scene = try scene(bursting)

@@ -49,8 +49,8 @@ struct DeliveryLane: Sendable {
                     if slots({ $0.beginBursting(bursts) }) { group.addTask { await self.burst() } }
                     let (open, refused) = slots { ($0.open, $0.refused.count) }
                     let isGone = room == nil && shared.destinations[id.destination] == nil
-                    if isLast { return await burstsEnded() }
-                    if open == 0 && (isStopping || isGone) { return }
+                    if isLast { break }
+                    if open == 0 && (isStopping || isGone) { break }
                     if refused == 0 { patience = JournalBackoff() }
                     if !isStopping || open > refused {
                         if !turn.hasMore {
@@ -64,8 +64,13 @@ struct DeliveryLane: Sendable {
                 if isStopping, !isLast, slots(\.running) > 0 {
                     await shared.signals[.deliverable(id)].wait(until: .now.advanced(by: .seconds(1)))
                 } else if await !patience.wait(stage.isStopping) {
-                    return
+                    break
                 }
+            }
+            if Task.isCancelled {
+                await burstsEnded()
+                // It goes on with all that came back and was not started.
+                if let alone = slots({ $0.begin() }) { group.addTask { await self.work(alone) } }
             }
         }
         // A cancelled loop waits for no running delivery: those have ended since.
