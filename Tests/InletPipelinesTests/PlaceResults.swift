@@ -188,7 +188,7 @@ final class Notes: Sendable {
     /// An attempt on these notes. `noted` runs when a put is durable, before the pipeline goes on. Once `isDead`, as a killed
     /// process is, nothing more is noted.
     func attempt(
-        noted: @escaping @Sendable (Set<String>) async -> Void = { _ in },
+        continuing first: FirstAnswer? = nil, noted: @escaping @Sendable (Set<String>) async -> Void = { _ in },
         isStopping: @escaping @Sendable () -> Bool = { false }, isDead: @escaping @Sendable () -> Bool = { false }
     ) -> Attempt {
         let log = CheckpointLog(
@@ -209,7 +209,7 @@ final class Notes: Sendable {
                 }
                 if !entries.isEmpty { await noted(Set(entries.keys)) }
             })
-        return Attempt(checkpoint: log, isStopping: isStopping)
+        return Attempt(checkpoint: log, continuing: first, isStopping: isStopping)
     }
 }
 

@@ -213,6 +213,35 @@ import Testing
         }
     }
 
+    @Test func `files that were refused together fail for a checksum that the store no longer takes`() async throws {
+        let rules: Rules = [.crc64nvme: .refused, .crc32c: .refused, .sha256: .refused]
+        try await Self.withAuto(rules) { place in
+            let pipeline = try #require(place.pipeline as? S3Pipeline)
+            let knowledge = pipeline.api.knowledge
+            let learned = StoreChecksum(.crc64nvme, learnedAt: .now)
+            await knowledge.checksums.keep(S3ChecksumTrial.Result(checksum: learned), at: knowledge.address)
+            let files = try (1...2).map { number in
+                let path = try place.write(content(1000 * number), FilePath("\(number).bin"))
+                return (path, try place.order(path, key: "\(number)"))
+            }
+            let ends = Listing<(index: Int, end: BurstEnd)>()
+            let sent = files.enumerated().map { BurstFile($1.1, content: Array(content(1000 * ($0 + 1)))) }
+            try pipeline.burst(sent, most: 1) { told in told.forEach { ends.add($0) } }.start()
+            try await eventually("both are answered") { ends.all.count == 2 }
+            // The first makes Inlet ask the store again, before the second is judged.
+            for (index, end) in ends.all {
+                guard case .continues(let first) = end else {
+                    Issue.record("file \(index) counts as proved")
+                    continue
+                }
+                let ((path, order), notes) = (files[index], Notes())
+                let answered = notes.attempt(continuing: first)
+                expectError(try await place.failure(path, order, answered), .retry(after: nil), code: .uploadGone)
+                #expect(try await place.deliver(path, order, notes.attempt()).get().method == .md5Parts)
+            }
+        }
+    }
+
     @Test func `a confirmation that is missing costs no proof, and the store is asked again`() async throws {
         let memory = StoreNotes(StoreChecksum(.crc64nvme, learnedAt: .now))
         try await Self.withAuto([.crc64nvme: .ignored], memory: memory) { place in

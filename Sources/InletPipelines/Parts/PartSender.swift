@@ -179,8 +179,8 @@ struct PartSender: Sendable {
                 () async throws(DeliveryError) in
                 let target = try await target()
                 return try await send(
-                    whole, to: target, what: "\(order.key) (\(ByteText.format(order.source.size)))", sums,
-                    content: content, continuing: attempt.first)
+                    whole, to: target, what: Self.name(of: order), sums, content: content,
+                    continuing: attempt.first)
             }
         } catch {
             // Only its answer may be lost; an empty body leaves no trace in the meter. After a crash the interrupted
@@ -193,6 +193,9 @@ struct PartSender: Sendable {
         }
         return Self.proof(of: order, by: part, at: location)
     }
+
+    /// A whole file in errors.
+    static func name(of order: DeliveryOrder) -> String { "\(order.key) (\(ByteText.format(order.source.size)))" }
 
     /// The proof of a whole file.
     static func proof(of order: DeliveryOrder, by part: UploadRecord.VerifiedPart, at location: String?) -> Proof {

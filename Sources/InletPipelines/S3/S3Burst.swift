@@ -72,7 +72,10 @@ private struct BurstPut: Sendable {
             let (order, location) = (store.order, store.location(store.order.key, answered: nil))
             return .delivered(PartSender.proof(of: order, by: part, at: location))
         }
-        let first = result.mapError { DeliveryError($0) }
+        // By what was asked for here: the attempt may ask for another checksum by then.
+        let first = result.mapError { DeliveryError($0) }.flatMap { answer in
+            answer.isSuccess ? .success(answer) : .failure(target.refusal(answer, PartSender.name(of: store.order)))
+        }
         return .continues(FirstAnswer(first, from: target.address, mayHaveArrived: mayHaveArrived(result)))
     }
 
