@@ -281,6 +281,26 @@ import Testing
         }
     }
 
+    @Test func `an upload that is gone leaves no checksum to go on with, where the store now refuses it`() async throws
+    {
+        let memory = StoreNotes(StoreChecksum(.crc64nvme, learnedAt: .now))
+        try await Self.withAuto(memory: memory) { place in
+            let (path, order) = try place.file(2 * Self.part)
+            let notes = Notes()
+            place.misbehave(.reply(.slowDown()), at: .part, times: nil)
+            expectError(try await place.failure(path, order, notes.attempt()), .outage(after: nil), code: .throttled)
+            #expect(UploadRecord.upload(notes.entries)?.checksum?.algorithm == .crc64nvme)
+            place.behave()
+            place.s3?.faults.add(
+                S3Fault(.reply(.s3(404, "NoSuchUpload")), at: .listParts),
+                S3Fault(.reply(.s3(400, "UnknownChecksum")), at: .createMultipartUpload))
+            expectError(try await place.failure(path, order, notes.attempt()), .retry(after: nil), code: .uploadGone)
+            #expect(notes.entries.isEmpty && memory.kept.isEmpty)
+            _ = try await place.deliver(path, order, notes.attempt()).get()
+            #expect(memory.kept.map(\.algorithm) == [.crc64nvme])
+        }
+    }
+
     @Test func `an answer that names another checksum than the parts have is no proof`() async throws {
         try await withS3Place(["verify": .string("crc64nvme")]) { place in
             let body = """

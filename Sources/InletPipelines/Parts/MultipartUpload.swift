@@ -41,6 +41,7 @@ struct MultipartUpload: Sendable {
     /// The journaled upload if it can continue, or a new one.
     private func open() async throws(DeliveryError) -> UploadRecord {
         var lasting = UploadRecord.lasting(attempt.checkpoint.entries)
+        let expiry = attempt.checkpoint.entries.filter { $0.key == UploadRecord.expiryName }
         if let old = UploadRecord(attempt.checkpoint.entries, fileSize: order.source.size) {
             let going = old.isCompleting ? old : old.isStale ? nil : try await store.resume(old, sender)
             if let going {
@@ -49,6 +50,8 @@ struct MultipartUpload: Sendable {
             }
             // It expired while we were away, which is nobody's fault: the attempt continues with a new upload.
             lasting.merge(try await dropExpired(old)) { $1 }
+            // Where no new one can be opened, the next attempt does not go on with this one's checksum.
+            try await attempt.checkpoint.replace(lasting.merging(expiry) { $1 })
         }
         let limits = store.limits
         try limits.check(order)
@@ -59,9 +62,8 @@ struct MultipartUpload: Sendable {
         let record = UploadRecord(upload: upload, plan: plan, lasting: lasting)
         do throws(DeliveryError) {
             // In one step, so that no crash forgets both.
-            var notes = lasting
+            var notes = lasting.merging(expiry) { $1 }
             notes[UploadRecord.openingName] = record.openingNote
-            notes[UploadRecord.expiryName] = attempt.checkpoint.entries[UploadRecord.expiryName]
             try await attempt.checkpoint.replace(notes)
         } catch {
             // Otherwise nobody would know it any more.
