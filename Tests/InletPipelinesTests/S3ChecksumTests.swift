@@ -133,7 +133,21 @@ import Testing
             // The next process may have other keys.
             #expect(memory.kept.isEmpty)
             let pipeline = try #require(place.pipeline as? S3Pipeline)
-            #expect(try await pipeline.askAgain().first?.text.contains("may not put and delete objects below") == true)
+            let words = "may not put, read and delete objects below"
+            #expect(try await pipeline.askAgain().first?.text.contains(words) == true)
+        }
+    }
+
+    @Test func `keys that may not read cannot tell what a store compares, and the MD5 of ETags counts`() async throws {
+        let memory = StoreNotes()
+        try await Self.withAuto(memory: memory) { place in
+            place.s3?.faults.add(S3Fault(.reply(.s3(403, "AccessDenied")), at: .headObject, times: nil))
+            #expect(try await Self.deliver(1000, place).method == .md5Parts)
+            // They may be allowed to until the next process asks.
+            #expect(memory.kept.isEmpty)
+            let pipeline = try #require(place.pipeline as? S3Pipeline)
+            #expect(try await pipeline.askAgain().first?.text.contains("may not put, read and delete") == true)
+            #expect(try place.visible().keys.sorted() == ["1000"])
         }
     }
 
@@ -144,7 +158,7 @@ import Testing
             place.s3?.faults.add(S3Fault(.wrongETag(.constant), at: .putObject, times: nil))
             let (path, order) = try place.file(1000)
             let error = expectError(try await place.failure(path, order), .giveUp, code: .foreignETag)
-            #expect(error?.reason.contains("let these keys put and delete objects below .inlet-check/") == true)
+            #expect(error?.reason.contains("let these keys put, read and delete objects below .inlet-check/") == true)
         }
     }
 

@@ -91,18 +91,19 @@ struct S3ChecksumTrial: Sendable {
         if let answer = try await Self.tried(put(wrong, nil, other), api) {
             return S3API.checksum(algorithm, of: answer) == nil ? .unconfirmed : .uncompared
         }
-        guard try await isAbsent(wrong) else { return .unconfirmed }
+        guard let isAbsent = try await isAbsent(wrong) else { return .forbidden }
+        guard isAbsent else { return .unconfirmed }
         return try await comparesParts(algorithm, sum, other, now)
     }
 
-    /// Whether the refused object is not there. Keys that may not read cannot tell.
-    private func isAbsent(_ key: String) async throws(DeliveryError) -> Bool {
+    /// Whether the refused object is not there; nil for keys that may not read, and cannot tell.
+    private func isAbsent(_ key: String) async throws(DeliveryError) -> Bool? {
         do throws(DeliveryError) {
             return try await api.head(key) == nil
         } catch {
             guard error.isDenied else { throw error }
             // Where keys may not list, missing objects are denied too.
-            return try await api.look(right) != nil
+            return try await api.look(right).map { _ in true }
         }
     }
 
@@ -231,7 +232,7 @@ extension S3ChecksumTrial.Result {
             findings.append(
                 (
                     true,
-                    "verify: auto compares the MD5 of ETags: these keys may not put and delete objects below \(path); "
+                    "verify: auto compares the MD5 of ETags: these keys may not put, read and delete objects below \(path); "
                         + "where they may, Inlet finds a cheaper checksum"
                 ))
         } else if checksum.algorithm == .md5 {
