@@ -96,9 +96,22 @@ def memory(pid: int) -> dict[str, float]:
             "mapped files (RssFile)": files + shared}
 
 
+def together(pid: int, file: str, name: str) -> float:
+    """MiB of a number of a family's /proc/PID/`file`."""
+    total = 0
+    for one in family(pid):
+        try:
+            total += field(f"/proc/{one}/{file}", name)
+        except (FileNotFoundError, ProcessLookupError):
+            # Ended since it was listed. The process itself is to be there.
+            if one == pid:
+                raise
+    return total / 1024
+
+
 def own_memory(pid: int) -> dict[str, float]:
-    """MiB that are a family's own (RssAnon), together."""
-    return {"own": sum(field(f"/proc/{one}/status", "RssAnon") for one in family(pid)) / 1024}
+    """MiB that are a family's own (RssAnon)."""
+    return {"own": together(pid, "status", "RssAnon")}
 
 
 def peak_mib(pid: int) -> float:
@@ -161,8 +174,8 @@ class Highest(Worker):
         try:
             for name, value in self._read(*self._arguments).items():
                 self.most[name] = max(value, self.most.get(name, 0))
-        except (OSError, ProcessLookupError):
-            # It has ended: what was seen before counts.
+        except (FileNotFoundError, ProcessLookupError):
+            # It has ended: what was seen before counts. What may not be read is a failure.
             return False
         return True
 

@@ -209,6 +209,11 @@ def families() -> None:
         expect("own memory of both", process.own_memory(parent.pid)["own"] > process.field(
             f"/proc/{parent.pid}/status", "RssAnon") / 1024, True)
         parent.stdout.readline()
+        # One that has ended since the family was listed ends no measurement.
+        listed, process.family = process.family, lambda pid: [pid, gone.pid]
+        (gone := subprocess.Popen(["true"])).wait()
+        expect("own memory beside one that has ended", process.own_memory(parent.pid)["own"] > 0, True)
+        process.family = listed
         expect("CPU time of a child that was awaited", process.cpu_seconds(parent.pid) >= 0.3, True)
 
 

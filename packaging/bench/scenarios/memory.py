@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agent import Agent, configure, s3, spiral
 from loads import write_sparse
-from process import Highest, family, field, own_memory, show_peaks
+from process import Highest, own_memory, show_peaks, together
 from report import GIB, Given, Row, bounded
 from servers import Sink, closed_port
 
@@ -31,7 +31,7 @@ OPTIONS = {
 
 def shared_memory(pid: int) -> dict[str, float]:
     """MiB of a family's PSS."""
-    return {"PSS": sum(field(f"/proc/{one}/smaps_rollup", "Pss") for one in family(pid)) / 1024}
+    return {"PSS": together(pid, "smaps_rollup", "Pss")}
 
 
 class Both:
