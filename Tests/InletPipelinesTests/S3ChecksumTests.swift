@@ -301,8 +301,8 @@ import Testing
         try await Self.withAuto(memory: memory) { place in
             let (path, order) = try place.file(2 * Self.part)
             let notes = Notes()
-            place.misbehave(.reply(.slowDown()), at: .part, times: nil)
-            expectError(try await place.failure(path, order, notes.attempt()), .outage(after: nil), code: .throttled)
+            place.misbehave(.reply(.s3(403, "AccessDenied")), at: .part, times: nil)
+            expectError(try await place.failure(path, order, notes.attempt()), .credentials, code: .unauthorized)
             #expect(UploadRecord.upload(notes.entries)?.checksum?.algorithm == .crc64nvme)
             place.behave()
             place.s3?.faults.add(
