@@ -82,9 +82,7 @@ package final class HTTPClient: Sendable {
         } onCancel: {
             if !request.outlivesCancellation { mailbox.cancel([ticket]) }
         }
-        var answer = try result.get()
-        answer.sentCredentials = SentCredentials(request, proxy: proxy)
-        return answer
+        return try result.get()
     }
 
     /// Prepares small requests to one server that are sent together: one thread has all of them.

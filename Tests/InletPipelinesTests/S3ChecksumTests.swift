@@ -230,29 +230,47 @@ import Testing
     @Test func `files that were refused together fail for a checksum that the store no longer takes`() async throws {
         let rules: Rules = [.crc64nvme: .refused, .crc32c: .refused, .sha256: .refused]
         try await Self.withAuto(rules) { place in
-            let pipeline = try #require(place.pipeline as? S3Pipeline)
-            let knowledge = pipeline.api.knowledge
+            let knowledge = try #require(place.pipeline as? S3Pipeline).api.knowledge
             let learned = StoreChecksum(.crc64nvme, learnedAt: .now)
             await knowledge.checksums.keep(S3ChecksumTrial.Result(checksum: learned), at: knowledge.address)
-            let files = try (1...2).map { number in
-                let path = try place.write(content(1000 * number), FilePath("\(number).bin"))
-                return (path, try place.order(path, key: "\(number)"))
-            }
-            let ends = Listing<(index: Int, end: BurstEnd)>()
-            let sent = files.enumerated().map { BurstFile($1.1, content: Array(content(1000 * ($0 + 1)))) }
-            try pipeline.burst(sent, most: 1) { told in told.forEach { ends.add($0) } }.start()
-            try await eventually("both are answered") { ends.all.count == 2 }
             // The first makes Inlet ask the store again, before the second is judged.
-            for (index, end) in ends.all {
-                guard case .continues(let first) = end else {
-                    Issue.record("file \(index) counts as proved")
-                    continue
-                }
-                let ((path, order), notes) = (files[index], Notes())
+            for (path, order, first) in try await Self.sentTogether(2, place) {
+                let notes = Notes()
                 let answered = notes.attempt(continuing: first)
                 expectError(try await place.failure(path, order, answered), .retry(after: nil), code: .uploadGone)
                 #expect(try await place.deliver(path, order, notes.attempt()).get().method == .md5Parts)
             }
+        }
+    }
+
+    @Test func `the words of a store that refuses files sent together do not show its keys`() async throws {
+        try await withS3Place { place in
+            let words = "<Error><Code>Odd</Code><Message>\(S3Account.accessKey) may not</Message></Error>"
+            place.misbehave(.reply(FaultReply(400, type: "application/xml", body: words)), at: .single)
+            for (path, order, first) in try await Self.sentTogether(1, place) {
+                let error = try await place.failure(path, order, Notes().attempt(continuing: first))
+                #expect(error?.reason.contains("400 Odd: *** may not") == true)
+            }
+        }
+    }
+
+    /// Sends files that do not arrive at once. - Returns: each with the answer that its attempt continues from.
+    private static func sentTogether(
+        _ count: Int, _ place: Place
+    ) async throws -> [(FilePath, DeliveryOrder, FirstAnswer)] {
+        let files = try (1...count).map { number in
+            let path = try place.write(content(1000 * number), FilePath("\(number).bin"))
+            return (path, try place.order(path, key: "\(number)"), Array(content(1000 * number)))
+        }
+        let ends = Listing<(index: Int, end: BurstEnd)>()
+        try #require(place.pipeline as? S3Pipeline).burst(files.map { BurstFile($0.1, content: $0.2) }, most: 1) {
+            told in
+            told.forEach { ends.add($0) }
+        }.start()
+        try await eventually("all are answered") { ends.all.count == count }
+        return try ends.all.map { index, end in
+            let first: FirstAnswer? = if case .continues(let first) = end { first } else { nil }
+            return (files[index].0, files[index].1, try #require(first))
         }
     }
 

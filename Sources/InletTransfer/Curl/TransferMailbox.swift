@@ -117,6 +117,11 @@ final class Submission: Sendable {
 
     /// Answers it, once. A batch tells its answers when it is flushed.
     func end(_ result: Result<HTTPResponse, TransferError>) {
+        let result = result.map { answer in
+            var answer = answer
+            answer.sentCredentials = SentCredentials(request, proxy: proxy)
+            return answer
+        }
         switch receiver {
         case .one(let continuation): continuation.resume(returning: result)
         case .batch(let batch, let index): batch.add(index, result)
