@@ -22,7 +22,7 @@ import Testing
             return BurstFile(order, content: Array(content(count)))
         }
         let ends = Mutex<[Int: BurstEnd]>([:])
-        let burst = try pipeline.burst(files, most: 2) { answers in
+        let burst = try pipeline.burst(files) { answers in
             ends.withLock { ends in for (index, end) in answers { ends[index] = end } }
             Happening.ring()
         }

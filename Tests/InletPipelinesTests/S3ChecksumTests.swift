@@ -263,8 +263,7 @@ import Testing
             return (path, try place.order(path, key: "\(number)"), Array(content(1000 * number)))
         }
         let ends = Listing<(index: Int, end: BurstEnd)>()
-        try #require(place.pipeline as? S3Pipeline).burst(files.map { BurstFile($0.1, content: $0.2) }, most: 1) {
-            told in
+        try #require(place.pipeline as? S3Pipeline).burst(files.map { BurstFile($0.1, content: $0.2) }) { told in
             told.forEach { ends.add($0) }
         }.start()
         try await eventually("all are answered") { ends.all.count == count }

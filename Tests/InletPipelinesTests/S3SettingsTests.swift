@@ -34,7 +34,7 @@ import Testing
         #expect(settings.parallelParts == 8)
         #expect(settings.verify == .auto)
         #expect(settings.ifExists == .overwrite)
-        #expect(settings.connections == 32)
+        #expect(settings.connections == nil)
         #expect(settings.objectHeaders.isEmpty)
         let defaults = Dictionary(uniqueKeysWithValues: S3Settings.type.keys.map { ($0.name, $0.defaultText) })
         #expect(defaults["part_size"] == "auto" && defaults["multipart_threshold"] == "16MiB")

@@ -2,6 +2,7 @@ internal import InletCore
 internal import InletJournal
 internal import InletLinux
 internal import InletPipelines
+internal import Synchronization
 internal import SystemPackage
 
 /// Many small files for one destination, read one after the other and sent together. What is special about a file, and
@@ -13,8 +14,10 @@ struct DeliveryBurst: Sendable {
 
     /// The most files of one.
     static let most = 64
-    /// The most bytes of files that are on their way or wait for a connection.
+    /// The most bytes of files of all destinations that are on their way or wait for a connection, and how many files a
+    /// destination may have beyond that.
     private static let mostBytes: Int64 = 6 << 20
+    private static let fewest = 4
 
     let stage: DeliveryStage
     let destination: Destination
@@ -35,11 +38,10 @@ struct DeliveryBurst: Sendable {
 
     /// How many more may be read, so that each connection has one at hand when its own has gone.
     ///
-    /// - Parameters:
-    ///   - sent: how many were sent together and have not come back.
-    ///   - bytes: their size.
-    func room(besides sent: Int, _ bytes: Int64) -> Int {
-        bytes < Self.mostBytes ? min(Self.most, max(0, connections + max(connections, Self.most) - sent)) : 0
+    /// - Parameter sent: how many were sent together and have not come back.
+    func room(besides sent: Int) -> Int {
+        guard stage.burstBytes.load(ordering: .relaxed) < Self.mostBytes else { return max(0, Self.fewest - sent) }
+        return min(Self.most, max(0, connections + max(connections, Self.most) - sent))
     }
 
     private var shared: Shared { stage.shared }
@@ -92,7 +94,9 @@ struct DeliveryBurst: Sendable {
         _ files: [BurstFile], of members: [Claim], _ report: @escaping Report
     ) throws(DeliveryError) {
         let start = ContinuousClock.now
+        let bytes = files.map { Int64($0.content.count) }
         let burst = try pipeline.burst(files) { answers in
+            stage.burstBytes.subtract(answers.reduce(0) { $0 + bytes[$1.index] }, ordering: .relaxed)
             shared.transfers.remove(answers.map { members[$0.index].delivery.id })
             var (ended, alone): ([LaneSlots.Ended], [Alone]) = ([], [])
             for answer in answers {
@@ -112,6 +116,7 @@ struct DeliveryBurst: Sendable {
         for index in Task.isCancelled ? Array(members.indices) : cancelled { burst.cancel(index) }
         shared.log.emit(members.map { DeliveryAttempt($0, stage).started($0.delivery.key ?? "") })
         for _ in members { Failpoint.claimed.reached() }
+        stage.burstBytes.add(bytes.reduce(0, +), ordering: .relaxed)
         burst.start()
     }
 }

@@ -42,20 +42,14 @@ struct DeliveryLane: Sendable {
                 let room = isLast || isStopping ? nil : shared.destinations.room(of: id.destination)
                 await offerRefused()
                 if let turn = await exchange(room) {
-                    let bursts = bursts
-                    while let alone = slots({ $0.begin(besides: bursts) }) {
-                        group.addTask { await self.work(alone) }
-                    }
-                    if slots({ $0.beginBursting(bursts) }) { group.addTask { await self.burst() } }
+                    begin(in: &group)
                     let (open, refused) = slots { ($0.open, $0.refused.count) }
                     let isGone = room == nil && shared.destinations[id.destination] == nil
-                    if isLast { break }
-                    if open == 0 && (isStopping || isGone) { break }
+                    if isLast || open == 0 && (isStopping || isGone) { break }
                     if refused == 0 { patience = JournalBackoff() }
                     if !isStopping || open > refused {
-                        if !turn.hasMore {
-                            await shared.signals[.deliverable(id)].wait(until: nextLook(turn.nextDue))
-                        }
+                        let signal = shared.signals[.deliverable(id)]
+                        if !turn.hasMore { await signal.wait(until: nextLook(turn.nextDue)) }
                         await gather()
                         continue
                     }
@@ -76,6 +70,13 @@ struct DeliveryLane: Sendable {
         // A cancelled loop waits for no running delivery: those have ended since.
         slots { $0.putBack($0.takeRefused(at: nil)) }
         _ = await exchange(nil)
+    }
+
+    /// Starts what may start.
+    private func begin(in group: inout DiscardingTaskGroup) {
+        let bursts = bursts
+        while let alone = slots({ $0.begin(besides: bursts) }) { group.addTask { await self.work(alone) } }
+        if slots({ $0.beginBursting(bursts) }) { group.addTask { await self.burst() } }
     }
 
     /// Delivers one claim after the other, until none is at hand. A claim goes back if its destination went down while

@@ -23,6 +23,8 @@ final class DeliveryStage: Service {
     /// Deliveries that an earlier process began: their first attempt in this one is marked as resumed.
     let resumable: Mutex<Set<Int64>>
     let faults = Mutex(LocalFaults())
+    /// The size of the small files that were sent together and have not been answered.
+    let burstBytes = Atomic<Int64>(0)
     private let running = Mutex<Set<LaneID>>([])
 
     /// - Parameters:

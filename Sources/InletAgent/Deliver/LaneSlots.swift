@@ -59,8 +59,6 @@ struct LaneSlots: Sendable {
     private var alone: [DeliveryBurst.Alone] = []
     /// Of these, attempts.
     private var attempts = 0
-    /// The size of what was sent together and has not come back.
-    private var sentBytes: Int64 = 0
     /// Whether somebody starts bursts, and goes on doing so while claims are at hand.
     private(set) var isBursting = false
     /// Who waits until nothing runs that was sent with others.
@@ -96,7 +94,8 @@ struct LaneSlots: Sendable {
             attempts += 1
             return alone.removeFirst()
         }
-        guard running < limit, let index = atHand.firstIndex(where: { burst?.takes($0) != true }) else { return nil }
+        // Bursts have places of their own: a special file does not wait for the end of thousands of usual ones.
+        guard attempts < limit, let index = atHand.firstIndex(where: { burst?.takes($0) != true }) else { return nil }
         running += 1
         attempts += 1
         return (atHand.remove(at: index), nil)
@@ -117,7 +116,7 @@ struct LaneSlots: Sendable {
     mutating func beginBurst(_ burst: DeliveryBurst?) -> (claims: [Claim], isRunningOut: Bool)? {
         var taken: [Claim] = []
         if let burst, limit > 0 {
-            let room = burst.room(besides: sent, sentBytes)
+            let room = burst.room(besides: sent)
             guard room >= min(Self.leastBurst, max(1, sent)) else { return ([], false) }
             atHand.removeAll { claim in
                 guard taken.count < room, burst.takes(claim) else { return false }
@@ -125,7 +124,6 @@ struct LaneSlots: Sendable {
                 return true
             }
         }
-        sentBytes += taken.reduce(0) { $0 + $1.file.identity.size }
         isBursting = !taken.isEmpty
         running += taken.count
         return taken.isEmpty ? nil : (taken, atHand.count < enough)
@@ -147,7 +145,6 @@ struct LaneSlots: Sendable {
     ) -> (hasRoom: Bool, isAwaited: Bool, waiter: CheckedContinuation<Void, Never>?) {
         let before = ended.count
         running -= burst.count
-        sentBytes -= (burst.map(\.claim) + alone.map(\.claim)).reduce(0) { $0 + $1.file.identity.size }
         ended += burst
         self.alone += alone
         let isAwaited = before == 0 || !alone.isEmpty || before < Self.batch && ended.count >= Self.batch

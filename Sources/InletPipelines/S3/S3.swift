@@ -313,6 +313,7 @@ extension S3Settings {
         !name.isEmpty && name.utf8.count <= 255 && name != "." && name != ".."
             && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"/?#%\\@:".utf8.contains($0) }
     }
+
     /// The configured endpoint, or AWS's in the region.
     static func endpoint(_ text: String?, region: String?, _ rules: URLRules) throws(SettingFault) -> HTTPURL {
         if let text {

@@ -49,7 +49,7 @@ final class BurstPace: Sendable {
     var limit: Int { pace.withLock { $0.limit } }
 
     func heard(_ results: [Result<HTTPResponse, TransferError>]) {
-        let answers = results.compactMap { try? $0.get() }
+        let answers = results.compactMap { if case .success(let answer) = $0 { answer } else { nil } }
         let good = answers.filter(\.isSuccess)
         pace.withLock { pace in
             if answers.contains(where: { $0.status == 429 || $0.status == 503 }) { pace.refused() }
