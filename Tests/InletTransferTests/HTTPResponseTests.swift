@@ -33,6 +33,28 @@ struct HTTPResponseTests {
         #expect(HTTPResponse(status: 503).retryAfter(now: example) == nil)
     }
 
+    private static let fields: HTTPFields = [
+        ("ETag", "\"one\""), ("x-Empty", ""), ("etag", "\"two\""), ("X-ETag", "three"), ("ETagX", "four"),
+        ("X-Colon", "a:b: c"), ("Date", "ä"),
+    ]
+
+    @Test(
+        arguments: [
+            ("etag", "\"one\""), ("ETAG", "\"one\""), ("X-EMPTY", ""), ("x-etag", "three"), ("etagx", "four"),
+            ("x-colon", "a:b: c"), ("date", "ä"), ("tag", nil), ("eta", nil), ("x-", nil), ("", nil),
+            ("x-colon:a", nil),
+        ] as [(String, String?)])
+    func `a field is found by its whole name in any case, and of several the first`(_ name: String, _ value: String?) {
+        #expect(HTTPResponse(status: 200, headers: Self.fields).header(name) == value)
+    }
+
+    @Test func `fields keep their order, and their names as the server spelt them`() {
+        let headers = HTTPResponse(status: 200, headers: Self.fields).headers
+        #expect(headers.map(\.name) == Self.fields.map(\.name))
+        #expect(headers.map(\.value) == Self.fields.map(\.value))
+        #expect(HTTPResponse(status: 200).headers.isEmpty && HTTPResponse(status: 200).header("ETag") == nil)
+    }
+
     @Test func `dates agree with RFC 3339 over the years`() {
         let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
         for day in stride(from: Int64(0), to: 60_000, by: 17) {
