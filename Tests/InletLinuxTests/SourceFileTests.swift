@@ -318,3 +318,103 @@ private final class Swapper: Sendable {
 
     func end() { isOver.withLock { $0 = true } }
 }
+
+/// Small files that are read whole by their names in an open folder.
+struct SmallContentTests {
+    let folder: TemporaryDirectory
+    private let bytes = Array("content".utf8)
+
+    init() throws { folder = try TemporaryDirectory() }
+
+    private func known(_ path: FilePath, in root: FilePath? = nil) throws -> FileIdentity {
+        try #require(try FileLook.look(at: (root ?? folder.path).pushing(path)).identity)
+    }
+
+    /// What is read of a file that was as `known` when it was admitted.
+    private func content(
+        _ path: FilePath, _ known: FileIdentity, _ rule: SourceRule = SourceRule(), in root: FilePath? = nil
+    ) throws -> [UInt8]? {
+        var folders = FolderCache(root ?? folder.path)
+        return try folders.content(of: path, known: known, rule)
+    }
+
+    @Test func `a file that is what it was is read whole, also an empty one and one whose name is no UTF-8`() throws {
+        let odd = FilePath(bytes: [0x64, 0x2F, 0xFF, 0x0A])
+        let names: [(FilePath, [UInt8])] = [("a", bytes), ("d/b", [7]), ("d/empty", []), (odd, [1, 2, 3])]
+        var folders = FolderCache(folder.path)
+        for (name, bytes) in names {
+            try folder.makeDirectory("d")
+            let path = folder.path.pushing(name)
+            let file = try FileDescriptor.open(
+                path, .writeOnly, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
+            try file.closeAfter { _ = try file.writeAll(bytes) }
+            #expect(try folders.content(of: name, known: known(name), SourceRule()) == bytes)
+        }
+        folders.close()
+    }
+
+    @Test(arguments: ["grown", "cut", "rewritten", "replaced", "symlink", "fifo", "folder"])
+    func `any other file in its place is not read`(_ kind: String) throws {
+        let path = try folder.write(bytes, to: "a")
+        let known = try known("a")
+        let url = URL(fileURLWithPath: path.string)
+        switch kind {
+        case "grown": try Data(bytes + [1]).write(to: url)
+        case "cut": try Data(bytes.dropLast()).write(to: url)
+        case "rewritten":
+            // The same length, in place, and at another time.
+            let file = try FileDescriptor.open(path, .writeOnly, options: .closeOnExec)
+            try file.closeAfter { _ = try file.writeAll(toAbsoluteOffset: 0, Array("CONTENT".utf8)) }
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date(timeIntervalSince1970: 1_000_000_000)], ofItemAtPath: path.string)
+        case "replaced":
+            let other = try folder.write(bytes, to: "other")
+            #expect(rename(other.string, path.string) == 0)
+        default: try FileManager.default.removeItem(at: url)
+        }
+        switch kind {
+        case "symlink":
+            let other = try folder.write(bytes, to: "other")
+            try FileManager.default.createSymbolicLink(atPath: path.string, withDestinationPath: other.string)
+        case "fifo": #expect(mkfifo(path.string, 0o600) == 0)
+        case "folder": try folder.makeDirectory("a")
+        default: break
+        }
+        #expect(try content("a", known) == nil)
+    }
+
+    @Test func `a file that is gone is not read, nor one behind a symlink`() throws {
+        try folder.write(bytes, to: "d/a")
+        let known = try known("d/a")
+        try FileManager.default.moveItem(
+            atPath: folder.path.appending("d").string, toPath: folder.path.appending("e").string)
+        #expect(throws: SystemError.self) { try content("d/a", known) }
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.path.appending("d").string, withDestinationPath: folder.path.appending("e").string)
+        #expect(throws: SystemError.self) { try content("d/a", known) }
+        #expect(try content("e/none", known) == nil)
+        #expect(try content("e/a", known) == bytes)
+    }
+
+    @Test func `a file of another owner, or with a second name, is not read where the rule excludes it`() throws {
+        let path = try folder.write(bytes, to: "a")
+        let known = try known("a")
+        #expect(try content("a", known, SourceRule(owners: [getuid()], hardLinks: .refuse)) == bytes)
+        #expect(try content("a", known, SourceRule(owners: [getuid() + 1])) == nil)
+        try FileManager.default.linkItem(atPath: path.string, toPath: folder.path.appending("b").string)
+        let linked = try self.known("a")
+        #expect(try content("a", linked, SourceRule(hardLinks: .refuse)) == nil)
+        #expect(try content("a", linked, SourceRule(hardLinks: .allow)) == bytes)
+    }
+
+    /// Its size is 0, and reading it yields a line.
+    @Test func `a file that yields more than its size is not read`() throws {
+        let known = try known("version", in: "/proc")
+        #expect(known.size == 0)
+        #expect(try content("version", known, in: "/proc") == nil)
+        // Nor as one that would have so much.
+        var longer = known
+        longer.size = 1
+        #expect(try content("version", longer, in: "/proc") == nil)
+    }
+}
