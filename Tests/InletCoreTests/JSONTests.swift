@@ -17,6 +17,41 @@ struct JSONTests {
         #expect(try JSONValue(parsing: text.utf8) == value)
     }
 
+    /// Texts without anything to escape are copied eight bytes at a time, and must look as if each was looked at.
+    @Test func `a text is quoted as its characters are, wherever in it they stand`() {
+        var random = SeededGenerator(seed: 5)
+        let odd: [Unicode.Scalar] = ["\u{202E}", "\u{FEFF}", "\u{061C}", "\u{2028}", "日", "🚀", "\u{E0001}"]
+        let scalars = (0...0xFF).compactMap(Unicode.Scalar.init) + odd
+        /// A single one is too short for that.
+        let quoted = scalars.map { JSONString.quote(String(Character($0))).dropFirst().dropLast() }
+        let plain = scalars.indices.filter { (0x20...0x7E).contains(scalars[$0].value) && quoted[$0].count == 1 }
+        #expect(plain.count == 93)
+        for length in 1...20 {
+            for position in 0..<length {
+                var all = (0..<length).map { _ in plain.randomElement(using: &random) ?? 0 }
+                for index in scalars.indices {
+                    all[position] = index
+                    let text = String(String.UnicodeScalarView(all.map { scalars[$0] }))
+                    let slow = "\"" + all.map { quoted[$0] }.joined() + "\""
+                    guard JSONString.quote(text) != slow else { continue }
+                    Issue.record("\(scalars[index].value) at \(position) of \(length): \(JSONString.quote(text))")
+                    return
+                }
+            }
+        }
+        #expect(JSONString.quote("") == "\"\"")
+    }
+
+    @Test func `what would harm a terminal is escaped in a text of any length`() {
+        for length in [1, 7, 8, 9, 16, 20] {
+            let text = String(repeating: "a", count: length)
+            for (harm, shown) in [("\"", #"\""#), ("\\", #"\\"#), ("\u{1B}", "\\u001b"), ("\u{7F}", "\\u007f")] {
+                #expect(JSONString.quote(text + harm).lowercased() == "\"\(text)\(shown)\"")
+                #expect(JSONString.quote(harm + text).lowercased() == "\"\(shown)\(text)\"")
+            }
+        }
+    }
+
     static let broken: [(String, Int, Int)] = [
         ("", 1, 1), ("{", 1, 2), ("[1,]", 1, 4), ("[1 2]", 1, 4), ("{\"a\" 1}", 1, 6), ("{a:1}", 1, 2), ("01", 1, 3),
         ("-", 1, 2), ("1.", 1, 3), ("1e", 1, 3), ("nul", 1, 1), ("\"a", 1, 3), ("\"\\x\"", 1, 4), ("\"\\u12\"", 1, 4),
