@@ -2,172 +2,246 @@ import InletCore
 import InletJournal
 import InletLinux
 import InletTestSupport
-import Synchronization
+import InletTransfer
 import SystemPackage
 import Testing
 
 @testable import InletAgent
 @testable import InletPipelines
 
-/// Small files that are sent together: with sixteen connections 64 are, and as many wait at hand.
+/// Many small files that are sent together, by an agent that runs.
 @Suite(.timeLimit(.minutes(8))) struct BurstTests {
     private static let connections = 16
+    /// The most that a lane claims: more than are sent at once.
+    private static let most = 2 * connections + 2 * LaneSlots.reserve
+    private static let files = most + 8
 
-    private func scene(_ bursting: BurstingPipeline) throws -> Scene {
+    static func scene() throws -> (Scene, ScriptedBursts) {
         var scene = try Scene()
+        let bursts = ScriptedBursts(scene.here, connections: Self.connections)
         scene.destinations = [
             Destination(
-                name: "here", type: "bursting", pipeline: bursting, smallLimit: 1 << 20, connections: Self.connections)
+                name: "here", type: "scripted", pipeline: bursts, smallLimit: 1 << 20, connections: Self.connections)
         ]
-        return scene
+        return (scene, bursts)
     }
 
-    @Test func `a pause ends what is sent together, and afterwards the rest is sent so`() async throws {
-        let bursting = BurstingPipeline()
-        let scene = try scene(bursting)
-        let files = LaneSlots.most(Self.connections) + 8
-        try await scene.run { stage in
-            for number in 0..<files { try scene.drop(FilePath("\(number)")) }
-            var sent = 0
-            try await eventually("some are sent, and as many as may be are claimed") {
-                sent = bursting.open.count
-                let claimed = try await stage.journal.deliveryCounts(.claimed)["here"]
-                return sent >= Self.connections && claimed == LaneSlots.most(Self.connections)
-            }
-            _ = try await stage.agent.control.setPaused(true, "here", by: "test")
-            try await eventually("what waited at hand is given back") {
-                sent = bursting.open.count
-                return try await stage.journal.deliveryCounts(.claimed)["here"] == sent
-            }
-            bursting.answer()
-            try await eventually("nothing is on its way") { try await stage.journal.deliveryCounts(.claimed).isEmpty }
-            #expect(bursting.open.isEmpty)
-            _ = try await stage.agent.control.setPaused(false, "here", by: "test")
-            try await eventually("all have arrived") {
-                bursting.answer()
-                return try await stage.journal.deliveryCounts(.delivered)["here"] == files
-            }
+    /// Drops files, and returns when the lane has all that it takes, and no further burst may begin.
+    private func fill(_ scene: Scene, _ stage: Stage, _ bursts: ScriptedBursts) async throws {
+        for number in 0..<Self.files { try scene.drop(FilePath("\(number)")) }
+        try await eventually("the stock is full") {
+            let claimed = try await stage.journal.deliveryCounts(.claimed)["here"]
+            // One file for each connection and a burst beside them, but for the room that is too small for a burst.
+            return claimed == Self.most && bursts.record.running > Self.connections + DeliveryBurst.most - 16
         }
-        #expect(bursting.alone.record.orders.isEmpty)
     }
 
-    @Test func `after the grace what was sent together is given back`() async throws {
-        let bursting = BurstingPipeline()
-        var scene = try scene(bursting)
-        scene.grace = .milliseconds(50)
-        bursting.alone.always(.stall)
-        try await scene.run { stage in
-            for number in 0..<10 { try scene.drop(FilePath("\(number)")) }
-            try await eventually("all are sent") { bursting.open.count == 10 }
-        }
+    /// What the next start finds: nothing claimed, and no attempt counted of what has not been delivered.
+    private func expectAllGivenBack(_ scene: Scene, delivered: Int) async throws {
         let journal = try Journal(path: scene.journalPath, now: .now)
         defer { journal.close() }
+        #expect(try await journal.deliveryCounts(.delivered)["here"] ?? 0 == delivered)
         #expect(try await journal.recover(destinations: ["here"], at: .now).freedClaims == 0)
-        let open = try await journal.jobs(FileFilter(limit: 100)).flatMap(\.deliveries)
-        #expect(open.count == 10 && open.allSatisfy { $0.state == .ready && $0.attempts == 0 })
+        let open = try await journal.jobs(FileFilter(limit: 1000)).flatMap(\.deliveries).filter { $0.state == .ready }
+        #expect(open.count == Self.files - delivered && open.allSatisfy { $0.attempts == 0 })
     }
 
-    @Test func `one that a person cancels among others is not sent again`() async throws {
-        let bursting = BurstingPipeline()
-        let scene = try scene(bursting)
+    @Test func `small files are sent together, and all is said of each, once and in its order`() async throws {
+        let (scene, bursts) = try Self.scene()
+        for number in 0..<200 { try scene.drop(FilePath("\(number)"), "content \(number)") }
         try await scene.run { stage in
-            for name in ["a", "b", "c"] { try scene.drop(FilePath(name)) }
-            try await eventually("all are sent") { bursting.open.count == 3 }
-            #expect(try await stage.agent.control.act(.cancel, on: try await stage.job("b").file.id) == .done)
-            try await eventually("it was ended there") { bursting.open.sorted() == ["a", "c"] }
-            bursting.answer()
-            for name in ["a", "c"] { try await stage.finished(FilePath(name)) }
-            try await stage.finished("b", .cancelled)
-            try await eventually("its claim has ended, too") {
-                try await stage.journal.deliveryCounts(.claimed).isEmpty
-                    && stage.agent.control.live?.inFlight.isEmpty == true
-            }
-        }
-        #expect(bursting.alone.record.orders.isEmpty)
-    }
-
-    @Test func `what did not go well together continues alone, and keeps its key where it may have arrived`()
-        async throws
-    {
-        let bursting = BurstingPipeline()
-        let scene = try scene(bursting)
-        try await scene.run { stage in
-            for name in ["a", "b"] { try scene.drop(FilePath(name)) }
-            try await eventually("both are sent") { bursting.open.count == 2 }
-            for (name, mayHaveArrived) in [("a", true), ("b", false)] {
-                bursting.end(name, .continues(.of(.passing, mayHaveArrived: mayHaveArrived)))
-            }
-            for name in ["a", "b"] { try await stage.finished(FilePath(name)) }
-            let noted = stage.events.all.compactMap { event in
-                if case .jobCheckpoint(let ref, let notes) = event {
-                    ref.path.lastComponent.map { ($0.string, notes) }
-                } else {
-                    nil
+            try await eventually("all is finished") { stage.events.count("job.finished") == 200 }
+            var said: [FilePath: [String]] = [:]
+            for event in stage.events.all {
+                switch event {
+                case .jobStarted(let ref, _, _, _, _, _): said[ref.path, default: []].append("started")
+                case .jobDelivered(let ref, _, _): said[ref.path, default: []].append("delivered")
+                case .jobFinished(_, let path, _, _, _): said[path, default: []].append("finished")
+                default: break
                 }
             }
-            #expect(noted.map(\.0) == ["a"] && noted.first?.1 == [CheckpointName.mayBeVisible])
-            // Told once, when they were sent.
-            #expect(stage.events.count("job.started") == 2)
+            #expect(said.count == 200 && Set(said.values) == [["started", "delivered", "finished"]])
         }
-        #expect(bursting.alone.record.orders.map(\.key).sorted() == ["a", "b"])
-    }
-}
-
-/// A destination in memory that takes small files together, and answers when the test says so.
-private final class BurstingPipeline: BurstPipeline {
-    private struct Sent {
-        let key: String
-        let end: @Sendable (BurstEnd) -> Void
+        let sent = bursts.record.sent
+        #expect(sent.count == 200 && scene.here.record.orders.isEmpty)
+        #expect(sent.allSatisfy { $0.content == Array("content \($0.order.key)".utf8) })
+        #expect(bursts.record.bursts.contains { $0.count > 1 } && bursts.record.bursts.allSatisfy { $0.count <= 64 })
     }
 
-    /// Attempts of single files.
-    let alone = ScriptedPipeline()
-    let burstLimit: Int? = 1 << 20
-    private let sent = Mutex<[Sent]>([])
-
-    /// The keys without an answer.
-    var open: [String] { sent.withLock { $0.map(\.key) } }
-
-    func burst(
-        _ files: [BurstFile], most: Int, ended: @escaping @Sendable ([(index: Int, end: BurstEnd)]) -> Void
-    ) throws(DeliveryError) -> Burst {
-        let all = files.enumerated().map { index, file in
-            Sent(key: file.order.key) { ended([(index, $0)]) }
+    @Test func `one that never gets an answer holds up no other`() async throws {
+        var (scene, bursts) = try Self.scene()
+        scene.grace = .milliseconds(50)
+        bursts.script("0", .never)
+        let waiting = scene
+        try await waiting.run { stage in
+            for number in 0..<Self.files { try waiting.drop(FilePath("\(number)")) }
+            try await eventually("all others have arrived") {
+                try await stage.journal.deliveryCounts(.delivered)["here"] == Self.files - 1
+            }
+            #expect(bursts.record.running == 1)
+            try waiting.drop("later")
+            try await stage.finished("later")
         }
-        return Burst(
-            start: { [self] in
-                sent.withLock { $0 += all }
-                Happening.ring()
-            },
-            cancel: { [self] in end(all[$0].key, .continues(.of(DeliveryError(.cancelled, .cancelled, "ended")))) })
     }
 
-    /// All that were sent have arrived.
-    func answer() {
-        for key in open { end(key, .delivered(Proof(key: key, size: 7, method: .size))) }
-    }
-
-    func end(_ key: String, _ end: BurstEnd) {
-        let one = sent.withLock { sent in
-            sent.firstIndex { $0.key == key }.map { sent.remove(at: $0) }
+    @Test func `status lists what is on its way`() async throws {
+        let (scene, bursts) = try Self.scene()
+        bursts.hold()
+        try await scene.run { stage in
+            try scene.drop("a")
+            try await eventually("it is on its way") { bursts.record.running == 1 }
+            let running = try #require(stage.agent.control.live?.inFlight)
+            #expect(running.map(\.ref.destination) == ["here"] && running.map(\.size) == [7])
+            #expect(running.map(\.ref.path) == [scene.root.pushing("a")])
+            bursts.release()
+            try await stage.finished("a")
+            #expect(stage.agent.control.live?.inFlight.isEmpty == true)
         }
-        one?.end(end)
-        Happening.ring()
     }
 
-    func deliver(
-        _ source: SourceFile, _ order: DeliveryOrder, _ attempt: Attempt
-    ) async throws(DeliveryError) -> DeliveryOutcome { try await alone.deliver(source, order, attempt) }
-
-    func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
-        try await alone.abandon(order, checkpoint: checkpoint)
+    @Test func `one that a person cancels ends, and is not sent again`() async throws {
+        let (scene, bursts) = try Self.scene()
+        bursts.script("a", .never)
+        try await scene.run { stage in
+            try scene.drop("a")
+            try await eventually("a is on its way") { bursts.record.running == 1 }
+            let job = try await stage.job("a")
+            #expect(try await stage.agent.control.act(.cancel, on: job.file.id) == .done)
+            try await stage.finished("a", .cancelled)
+            try scene.drop("b")
+            try await stage.finished("b")
+            #expect(bursts.record.count("a") == 1 && scene.here.record.orders.isEmpty)
+        }
     }
 
-    func probe() async throws(DeliveryError) -> String { try await alone.probe() }
-}
+    @Test(arguments: [true, false])
+    func `one that gets no good answer goes on alone, with a note where it may have arrived`(
+        _ mayHaveArrived: Bool
+    ) async throws {
+        let (scene, bursts) = try Self.scene()
+        bursts.script("a", .go(.success(HTTPResponse(status: 503)), mayHaveArrived: mayHaveArrived))
+        try await scene.run { stage in
+            try scene.drop("a")
+            try await stage.finished("a")
+            let notes = stage.events.all.flatMap { event -> [String] in
+                if case .jobCheckpoint(_, let notes) = event { notes } else { [] }
+            }
+            #expect(notes == (mayHaveArrived ? [CheckpointName.mayBeVisible] : []))
+            #expect(stage.events.count("job.started") == 1)
+        }
+        #expect(bursts.record.count("a") == 1 && bursts.record.continued == ["a"])
+        #expect(scene.here.attempts(at: "a") == 1)
+    }
 
-extension FirstAnswer {
-    fileprivate static func of(_ error: DeliveryError, mayHaveArrived: Bool = false) -> FirstAnswer {
-        FirstAnswer(.failure(error), from: "memory", mayHaveArrived: mayHaveArrived)
+    /// Its attempt fails by the answer; the next one sends it alone, too.
+    @Test func `a second attempt is not sent with others`() async throws {
+        let (scene, bursts) = try Self.scene()
+        bursts.script("a", .go(.failure(.passing), mayHaveArrived: false))
+        try await scene.run { stage in
+            try scene.drop("a")
+            try await stage.finished("a")
+        }
+        #expect(bursts.record.count("a") == 1 && bursts.record.continued == ["a"])
+        #expect(scene.here.attempts(at: "a") == 1)
+    }
+
+    @Test func `where no burst can be made, each file is sent alone`() async throws {
+        let (scene, bursts) = try Self.scene()
+        bursts.refuse(.passing)
+        try await scene.run { stage in
+            for number in 0..<20 { try scene.drop(FilePath("\(number)")) }
+            try await eventually("all have arrived") { scene.here.record.stored.count == 20 }
+        }
+        #expect(bursts.record.sent.isEmpty && bursts.record.continued.isEmpty)
+    }
+
+    // MARK: - Down, paused, stopping
+
+    @Test func `when a destination goes down, no further burst begins`() async throws {
+        let (scene, bursts) = try Self.scene()
+        bursts.hold()
+        bursts.always(.go(.failure(.outage), mayHaveArrived: false))
+        scene.here.failProbes(.outage, .outage, .outage)
+        try await scene.run { stage in
+            try await fill(scene, stage, bursts)
+            let begun = bursts.record.sent.map(\.order.key)
+            bursts.release(try #require(begun.first))
+            try await eventually("what waited went back") {
+                try await stage.journal.deliveryCounts(.claimed)["here"] == begun.count - 1
+            }
+            bursts.release()
+            try await eventually("all is given back") { try await stage.journal.deliveryCounts(.claimed).isEmpty }
+            #expect(bursts.record.sent.count == begun.count && scene.here.record.orders.isEmpty)
+            #expect(try await stage.journal.deliveryCounts(.ready) == ["here": Self.files])
+            #expect(try await stage.jobs().flatMap(\.deliveries).allSatisfy { $0.attempts == 0 })
+        }
+    }
+
+    /// The one who waits for room for another burst must not be forgotten while nothing may run.
+    @Test func `a destination that is paused while bursts run gets the rest when it is resumed`() async throws {
+        let (scene, bursts) = try Self.scene()
+        bursts.hold()
+        try await scene.run { stage in
+            try await fill(scene, stage, bursts)
+            let begun = bursts.record.sent.count
+            _ = try await stage.agent.control.setPaused(true, "here", by: "test")
+            try await eventually("what waited went back") {
+                try await stage.journal.deliveryCounts(.claimed)["here"] == begun
+            }
+            bursts.release()
+            try await eventually("what ran has ended") { try await stage.journal.deliveryCounts(.claimed).isEmpty }
+            #expect(bursts.record.sent.count == begun)
+            _ = try await stage.agent.control.setPaused(false, "here", by: "test")
+            try await eventually("all has arrived") {
+                try await stage.journal.deliveryCounts(.delivered)["here"] == Self.files
+            }
+        }
+        #expect(bursts.record.sent.count == Self.files && scene.here.record.orders.isEmpty)
+    }
+
+    @Test func `at the end what runs may end, and what waits at hand goes back untried`() async throws {
+        var (scene, bursts) = try Self.scene()
+        // The end comes by itself, and not by the grace.
+        scene.grace = .seconds(3600)
+        bursts.hold()
+        let (ending, held) = (scene, bursts)
+        var answers: Task<Void, any Error>?
+        try await ending.run { stage in
+            try await fill(ending, stage, held)
+            answers = Task {
+                try await eventually("it stops, and what waited at hand went back") {
+                    try await stage.journal.deliveryCounts(.claimed)["here"] == held.record.sent.count
+                }
+                held.release()
+            }
+        }
+        try await answers?.value
+        let sent = held.record.sent.count
+        #expect(sent < Self.most && scene.here.record.orders.isEmpty)
+        try await expectAllGivenBack(ending, delivered: sent)
+    }
+
+    @Test func `after the grace what was ended is given back, too`() async throws {
+        var (scene, bursts) = try Self.scene()
+        scene.grace = .milliseconds(50)
+        bursts.hold()
+        let stalling = scene
+        try await stalling.run { stage in try await fill(stalling, stage, bursts) }
+        #expect(bursts.record.running == 0 && scene.here.record.orders.isEmpty)
+        try await expectAllGivenBack(stalling, delivered: 0)
+    }
+
+    @Test func `services that end without being asked to give back what runs and what waits at hand`() async throws {
+        let (scene, bursts) = try Self.scene()
+        bursts.hold()
+        struct Abandoned: Error {}
+        await #expect(throws: Abandoned.self) {
+            try await scene.run { stage in
+                try await fill(scene, stage, bursts)
+                throw Abandoned()
+            }
+        }
+        #expect(bursts.record.running == 0 && scene.here.record.orders.isEmpty)
+        try await expectAllGivenBack(scene, delivered: 0)
     }
 }
