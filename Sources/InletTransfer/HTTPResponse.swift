@@ -91,6 +91,8 @@ struct ResponseHead: Sendable {
 
     func value(of name: String) -> String? {
         let wanted = name.utf8
+        // No name has one (RFC 9110, 5.1).
+        if wanted.contains(UInt8(ascii: ":")) { return nil }
         return lines.withUnsafeBytes { bytes -> String? in
             var start = 0
             while start < bytes.count {

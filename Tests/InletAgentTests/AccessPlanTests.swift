@@ -1,8 +1,8 @@
 import InletConfig
 import InletCore
 import InletLinux
-import InletTestSupport
 import InletPipelines
+import InletTestSupport
 import SystemPackage
 import Testing
 

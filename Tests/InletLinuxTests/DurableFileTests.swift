@@ -266,18 +266,6 @@ struct FileCopyTests {
         target = try folder.makeDirectory("target")
     }
 
-    /// Bytes in which no two blocks of 64 KiB are equal.
-    private func pattern(_ count: Int) -> [UInt8] {
-        var generator = SeededGenerator(seed: UInt64(count))
-        let block = (0..<8192).flatMap { _ in withUnsafeBytes(of: generator.next()) { Array($0) } }
-        var bytes: [UInt8] = []
-        for number in 0...(count / block.count) {
-            bytes += withUnsafeBytes(of: number) { Array($0) }
-            bytes += block.dropFirst(8)
-        }
-        return Array(bytes.prefix(count))
-    }
-
     private func names(_ path: FilePath) throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: path.string)
     }
@@ -430,4 +418,16 @@ final class SmallDisk {
     deinit { _ = try? run("/bin/umount", path.string) }
 
     static let isAllowed: Bool = (try? SmallDisk()) != nil
+}
+
+/// Bytes in which no two blocks of 64 KiB are equal.
+func pattern(_ count: Int) -> [UInt8] {
+    var generator = SeededGenerator(seed: UInt64(count))
+    let block = (0..<8192).flatMap { _ in withUnsafeBytes(of: generator.next()) { Array($0) } }
+    var bytes: [UInt8] = []
+    for number in 0...(count / block.count) {
+        bytes += withUnsafeBytes(of: number) { Array($0) }
+        bytes += block.dropFirst(8)
+    }
+    return Array(bytes.prefix(count))
 }

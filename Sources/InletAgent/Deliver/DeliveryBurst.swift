@@ -15,8 +15,8 @@ struct DeliveryBurst: Sendable {
     /// The most files of one.
     static let most = 64
     /// The most bytes of files of all destinations that are on their way or wait for a connection, and how many files a
-    /// destination may have beyond that.
-    private static let mostBytes: Int64 = 6 << 20
+    /// destination may have beyond that. libcurl has each twice more.
+    private static let mostBytes: Int64 = 5 << 19
     private static let fewest = 4
 
     let stage: DeliveryStage

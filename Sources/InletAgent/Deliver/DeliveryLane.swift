@@ -174,7 +174,8 @@ struct DeliveryLane: Sendable {
     /// Those that are sent together are read before their turn.
     private func most(_ limit: Int) -> Int {
         guard id.lane == .small else { return limit }
-        return limit == 0 ? 0 : max(LaneSlots.most(limit), bursts.map { 2 * $0.connections + 2 * LaneSlots.reserve } ?? 0)
+        return limit == 0
+            ? 0 : max(LaneSlots.most(limit), bursts.map { 2 * $0.connections + 2 * LaneSlots.reserve } ?? 0)
     }
 
     // MARK: - The exchange

@@ -1,12 +1,12 @@
 /// How many small files may be on their way to one store at once, where the configuration leaves that open.
 ///
 /// Files a second are requests under way by seconds an answer, so a store whose answers come late needs many; one that
-/// answers at once gains nothing from more. The delay is the shortest of a burst: others waited here, or for a
-/// processor. A store that asks for less gets half, and more again as it answers.
+/// answers at once gains nothing from more. The quickest of many answers tells its delay: the others waited here, for
+/// a processor. A store that asks for less gets half, and more again as it answers.
 package struct AnswerPace: Sendable, Equatable {
     package static let least = 32
-    /// Each costs some 20 KiB.
-    package static let most = 512
+    /// Each costs some 20 KiB, besides the file.
+    package static let most = 384
     /// So many small files a second are wanted: what a machine sends.
     private static let rate = 10_000.0
     private static let floor = 8
@@ -17,6 +17,9 @@ package struct AnswerPace: Sendable, Equatable {
     private var bound = Self.most
     private var wanted = Self.least
     private var answered = 0
+    /// The quickest answer of those that will tell the delay.
+    private var quickest: Duration?
+    private var heard = 0
 
     package init() {}
 
@@ -24,10 +27,13 @@ package struct AnswerPace: Sendable, Equatable {
 
     /// So many answers came well, the quickest after `delay`.
     package mutating func answered(_ count: Int, after delay: Duration) {
-        let needed = Int((delay / .seconds(1) * Self.rate).rounded(.up))
-        let next = min(max(needed, Self.least), Self.most)
-        // Upwards at once, downwards slowly: one quick answer does not tell.
-        wanted = max(next, wanted - max(1, wanted / 16))
+        quickest = min(quickest ?? delay, delay)
+        heard += count
+        if heard >= limit, let quickest {
+            let needed = Int((quickest / .seconds(1) * Self.rate).rounded(.up))
+            wanted = min(max(needed, Self.least), Self.most)
+            (self.quickest, heard) = (nil, 0)
+        }
         answered += count
         if answered >= Self.patience {
             bound = min(Self.most, bound + answered / Self.patience)

@@ -77,7 +77,8 @@ package struct FolderCache: Sendable {
         return WriterProbe.look(endOf: path, from: start, in: try folder(of: path, before: start))
     }
 
-    /// The whole content of a regular file that is still what it was, by its name, before and after the reading. Blocks.
+    /// The whole content of a regular file that is still what it was: by its name before it is opened, and as it is open
+    /// after the reading. Blocks.
     ///
     /// - Parameters:
     ///   - known: its identity; its size is the most that is read.

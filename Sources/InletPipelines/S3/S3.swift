@@ -191,8 +191,8 @@ package struct S3Kind: DestinationKind {
     let publicURL = Key("public_url", .string, "Address where people can read objects, for receipts.")
     let allowHTTP = Key.allowHTTP
     let connections = Key(
-        "connections", .integer(1...512),
-        "Small files sent at once. Without it 32, and up to 512 where answers come late.")
+        "connections", .integer(1...AnswerPace.most),
+        "Small files sent at once. Without it 32, and up to 384 where answers come late.")
     let maxInFlight = Key(
         "max_in_flight", .integer(1...64), "Most large files sent at once to this destination; workers applies too.")
     let trust = TrustKeys()

@@ -67,7 +67,8 @@ package final class StoreChecksums: Sendable {
     /// What is known of the store at `address`. Asks it where that is nothing, or too old; deliveries that begin
     /// together ask once.
     func learned(
-        at address: String, now: @autoclosure () -> WallTime = .now, ask: () async throws(DeliveryError) -> S3ChecksumTrial.Result
+        at address: String, now: @autoclosure () -> WallTime = .now,
+        ask: () async throws(DeliveryError) -> S3ChecksumTrial.Result
     ) async throws(DeliveryError) -> StoreChecksum {
         if let checksum = valid(at: address, now()) { return checksum }
         return try await KeyedMutex.shared.alone("checksum:\(address)") { () async throws(DeliveryError) in

@@ -99,7 +99,8 @@ final class CurlHandle {
         set(CURLOPT_UPLOAD_BUFFERSIZE, Self.usualBuffer)
     }
 
-    /// Forgets what was one request's alone: the header's lines with their secrets, and the body.
+    /// Forgets what was one request's alone: the header's lines with their secrets, and the body. Its URL stays, which is
+    /// not a secret in such requests, and a proxy's login.
     func clear() {
         note(inlet_curl_set_list(handle, CURLOPT_HTTPHEADER, nil))
         curl_slist_free_all(fields)

@@ -1,0 +1,43 @@
+import InletCore
+import Testing
+
+/// How many small files may be on their way to one store at once.
+@Suite struct AnswerPaceTests {
+    /// Answers that all come after `delay`, as many as are under way.
+    private func waves(_ count: Int, after delay: Duration, _ pace: inout AnswerPace) -> [Int] {
+        (0..<count).map { _ in
+            pace.answered(pace.limit, after: delay)
+            return pace.limit
+        }
+    }
+
+    @Test func `a store that answers at once gets no more than it needs`() {
+        var pace = AnswerPace()
+        #expect(waves(3, after: .milliseconds(1), &pace) == [32, 32, 32])
+    }
+
+    @Test func `late answers call for more at once, up to a bound`() {
+        var pace = AnswerPace()
+        #expect(waves(1, after: .milliseconds(20), &pace) == [200])
+        #expect(waves(2, after: .milliseconds(100), &pace) == [384, 384])
+        #expect(waves(1, after: .milliseconds(1), &pace) == [32])
+    }
+
+    @Test func `answers that waited here do not count: the quickest of many tells`() {
+        var pace = AnswerPace()
+        for _ in 0..<31 { pace.answered(1, after: .milliseconds(50)) }
+        pace.answered(1, after: .milliseconds(1))
+        #expect(pace.limit == 32)
+    }
+
+    @Test func `a refusal halves it, and answers bring it back`() {
+        var pace = AnswerPace()
+        _ = waves(2, after: .milliseconds(100), &pace)
+        pace.refused()
+        #expect(pace.limit == 192)
+        for _ in 0..<10 { pace.refused() }
+        #expect(pace.limit == 8)
+        let course = waves(60, after: .milliseconds(100), &pace)
+        #expect(course == course.sorted() && course.last == 384)
+    }
+}
