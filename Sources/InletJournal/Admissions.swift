@@ -125,7 +125,7 @@ extension Journal {
             }, durable: durable)
     }
 
-    /// What keeps a file from a row of its own: the journal knows it, or there is no room. nil for nearly all.
+    /// The reason why a file gets no row of its own: the journal knows it, or there is no room. nil for nearly all.
     ///
     /// - Parameters:
     ///   - previous: the newest file of its path.

@@ -328,7 +328,7 @@ extension Journal {
     }
 }
 
-/// What stores were seen to do with checksums belongs to their addresses too.
+/// Checksums that stores were seen to compare belong to their addresses too.
 extension Journal: StoreChecksumMemory {
     /// A checksum of a later version counts as unknown.
     package func storeChecksum(at address: String) async throws(JournalError) -> StoreChecksum? {

@@ -2,8 +2,8 @@ internal import GRDB
 internal import InletCore
 internal import SystemPackage
 
-/// What the journal knows of many paths. Listings ask in the order of names, so that one query answers for a range of
-/// them: that of all files of a new folder is as cheap as that of one.
+/// The journal's knowledge of many paths. Listings ask in the order of names, so that one query answers for a range of
+/// them. For all files of a new folder it is as cheap as for one.
 extension Journal {
     /// Fewer paths are asked about one by one.
     private static let shortestRange = 4
@@ -55,7 +55,7 @@ extension Journal {
         let past = range[(range.startIndex + first)...(range.startIndex + last)]
         let older = try newest(in: past, from: .history, database)
         for place in unknown where place - first < older.count { found[place] = older[place - first] }
-        // What is unknown behind the last answer may yet be in the history.
+        // Paths behind the last answer that are unknown may yet be in the history.
         if older.count < past.count, let open = unknown.first(where: { $0 >= first + older.count }) {
             found.removeSubrange(open...)
         }

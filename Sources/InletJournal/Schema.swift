@@ -207,8 +207,8 @@ enum Schema {
                 WHERE place = (SELECT id FROM history_place WHERE name = root.path) AND finished_at <> admitted_at));
         """
 
-    /// What `verify: auto` learned of a store (`StoreChecksum`), by the address of its destinations. `uncompared` has its
-    /// checksums between spaces.
+    /// The findings of `verify: auto` about a store (`StoreChecksum`), by the address of its destinations. `uncompared`
+    /// has its checksums between spaces.
     private static let storeChecksums = """
         CREATE TABLE store_checksum (
             address TEXT PRIMARY KEY, algorithm TEXT NOT NULL, uncompared TEXT NOT NULL, learned_at INTEGER NOT NULL)

@@ -206,7 +206,7 @@ extension Journal {
     /// Settles plain deliveries with proofs exactly as `settleStepwise` would, and changes nothing for all others.
     ///
     /// - Parameter claims: as they were handed out. A file's row is changed only if both rows still say the same, and
-    ///   nothing else depends on either: no other delivery, no batch, no contents to record, no notes to forget, no
+    ///   nothing else depends on either. Such are another delivery, a batch, contents to record, notes to forget, and
     ///   work begun by the finisher.
     /// - Returns: those that were settled, by their places in `ended`.
     static func settlePlain(

@@ -301,7 +301,7 @@ package enum SourceDigests {
     /// The same for a file that is being copied or sent, right behind that: from the page cache, so that the disk reads
     /// each byte once.
     ///
-    /// - Parameter ends: how far the file may be read, as it goes on; the whole file once that ends.
+    /// - Parameter ends: how far the file may be read by now; the whole file once that ends.
     static func sha256(
         of source: SourceFile, behind ends: AsyncStream<Int64>, on pool: BlockingPool
     ) async throws(DeliveryError) -> Digest {

@@ -12,7 +12,7 @@ package final class PipelineFactory: Sendable {
     let mailPool = BlockingPool(name: "mail", threads: 2)
     /// The limits on uploads, in a lane of each destination's name.
     let throttle = Throttle()
-    /// What its stores were seen to do with checksums.
+    /// The checksums that its stores were seen to compare.
     package let checksums = StoreChecksums()
     private let kinds: [any DestinationKind]
     private let userAgent: String

@@ -213,8 +213,8 @@ package struct SliceHasher: Sendable {
         return hashers.map { $0.finish() }
     }
 
-    /// A CRC-32C (Castagnoli) has 4 bytes, most significant first, as S3 sends it, and a CRC-64/NVME has 8. An XXH64 has
-    /// 8 bytes in that order, as media hash lists write it, and so have the two of XXH3. All have the seed 0.
+    /// CRC-32C (Castagnoli) and CRC-64/NVME begin with the most significant byte, as in S3; XXH64 and the two of XXH3 as
+    /// well, as in media hash lists. All have the seed 0.
     package func finish() -> SliceSums {
         let all =
             [

@@ -90,7 +90,7 @@ package final class HTTPClient: Sendable {
     /// - Parameters:
     ///   - requests: each with its own meter.
     ///   - most: how many connections to the server they may use at once.
-    ///   - ended: is told each answer once, with its request's index, several where they come together; as `send` returns
+    ///   - ended: gets each answer once, with its request's index, several where they come together; as `send` returns
     ///     it, or throws. Called on the transfer's thread: it must return within milliseconds.
     /// - Throws: as `send`, before anything is sent.
     package func batch(
@@ -174,7 +174,7 @@ package final class HTTPClient: Sendable {
 package struct TransferBatch: Sendable {
     /// Sends them; once.
     package let start: @Sendable () -> Void
-    /// Ends the request with this index, which is then told as cancelled; also before the start. Whoever keeps this until
+    /// Ends the request with this index, which is then reported as cancelled; also before the start. Keeping this until
     /// the last answer keeps no bodies.
     package let cancel: @Sendable (Int) -> Void
 

@@ -15,7 +15,7 @@ package final class HashLanes: Sendable {
     /// The slices of a batch, and the batches of a file system: its second one begins when the first is full.
     fileprivate static let mostSlices = 16
     fileprivate static let mostBatches = 2
-    /// What a batch reads ahead, all its slices together, and one slice of it at most.
+    /// The bytes that a batch reads ahead, all its slices together, and one slice of it at most.
     private static let bufferSize = 1 << 20
     private static let largestWindow = 128 << 10
 

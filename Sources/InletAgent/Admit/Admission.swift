@@ -350,7 +350,7 @@ struct Admission: Sendable {
     }
 }
 
-/// What others learn of a transaction's files, once for all of them. Its lists are short.
+/// The news of a transaction's files for other services, once for all files. Its lists are short.
 private struct AdmissionNews {
     /// The newest file of each root.
     private(set) var arrivals: [(root: FilePath, newest: Arrival)] = []

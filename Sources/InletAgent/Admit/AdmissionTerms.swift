@@ -5,13 +5,13 @@ internal import Synchronization
 internal import SystemPackage
 
 extension DestinationRegistry {
-    /// What admissions ask of the destinations now.
+    /// The state of the destinations now, for admissions.
     func terms() -> AdmissionTerms {
         AdmissionTerms(uptimes: uptimes(), destinations: entries.withLock { $0.mapValues(\.destination) })
     }
 }
 
-/// What the destinations say to an admission, at one moment: a burst of files asks them once.
+/// The state of the destinations at one moment: a burst of files is admitted by it, and asks them once.
 struct AdmissionTerms: Sendable {
     /// The expiry clocks, in milliseconds.
     let uptimes: [String: Int64]

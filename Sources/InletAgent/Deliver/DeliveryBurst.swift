@@ -5,8 +5,8 @@ internal import InletPipelines
 internal import Synchronization
 internal import SystemPackage
 
-/// Many small files for one destination, read one after the other and sent together. What is special about a file, and
-/// everything that goes wrong, is left to a `DeliveryAttempt`: this knows only the usual end.
+/// Many small files for one destination, read one after the other and sent together. This knows only the usual end: a
+/// `DeliveryAttempt` deals with special files, and with everything that goes wrong.
 struct DeliveryBurst: Sendable {
     /// A started claim that needs an attempt of its own, and the answer that it continues from.
     typealias Alone = (claim: Claim, first: FirstAnswer?)
@@ -112,7 +112,7 @@ struct DeliveryBurst: Sendable {
         }
         let refs = members.map { (AgentEvent.JobRef($0.file, $0.delivery), $0.file.identity.size) }
         let cancelled = shared.transfers.add(refs, since: .now, cancel: burst.cancel)
-        // Whoever ended all transfers may not have found these.
+        // A call that ended all transfers may not have found these.
         for index in Task.isCancelled ? Array(members.indices) : cancelled { burst.cancel(index) }
         shared.log.emit(members.map { DeliveryAttempt($0, stage).started($0.delivery.key ?? "") })
         for _ in members { Failpoint.claimed.reached() }

@@ -87,7 +87,7 @@ struct DeliveryLane: Sendable {
             shared.health.heartbeat.beat(.workers)
             var ended = Ended.back(claim)
             let mayStart = !stage.isStopping.isSet && !Task.isCancelled && shared.destinations.takes(claim.delivery)
-            // What has been sent has begun.
+            // A request that has been sent has begun.
             if mayStart || first != nil {
                 Failpoint.claimed.reached()
                 let (settlement, report) = await DeliveryAttempt(claim, stage, continuing: first).run()
@@ -130,7 +130,7 @@ struct DeliveryLane: Sendable {
             }
             bursts.start(open) { end($0, $1) }
         }
-        // What is left at hand needs attempts.
+        // The claims left at hand need attempts.
         if slots({ !$0.atHand.isEmpty }) { shared.signals.raise(.deliverable(id)) }
     }
 
@@ -171,7 +171,7 @@ struct DeliveryLane: Sendable {
         return [next, nextOffer].compactMap(\.self).min()
     }
 
-    /// Those that are sent together are read before their turn.
+    /// Claims that are sent together are read before their turn.
     private func most(_ limit: Int) -> Int {
         guard id.lane == .small else { return limit }
         return limit == 0

@@ -59,9 +59,9 @@ struct LaneSlots: Sendable {
     private var alone: [DeliveryBurst.Alone] = []
     /// Of these, attempts.
     private var attempts = 0
-    /// Whether somebody starts bursts, and goes on doing so while claims are at hand.
+    /// Whether a task starts bursts, and keeps starting them while claims are at hand.
     private(set) var isBursting = false
-    /// Who waits until nothing runs that was sent with others.
+    /// Resumed when no claim runs any more that was sent with others.
     private var awaiting: CheckedContinuation<Void, Never>?
     /// The most that may run at once; 0 before that is known.
     private(set) var limit = 0

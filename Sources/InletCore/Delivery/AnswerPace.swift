@@ -13,7 +13,7 @@ package struct AnswerPace: Sendable, Equatable {
     /// Answers without a refusal after which one more may be under way.
     private static let patience = 16
 
-    /// What the store's refusals have left.
+    /// The most that the store's refusals have left.
     private var bound = Self.most
     private var wanted = Self.least
     private var answered = 0

@@ -2,7 +2,7 @@
 package struct StoreChecksum: Sendable, Equatable {
     /// The cheapest one; MD5 stands for the ETag.
     package var algorithm: Digest.Algorithm
-    /// Those that the store confirmed although they were wrong: it does not compare them.
+    /// Checksums that the store confirmed although they were wrong: it does not compare them.
     package var uncompared: [Digest.Algorithm]
     package var learnedAt: WallTime
 

@@ -309,7 +309,7 @@ extension Settler {
         var isAwaiting: Bool { why != nil && !isBusy }
     }
 
-    /// What was found about a file since it is tracked.
+    /// Observations of a file since it is tracked.
     struct Findings: Sendable {
         var busyWait = Settler.shortestBusyWait
         var isBusy = false

@@ -34,8 +34,8 @@ package struct IgnoreList: Sendable {
     /// In lower case: the whole name, or its beginning if it ends with `tail`.
     private typealias Pattern = (place: Int, text: String, head: [UInt8], tail: [UInt8]?)
 
-    /// By the byte that a name begins with, and those without a beginning by the byte that it ends with: every listed
-    /// name is asked about, and nearly all have neither.
+    /// By the byte that a name begins with; patterns without a beginning by the byte that it ends with. Every listed
+    /// name is asked about, and nearly all have neither byte.
     private static let patterns = builtIn.enumerated().reduce(
         into: (byFirst: [[Pattern]](repeating: [], count: 256), byLast: [[Pattern]](repeating: [], count: 256))
     ) { found, entry in

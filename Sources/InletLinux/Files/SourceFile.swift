@@ -389,7 +389,7 @@ package final class UncachedPieces: Sendable {
             body(piece.bytes)
             piece = try await following.get()
         }
-        // A short file needs no other thread. Whatever follows was appended meanwhile.
+        // A short file needs no other thread. Bytes that follow were appended meanwhile.
         while !piece.bytes.isEmpty {
             body(piece.bytes)
             piece = try next()

@@ -2,8 +2,8 @@ package import InletCore
 package import InletTransfer
 internal import Synchronization
 
-/// A pipeline that sends many small files together: each by one request, all of them from one thread. What does not go
-/// well at once continues as an attempt of its own, from the answer that it got: `deliver` alone knows errors.
+/// A pipeline that sends many small files together: each by one request, all of them from one thread. A file that does
+/// not arrive at once continues as an attempt of its own, from the answer that it got: `deliver` alone knows errors.
 package protocol BurstPipeline: Pipeline {
     /// The largest file that it may send so now; nil where it sends none so.
     var burstLimit: Int? { get }
@@ -13,8 +13,8 @@ package protocol BurstPipeline: Pipeline {
 
     /// Prepares the files' requests; `Burst.start` sends them.
     ///
-    /// - Parameter ended: is told each file's end once, with its index, several where they come together. Called on another
-    ///     thread: it must return within milliseconds.
+    /// - Parameter ended: gets each file's end once, with its index, several where they come together. Called on
+    ///     another thread: it must return within milliseconds.
     /// - Throws: when none can be sent so.
     func burst(
         _ files: [BurstFile], ended: @escaping @Sendable ([(index: Int, end: BurstEnd)]) -> Void

@@ -154,7 +154,7 @@ struct SliceProof: Sendable, Equatable {
     var kind: Kind
     /// The values that the request must state before its body.
     var ahead: Set<Digest.Algorithm>
-    /// What helps where the store's ETags are no MD5; continues a sentence.
+    /// The remedy where the store's ETags are no MD5; continues a sentence.
     var remedy = "set 'verify: size' on this destination"
 
     static let md5 = SliceProof(kind: .md5, ahead: [])

@@ -3,8 +3,8 @@ internal import InletCore
 internal import InletLinux
 internal import InletTransfer
 
-/// Finds the cheapest checksum that a store compares and confirms, with tiny objects below `.inlet-check/`: it must
-/// confirm a right one and refuse a wrong one, for an object and for a part.
+/// Finds the cheapest checksum that a store compares and confirms, with tiny objects below `.inlet-check/`. The store
+/// must confirm a right one and refuse a wrong one, for an object and for a part.
 ///
 /// It begins by deleting what is not there: keys that may not delete leave nothing behind.
 struct S3ChecksumTrial: Sendable {
@@ -59,7 +59,7 @@ struct S3ChecksumTrial: Sendable {
             case .forbidden: return Result(checksum: StoreChecksum(.md5, learnedAt: now), isForbidden: true)
             }
         }
-        // What fails here fails with every file.
+        // A failure here would fail every file.
         let md5 = Checksum.md5(content)
         let answer = try await api.send(put(right, nil, md5), "putting \(api.url(right).redacted)")
         guard ETagVerifier.bare(answer.header("ETag") ?? "") == md5.hex else { throw Self.provesNothing(api) }

@@ -169,7 +169,7 @@ final class S3Delivery: Sendable {
         var slices = proving.slices(isEncrypted: settings.base.scheme == "https")
         if settings.verify == .auto {
             slices.remedy =
-                "let these keys put, read and delete objects below \(S3ChecksumTrial.folder), so that Inlet can find a "
+                "let these keys put, read and delete objects below \(S3ChecksumTrial.folder), so that Inlet finds a "
                 + "checksum that the store compares; to compare lengths only, set 'verify: size' on this destination"
         }
         sender = PartSender(

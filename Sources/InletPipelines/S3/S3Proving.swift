@@ -32,7 +32,7 @@ struct S3Proving: Sendable, Equatable {
     /// For the note of an open upload.
     var checksum: UploadChecksum? { algorithm.map { UploadChecksum(algorithm: $0, learnedAt: learnedAt) } }
 
-    /// What the request that opens an upload says of it.
+    /// The fields about it in the request that opens an upload.
     var opening: HTTPFields {
         guard let algorithm else { return [] }
         return [("x-amz-checksum-algorithm", algorithm.nameInS3)] + (isOfWhole ? [Self.wholeType] : [])
@@ -48,7 +48,7 @@ struct S3Proving: Sendable, Equatable {
     }
 }
 
-/// What stores were seen to do with checksums: asked once for each address, then kept in memory and in the journal.
+/// The checksums that stores were seen to compare: asked once for each address, then kept in memory and in the journal.
 package final class StoreChecksums: Sendable {
     private enum Known {
         case learned(StoreChecksum)
@@ -64,8 +64,8 @@ package final class StoreChecksums: Sendable {
     /// Uses the journal from now on.
     package func use(_ memory: any StoreChecksumMemory) { self.memory.withLock { $0 = memory } }
 
-    /// What is known of the store at `address`. Asks it where that is nothing, or too old; deliveries that begin
-    /// together ask once.
+    /// The checksum of the store at `address`. Asks the store where none is known, or one that is too old; deliveries
+    /// that begin together ask once.
     func learned(
         at address: String, now: @autoclosure () -> WallTime = .now,
         ask: () async throws(DeliveryError) -> S3ChecksumTrial.Result
@@ -84,7 +84,7 @@ package final class StoreChecksums: Sendable {
         }
     }
 
-    /// What a store that let itself be asked answered also counts for the next process.
+    /// The answer of a store that let itself be asked also counts for the next process.
     func keep(_ result: S3ChecksumTrial.Result, at address: String) async {
         known.withLock { $0[address] = .learned(result.checksum) }
         guard !result.isForbidden, let memory = memory.withLock(\.self) else { return }
@@ -100,7 +100,7 @@ package final class StoreChecksums: Sendable {
         }
     }
 
-    /// What this process knows of the store at `address`.
+    /// The checksum of the store at `address`, where this process knows it.
     func valid(at address: String, _ now: WallTime = .now) -> StoreChecksum? {
         guard case .learned(let checksum) = known.withLock({ $0[address] }), checksum.isValid(at: now) else {
             return nil
@@ -110,7 +110,7 @@ package final class StoreChecksums: Sendable {
 
     private func kept(at address: String) async -> StoreChecksum? {
         guard known.withLock({ $0[address] }) == nil, let memory = memory.withLock(\.self) else { return nil }
-        // What cannot be read is learned again.
+        // A checksum that cannot be read is learned again.
         return (try? await memory.storeChecksum(at: address)) ?? nil
     }
 }

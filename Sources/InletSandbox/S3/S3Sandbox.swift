@@ -32,7 +32,7 @@ package final class S3Sandbox: LoopbackSandbox {
         }
     }
 
-    /// What a store does with a checksum that comes with a body.
+    /// How a store treats a checksum that comes with a body.
     package enum ChecksumRule: Sendable {
         /// Compares it, and repeats it in the answer.
         case compared

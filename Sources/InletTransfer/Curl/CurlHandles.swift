@@ -33,8 +33,8 @@ struct CurlHandles {
     }
 }
 
-/// What small uploads one after the other have in common: a kept handle needs only the rest. Setting it up anew takes
-/// longer than all else that is done for one.
+/// The settings that small uploads one after the other have in common: a kept handle needs only the rest. Setting it up
+/// anew takes longer than all else that is done for one.
 struct RequestShape: Equatable {
     private let method: String
     private let proxy: ProxyServer?
@@ -59,7 +59,7 @@ final class CurlHandle {
     let handle: UnsafeMutableRawPointer
     /// The first failure of a setter.
     private(set) var setUp = CURLE_OK
-    /// What it is set up for beyond one request; nil where it must be set up anew.
+    /// The shape that it stays set up for after a request; nil where it must be set up anew.
     var shape: RequestShape?
     private var fields: UnsafeMutablePointer<curl_slist>?
     private var names: UnsafeMutablePointer<curl_slist>?

@@ -133,7 +133,7 @@ final class Submission: Sendable {
     }
 }
 
-/// The answers to requests that were sent together: those that come at the same time are told in one call, on the
+/// The answers to requests that were sent together: those that come at the same time are reported in one call, on the
 /// loop's thread.
 final class AnswerBatch: Sendable {
     typealias Answers = [(index: Int, result: Result<HTTPResponse, TransferError>)]
