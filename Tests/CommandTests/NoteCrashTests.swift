@@ -217,43 +217,4 @@ import Testing
         let balance = try await place.balance()
         #expect(balance["delivered"] == stored.count && balance["pending"] == 0, "\(balance)")
     }
-
-    @Test(.timeLimit(.minutes(4)))
-    func `a program that outlives a killed process spoils nothing of the next one's`() async throws {
-        let place = try Self.place("")
-        // The process that starts programs for a confined agent ends them with it.
-        try place.configure(replacing: "state_dir: state", with: "landlock: off\nstate_dir: state")
-        let folder = place.folder.path.string
-        // Each run waits for the gate, for a minute at most, and says which it was.
-        let script = """
-            word=first; [ -e '\(folder)/begun' ] && word=second
-            echo $word >> '\(folder)/begun'
-            turn=0
-            until [ -e '\(folder)/gate' ] || [ $turn -ge 3000 ]; do turn=$((turn + 1)); sleep 0.02; done
-            { echo $word > "$2"; } 2> /dev/null
-            echo $word >> '\(folder)/ended'
-
-            """
-        try place.folder.write(script.utf8, to: "make.sh")
-        func words(_ name: String) -> [String] {
-            let text = (try? place.content(place.folder.path.appending(name))) ?? Data()
-            return String(decoding: text, as: UTF8.self).split(separator: "\n").map(String.init)
-        }
-        try place.put("clip.mp4", bytes(500))
-        let first = try await place.run()
-        try await first.wait("the program runs") { words("begun").count == 1 }
-        try await first.kill()
-        #expect(Place.files(below: place.library) == [:])
-        let next = try await place.run()
-        try await next.wait("it runs again") { words("begun").count == 2 }
-        try place.folder.write([], to: "gate")
-        try await next.wait("both runs have ended") { words("ended").count == 2 }
-        try await next.wait("all is sent and removed") {
-            place.exists(place.library.appending("clip.mp4.copy.txt")) && Self.made(place).isEmpty
-        }
-        #expect(try await next.stop() == .code(0))
-        #expect(
-            Place.files(below: place.library) == ["clip.mp4": bytes(500), "clip.mp4.copy.txt": Data("second\n".utf8)])
-        #expect(try await place.balance()["delivered"] == 2)
-    }
 }

@@ -37,7 +37,7 @@ import Testing
         #expect(pace.limit == 192)
         for _ in 0..<10 { pace.refused() }
         #expect(pace.limit == 8)
-        let course = waves(60, after: .milliseconds(100), &pace)
+        let course = waves(200, after: .milliseconds(100), &pace)
         #expect(course == course.sorted() && course.last == 384)
     }
 }

@@ -14,8 +14,8 @@ struct DeliveryBurst: Sendable {
 
     /// The most files of one.
     static let most = 64
-    /// The most bytes of files of all destinations that are on their way or wait for a connection, and how many files a
-    /// destination may have beyond that. libcurl has each twice more.
+    /// The most bytes of files of all destinations that are on their way or wait for a connection. A destination may have
+    /// a few files beyond that. libcurl keeps two more copies of each.
     private static let mostBytes: Int64 = 5 << 19
     private static let fewest = 4
 

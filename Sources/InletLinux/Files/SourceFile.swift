@@ -218,7 +218,7 @@ extension SourceFile {
     }
 }
 
-/// Small files of one folder, each read at once: five system calls.
+/// Small files of one folder, each read at once: six system calls.
 extension Folder {
     /// As `FolderCache.content`, of the path's last name, which begins at `start`.
     func content(

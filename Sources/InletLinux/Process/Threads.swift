@@ -3,7 +3,7 @@ import Glibc
 import Synchronization
 import SystemPackage
 
-/// A thread for one event loop that blocks in a foreign library's own wait, such as `curl_multi_poll`.
+/// A thread for one event loop that blocks in a wait of its own, such as `epoll_wait(2)`.
 ///
 /// It blocks every signal: signals for the process go to the threads that wait for them, and a `SIGPIPE` from a
 /// library's `write(2)` has no effect.
