@@ -18,7 +18,7 @@ import Testing
 
     @Test func `late answers call for more at once, up to a bound`() {
         var pace = AnswerPace()
-        #expect(waves(1, after: .milliseconds(20), &pace) == [200])
+        #expect(waves(1, after: .milliseconds(20), &pace) == [80])
         #expect(waves(2, after: .milliseconds(100), &pace) == [384, 384])
         #expect(waves(1, after: .milliseconds(1), &pace) == [32])
     }

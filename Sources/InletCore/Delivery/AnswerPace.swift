@@ -7,8 +7,8 @@ package struct AnswerPace: Sendable, Equatable {
     package static let least = 32
     /// Each costs some 20 KiB, besides the file.
     package static let most = 384
-    /// So many small files a second are wanted: what a machine sends.
-    private static let rate = 10_000.0
+    /// So many small files a second are wanted. More would call for connections where answers only wait for a processor.
+    private static let rate = 4_000.0
     private static let floor = 8
     /// Answers without a refusal after which one more may be under way.
     private static let patience = 16
