@@ -69,6 +69,9 @@ def by_key(found: Findings, where: str, wanted: dict[Any, Any], objects: Iterabl
             if copy != content:
                 found.note(kind or "partial", key, f"{where}: {copy}")
     for key, contents in held.items():
+        # A kill amid the trial of checksums leaves an object of 12 bytes, as the manual says.
+        if key.startswith(".inlet-check/"):
+            continue
         is_known = any(content in wanted.values() for content in contents)
         found.note(kind or ("duplicated" if is_known else "foreign"), key,
                    f"{where}: {'another name of a source' if is_known else 'of no source'}")
