@@ -33,9 +33,11 @@ import Testing
     @Test func `a refusal halves it, and answers bring it back`() {
         var pace = AnswerPace()
         _ = waves(2, after: .milliseconds(100), &pace)
-        pace.refused()
-        #expect(pace.limit == 192)
-        for _ in 0..<10 { pace.refused() }
+        for _ in 0..<384 { pace.refused() }
+        #expect(pace.limit == 192, "those under way together are one refusal")
+        pace.refused(192)
+        #expect(pace.limit == 96)
+        for _ in 0..<10 { pace.refused(384) }
         #expect(pace.limit == 8)
         let course = waves(200, after: .milliseconds(100), &pace)
         #expect(course == course.sorted() && course.last == 384)

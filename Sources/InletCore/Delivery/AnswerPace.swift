@@ -20,6 +20,8 @@ package struct AnswerPace: Sendable, Equatable {
     /// The quickest answer of those that will tell the delay.
     private var quickest: Duration?
     private var heard = 0
+    /// Requests that were under way at the last refusal: their refusals are the same one.
+    private var ofRefusal = 0
 
     package init() {}
 
@@ -27,6 +29,7 @@ package struct AnswerPace: Sendable, Equatable {
 
     /// So many answers came well, the quickest after `delay`.
     package mutating func answered(_ count: Int, after delay: Duration) {
+        ofRefusal = max(0, ofRefusal - count)
         quickest = min(quickest ?? delay, delay)
         heard += count
         if heard >= limit, let quickest {
@@ -41,9 +44,12 @@ package struct AnswerPace: Sendable, Equatable {
         }
     }
 
-    /// The store asked for less.
-    package mutating func refused() {
-        bound = max(Self.floor, limit / 2)
+    /// The store answered so many requests with SlowDown or 429. Refusals of requests that were under way together count
+    /// once.
+    package mutating func refused(_ count: Int = 1) {
         answered = 0
+        guard ofRefusal == 0 else { return ofRefusal = max(0, ofRefusal - count) }
+        ofRefusal = max(0, limit - count)
+        bound = max(Self.floor, limit / 2)
     }
 }

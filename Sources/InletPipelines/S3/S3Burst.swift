@@ -52,7 +52,8 @@ final class BurstPace: Sendable {
         let answers = results.compactMap { if case .success(let answer) = $0 { answer } else { nil } }
         let good = answers.filter(\.isSuccess)
         pace.withLock { pace in
-            if answers.contains(where: { $0.status == 429 || $0.status == 503 }) { pace.refused() }
+            let refusals = answers.count { $0.status == 429 || $0.status == 503 }
+            if refusals > 0 { pace.refused(refusals) }
             if let delay = good.map(\.delay).min() { pace.answered(good.count, after: delay) }
         }
     }
