@@ -40,10 +40,13 @@ static void end_child(const Child *child, int number) {
     if (!is_told || number == SIGKILL) kill(child->process, number);
 }
 
-/* Collects one that has ended. The group's number is not used again before that. */
-static void collect(Child *child, bool kills_group) {
+/* The group's number is not used again before that. */
+static void reap(const Child *child, bool kills_group) {
     if (kills_group) kill(-child->process, SIGKILL);
     waitpid(child->process, NULL, 0);
+}
+
+static void forget(Child *child) {
     for (Child **place = &children; *place; place = &(*place)->next)
         if (*place == child) {
             *place = child->next;
@@ -53,6 +56,11 @@ static void collect(Child *child, bool kills_group) {
     free(child->number);
     free(child->program);
     free(child);
+}
+
+static void collect(Child *child, bool kills_group) {
+    reap(child, kills_group);
+    forget(child);
 }
 
 static void tell(const char *number, const char *call, const char *path, int code) {
@@ -76,12 +84,13 @@ static void tell_end(const Child *child, const siginfo_t *info) {
     send_answer(0, &answer);
 }
 
-/* Whether it never became its program; nobody waits for it then. */
+/* Whether it never became its program; nobody waits for it then. Its process is gone before the agent hears of it. */
 static bool tell_failure(Child *child) {
     Failure failure;
     if (child->told < 0 || read(child->told, &failure, sizeof failure) != sizeof failure) return false;
+    reap(child, true);
     tell(child->number, failure.call, child->program, failure.code);
-    collect(child, true);
+    forget(child);
     return true;
 }
 

@@ -129,6 +129,7 @@ def keyboard(page, station):
     page.shows("Job ", within="h1")
     page.keys(Keys.ESCAPE)
     page.shows("Files", within="h1")
+    page.one("#q")
     page.keys("/")
     assert page.run(focus).get_attribute("id") == "q", "/ does not search"
     page.keys(Keys.ESCAPE, "?")

@@ -105,7 +105,8 @@ class Station(Agent):
         # Where the route 'blocked' needs a folder.
         (self.library / "a-file").write_text("in the way\n")
         place = sandbox.place
-        archive = sandbox.s3(public_url=f"{place['s3']}/{place['bucket']}")
+        # MD5 is proved part by part, so that a file's page has parts to show.
+        archive = sandbox.s3(public_url=f"{place['s3']}/{place['bucket']}", verify="md5")
         self.settings["destinations"] |= {
             "spiral": {
                 "type": "r2", "api": place["spiral"], "dialect": "v1", "api_key": place["api_key"],

@@ -152,8 +152,8 @@ struct MultipartUpload: Sendable {
         }
     }
 
-    /// The effect of a failed attempt on the upload: it stays for the next attempt, unless it or its URLs are gone. A
-    /// vanished source may be on a card that returns; if it does not, `abandon` drops the upload.
+    /// The effect of a failed attempt on the upload: it stays for the next attempt, unless it is refused, or it or its
+    /// URLs are gone. A vanished source may be on a card that returns; if it does not, `abandon` drops the upload.
     private func concluding(_ error: DeliveryError, _ record: UploadRecord) async throws(DeliveryError) -> DeliveryError
     {
         switch error.code {
@@ -166,7 +166,8 @@ struct MultipartUpload: Sendable {
                 .retry(after: nil), .uplinkTooSlow,
                 "\(error.reason), \(count) times in a row: the uplink is too slow for the life of these URLs; "
                     + "lower parallel_parts, or have the API sign them for longer")
-        case .uploadGone, .corrupted, .sourceChanged:
+        // What the store refuses of this upload it refuses again.
+        case .uploadGone, .corrupted, .sourceChanged, .badRequest:
             try await drop(record, keeping: [:])
             return error
         default:

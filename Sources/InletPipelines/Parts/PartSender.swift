@@ -25,6 +25,7 @@ struct PartSender: Sendable {
     ) async throws(DeliveryError) -> UploadRecord.VerifiedPart {
         var judge = ETagVerifier()
         var failed = 0
+        var isDamaged = false
         while true {
             let began = ContinuousClock.now
             do throws(DeliveryError) {
@@ -40,8 +41,12 @@ struct PartSender: Sendable {
                     let mayBeForeign = judgement != .corrupted && claim.wanted?.algorithm == .md5
                     throw mayBeForeign ? notMD5(what(), target) : Self.corrupted(what(), target)
                 }
+                isDamaged = true
             } catch {
                 failed += 1
+                // A store that writes parts as they come (rclone) has kept the damage, and takes the part no second time.
+                if isDamaged, error.code == .badRequest { throw Self.corrupted(what(), target) }
+                isDamaged = isDamaged || error.code == .digestMismatch
                 if error.code == .throttled { lane.refused(since: began) }
                 try await Retrying.pauseSending(after: failed, error, attempt, final: Self.isFinal) {
                     () throws(DeliveryError) in try source.requireUnchanged(since: order)
