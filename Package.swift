@@ -113,6 +113,8 @@ let package = Package(
         // The compiler embeds the page's files (`#embed`), and lists them as dependencies of the build.
         .target(name: "InletWeb", exclude: ["page"]),
         .systemLibrary(name: "CLinux"),
+        // Opened at run time, and only where agents share a PostgreSQL: nothing links it.
+        .systemLibrary(name: "CPostgres", providers: [.apt(["libpq-dev"])]),
         // The helper process: as a program of its own, and in `inlet` for where only that was copied.
         .target(name: "CHost", cSettings: [.headerSearchPath("../CLinux")]),
         .executableTarget(
@@ -126,16 +128,19 @@ let package = Package(
         library("InletJournal", ["InletCore", "CSQLite", grdb, sqlite, system]),
         library("InletTransfer", ["InletCore", "InletLinux", "CCurl", "CHash", "CISAL", "CXXHash", system]),
         library("InletPipelines", ["InletCore", "InletLinux", "InletTransfer", "CCrypto", system]),
+        library("InletFleet", ["InletCore", "InletLinux", "CPostgres", lifecycle, system]),
         library(
             "InletAgent",
             [
-                "InletCore", "InletLinux", "InletMedia", "InletConfig", "InletJournal", "InletPipelines", lifecycle,
+                "InletCore", "InletFleet", "InletLinux", "InletMedia", "InletConfig", "InletJournal", "InletPipelines",
+                lifecycle,
                 logging, system,
             ]),
         library(
             "InletDashboard",
             [
-                "InletCore", "InletLinux", "InletConfig", "InletAgent", "InletJournal", "InletTransfer", "InletWeb",
+                "InletCore", "InletLinux", "InletConfig", "InletAgent", "InletFleet", "InletJournal", "InletTransfer",
+                "InletWeb",
                 hummingbird,
                 hummingbirdCore, httpTypes, nioCore, nioHTTP, nioPosix, lifecycle, logging, system,
             ]),
@@ -149,12 +154,15 @@ let package = Package(
             name: "inlet",
             dependencies: [
                 "InletCore", "InletLinux", "InletMedia", "InletConfig", "InletJournal", "InletPipelines",
-                "InletAgent", "InletDashboard", "InletSandbox", "CBuild", arguments, lifecycle, signals, system,
+                "InletAgent", "InletDashboard", "InletFleet", "InletSandbox", "CBuild", arguments, lifecycle, signals,
+                system,
             ],
             swiftSettings: settings, linkerSettings: linking),
         .target(
             name: "InletTestSupport",
-            dependencies: ["InletCore", "InletLinux", "InletSandbox", "CHost", lifecycle, logging, system],
+            dependencies: [
+                "InletCore", "InletFleet", "InletLinux", "InletSandbox", "CHost", lifecycle, logging, system,
+            ],
             path: "Tests/Support", swiftSettings: settings),
         .target(
             name: "InletJournalSupport", dependencies: ["InletJournal", "InletCore"], path: "Tests/JournalSupport",
@@ -170,17 +178,18 @@ let package = Package(
             "InletPipelinesTests",
             ["InletPipelines", "InletTransfer", "InletSandbox", "InletLinux", "InletCore", system]),
         tests("InletSandboxTests", ["InletSandbox", "InletCore", httpTypes, nioCore, system]),
+        tests("InletFleetTests", ["InletFleet", "InletLinux", "InletCore", lifecycle, system]),
         tests("InteropTests", ["InletPipelines", "InletTransfer", "InletLinux", "InletCore", system]),
         tests(
             "InletAgentTests",
             [
-                "InletAgent", "InletDashboard", "InletJournal", "InletJournalSupport", "InletConfig", "InletPipelines",
-                "InletTransfer", "InletSandbox", "InletLinux", "InletCore", lifecycle, system,
+                "InletAgent", "InletDashboard", "InletFleet", "InletJournal", "InletJournalSupport", "InletConfig",
+                "InletPipelines", "InletTransfer", "InletSandbox", "InletLinux", "InletCore", lifecycle, system,
             ]),
         tests(
             "InletDashboardTests",
             [
-                "InletDashboard", "InletAgent", "InletJournal", "InletJournalSupport", "InletPipelines",
+                "InletDashboard", "InletAgent", "InletFleet", "InletJournal", "InletJournalSupport", "InletPipelines",
                 "InletTransfer", "InletMedia", "InletLinux", "InletCore", hummingbird, hummingbirdCore, httpTypes,
                 nioCore, lifecycle,
                 system,
@@ -188,9 +197,8 @@ let package = Package(
         tests(
             "CommandTests",
             [
-                "InletSandbox", "InletTransfer", "InletJournal", "InletJournalSupport", "InletLinux", "InletCore",
-                "inlet",
-                system,
+                "InletFleet", "InletSandbox", "InletTransfer", "InletJournal", "InletJournalSupport", "InletLinux",
+                "InletCore", "inlet", system,
             ]),
         fuzzTarget(),
     ],

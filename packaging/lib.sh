@@ -49,6 +49,7 @@ readonly BUILD_PACKAGES=(
     "libisal-dev pkg-config:libisal"
     "libxxhash-dev pkg-config:libxxhash"
     "libsqlite3-dev pkg-config:sqlite3"
+    "libpq-dev file:/usr/include/postgresql/libpq-fe.h"
 )
 
 # What only the tests use.
@@ -61,6 +62,9 @@ readonly TEST_PACKAGES=(
     "exfat-fuse file:/usr/sbin/mount.exfat-fuse"
     "exfatprogs command:mkfs.exfat"
     "openssl command:openssl"
+    "libpq5 library:libpq.so.5"
+    "pgbouncer file:/usr/sbin/pgbouncer"
+    "postgresql file:/usr/lib/postgresql/*/bin/initdb"
     "sqlite3 command:sqlite3"
     "python3-dbusmock file:/usr/lib/python3/dist-packages/dbusmock/mockobject.py"
     "python3-venv file:/usr/lib/python3*/ensurepip/__init__.py"
