@@ -13,21 +13,24 @@ import Testing
 
     @Test func `a store that answers at once gets no more than it needs`() {
         var pace = AnswerPace()
-        #expect(waves(3, after: .milliseconds(1), &pace) == [32, 32, 32])
+        #expect(waves(3, after: .milliseconds(2), &pace) == [32, 32, 32])
     }
 
     @Test func `late answers call for more at once, up to a bound`() {
         var pace = AnswerPace()
-        #expect(waves(1, after: .milliseconds(20), &pace) == [80])
-        #expect(waves(2, after: .milliseconds(100), &pace) == [384, 384])
+        #expect(waves(2, after: .milliseconds(20), &pace) == [120, 120])
         #expect(waves(1, after: .milliseconds(1), &pace) == [32])
+        pace = AnswerPace()
+        #expect(waves(2, after: .milliseconds(100), &pace) == [384, 384])
     }
 
-    @Test func `answers that waited here do not count: the quickest of many tells`() {
+    @Test func `answers that waited here do not count: the quickest of some thousand tells`() {
         var pace = AnswerPace()
-        for _ in 0..<31 { pace.answered(1, after: .milliseconds(50)) }
-        pace.answered(1, after: .milliseconds(1))
+        pace.answered(1, after: .milliseconds(2))
+        for _ in 0..<5000 { pace.answered(1, after: .milliseconds(50)) }
         #expect(pace.limit == 32)
+        for _ in 0..<5000 { pace.answered(1, after: .milliseconds(50)) }
+        #expect(pace.limit == 300, "a delay that stays is seen")
     }
 
     @Test func `a refusal halves it, and answers bring it back`() {

@@ -16,7 +16,7 @@ struct DeliveryBurst: Sendable {
     static let most = 64
     /// The most bytes of files of all destinations that are on their way or wait for a connection. A destination may have
     /// a few files beyond that. libcurl keeps two more copies of each.
-    private static let mostBytes: Int64 = 5 << 19
+    private static let mostBytes: Int64 = 6 << 20
     private static let fewest = 4
 
     let stage: DeliveryStage

@@ -272,7 +272,8 @@ enum HostProgram {
             do throws(SystemError) {
                 let process = try spawn(program, environment, other.number)
                 close(other.release())
-                if isHelper(HostMessage.receive(from: ours)) { return (ours, process) }
+                if speaks(ours), isHelper(HostMessage.receive(from: ours)) { return (ours, process) }
+                kill(process, SIGKILL)
                 end(ours, process)
             } catch {
                 failure = error
@@ -280,6 +281,12 @@ enum HostProgram {
             close(ours)
         }
         throw failure
+    }
+
+    /// Whether the program begins to speak in time: its disk may not answer.
+    private static func speaks(_ socket: CInt) -> Bool {
+        var event = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
+        return poll(&event, 1, 10_000) == 1
     }
 
     private static func isHelper(_ greeting: HostMessage?) -> Bool {

@@ -39,7 +39,10 @@ package enum WriterProbe {
         let file = file()
         // If even the scan fails, the lease's answer stays, and the next reader of the file meets the error.
         guard let known = (found ?? (try? FileLook.look(at: file)))?.identity else { return (answer, found) }
-        return (holder(of: known, at: file.whole) == nil ? answer : .busy, found)
+        guard let holders = holders(of: [ProbedFile(known, file.whole)], isFresh: false) else {
+            return (.unknown("the helper process does not say who has it open"), found)
+        }
+        return (holders.allSatisfy { $0 == nil } ? answer : .busy, found)
     }
 
     /// An overlay grants a lease on a file that is still mapped for writing once its descriptor is closed: the mapping
@@ -56,17 +59,19 @@ package enum WriterProbe {
     /// or changed since: its writer may have come with it. A process that opens an old file after the scan changes the
     /// file, as one does that opens it after a probe. That is noticed before anything is done with the file. Blocks.
     package static func holder(of identity: FileIdentity, at path: FilePath) -> OpenWriters.WriterProcess? {
-        holders(of: [ProbedFile(identity, path)], isFresh: false).first ?? nil
+        holders(of: [ProbedFile(identity, path)], isFresh: false)?.first ?? nil
     }
 
     /// The same for several files, after one scan for all. Blocks.
     package static func holders(of files: [(identity: FileIdentity, path: FilePath)]) -> [OpenWriters.WriterProcess?] {
-        holders(of: files.map { ProbedFile($0.identity, $0.path) }, isFresh: true)
+        holders(of: files.map { ProbedFile($0.identity, $0.path) }, isFresh: true) ?? files.map { _ in nil }
     }
 
-    private static func holders(of files: [ProbedFile], isFresh: Bool) -> [OpenWriters.WriterProcess?] {
-        // Without a helper nobody is known.
-        (try? ProcessHost.shared())?.holders(of: files, isFresh: isFresh) ?? files.map { _ in nil }
+    /// nil where the helper has ended or does not answer.
+    private static func holders(of files: [ProbedFile], isFresh: Bool) -> [OpenWriters.WriterProcess?]? {
+        // Where none was started nobody is known.
+        guard let host = try? ProcessHost.shared() else { return files.map { _ in nil } }
+        return host.holders(of: files, isFresh: isFresh)
     }
 }
 

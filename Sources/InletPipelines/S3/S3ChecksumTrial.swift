@@ -61,7 +61,7 @@ struct S3ChecksumTrial: Sendable {
         }
         // A failure here would fail every file.
         let md5 = Checksum.md5(content)
-        let answer = try await api.send(put(right, nil, md5), "putting \(api.url(right).redacted)")
+        let answer = try await api.send(put(right, md5), "putting \(api.url(right).redacted)")
         guard ETagVerifier.bare(answer.header("ETag") ?? "") == md5.hex else { throw Self.provesNothing(api) }
         return Result(checksum: StoreChecksum(.md5, uncompared: uncompared, learnedAt: now))
     }
@@ -79,21 +79,28 @@ struct S3ChecksumTrial: Sendable {
         on algorithm: Digest.Algorithm, _ now: WallTime
     ) async throws(DeliveryError) -> Verdict {
         guard let sum = SliceHasher.sums([algorithm], of: content)[algorithm] else { return .unconfirmed }
-        var (other, answer) = (sum, HTTPResponse?.none)
+        var other = sum
         other.bytes[0] ^= 0xFF
-        let (call, api) = (put(right, nil, sum), api)
+        if !made.contains(parts) { made.append(parts) }
+        let (api, wrong) = (api, wrong(algorithm))
+        let calls = (put(right, sum), put(wrong, other))
+        // Side by side, as far as one answer does not decide about the next question: the first delivery waits for this.
+        async let refusal = Swift.Result<_, DeliveryError>(of: try await Self.tried(calls.1, api))
+        var answer: HTTPResponse?
         let isForbidden = try await Self.isForbidden { () async throws(DeliveryError) in
-            answer = try await Self.tried(call, api)
+            answer = try await Self.tried(calls.0, api)
         }
+        let said = await refusal
         if isForbidden { return .forbidden }
         guard let answer, S3API.checksum(algorithm, of: answer) == sum else { return .unconfirmed }
-        let wrong = wrong(algorithm)
-        if let answer = try await Self.tried(put(wrong, nil, other), api) {
+        if let answer = try said.get() {
             return S3API.checksum(algorithm, of: answer) == nil ? .unconfirmed : .uncompared
         }
-        guard let isAbsent = try await isAbsent(wrong) else { return .forbidden }
+        async let absence = Swift.Result<_, DeliveryError>(of: try await isAbsent(wrong))
+        let parts = await Swift.Result<_, DeliveryError>(of: try await comparesParts(algorithm, sum, other, now))
+        guard let isAbsent = try await absence.get() else { return .forbidden }
         guard isAbsent else { return .unconfirmed }
-        return try await comparesParts(algorithm, sum, other, now)
+        return try parts.get()
     }
 
     /// Whether the refused object is not there; nil for keys that may not read, and cannot tell.
@@ -107,8 +114,8 @@ struct S3ChecksumTrial: Sendable {
         }
     }
 
-    /// The same with an upload of one part, as large files are sent.
-    private mutating func comparesParts(
+    /// The same with an upload in parts, as large files are sent.
+    private func comparesParts(
         _ algorithm: Digest.Algorithm, _ sum: Digest, _ other: Digest, _ now: WallTime
     ) async throws(DeliveryError) -> Verdict {
         let size = Int64(content.count)
@@ -121,10 +128,13 @@ struct S3ChecksumTrial: Sendable {
         guard let upload = opened else { return .unconfirmed }
         var verdict = Verdict.unconfirmed
         do throws(DeliveryError) {
-            if let answer = try await Self.tried(put(parts, upload, other), api) {
+            let (api, calls) = (api, (call(parts, sum, part: (1, upload)), call(parts, other, part: (2, upload))))
+            async let refusal = Swift.Result<_, DeliveryError>(of: try await Self.tried(calls.1, api))
+            let answer = await Swift.Result<_, DeliveryError>(of: try await Self.tried(calls.0, api))
+            if let answer = try await refusal.get() {
                 verdict = S3API.checksum(algorithm, of: answer) == nil ? .unconfirmed : .uncompared
-            } else if let answer = try await Self.tried(put(parts, upload, sum), api),
-                S3API.checksum(algorithm, of: answer) == sum, let etag = answer.header("ETag")
+            } else if let answer = try answer.get(), S3API.checksum(algorithm, of: answer) == sum,
+                let etag = answer.header("ETag")
             {
                 var record = UploadRecord(upload: upload, plan: plan)
                 record.parts[1] = UploadRecord.VerifiedPart(etag: etag, checksum: sum)
@@ -144,13 +154,17 @@ struct S3ChecksumTrial: Sendable {
         return verdict
     }
 
-    private mutating func put(_ key: String, _ upload: OpenUpload?, _ sum: Digest) -> S3API.Call {
+    private mutating func put(_ key: String, _ sum: Digest) -> S3API.Call {
         if !made.contains(key) { made.append(key) }
-        var headers = upload == nil ? [("Content-Type", "text/plain")] + api.settings.objectHeaders : []
+        return call(key, sum)
+    }
+
+    private func call(_ key: String, _ sum: Digest, part: (number: Int, of: OpenUpload)? = nil) -> S3API.Call {
+        var headers = part == nil ? [("Content-Type", "text/plain")] + api.settings.objectHeaders : []
         // As files are sent: with object lock, stores insist on a checksum that they know.
         let name = sum.algorithm == .md5 ? "Content-MD5" : sum.algorithm.fieldInS3
         headers.append((name, Data(sum.bytes).base64EncodedString()))
-        let query: S3API.Query = upload.map { [("partNumber", "1"), ("uploadId", $0.id)] } ?? []
+        let query: S3API.Query = part.map { [("partNumber", "\($0.number)"), ("uploadId", $0.of.id)] } ?? []
         return S3API.Call(method: "PUT", key: key, query: query, headers: headers, body: .bytes(content))
     }
 
@@ -190,15 +204,19 @@ struct S3ChecksumTrial: Sendable {
 
     /// Removes the objects. - Returns: those that stay, with the store's words: object lock may hold them.
     private func remove() async -> [(key: String, why: String)] {
-        var left: [(key: String, why: String)] = []
-        for key in made {
-            do throws(DeliveryError) {
-                try await DeliveryError.ignoring(.notFound, in: await api.delete(key))
-            } catch {
-                if await isThere(key) { left.append((key, error.reason)) }
+        await withTaskGroup(of: (key: String, why: String)?.self) { group in
+            for key in made {
+                group.addTask {
+                    do throws(DeliveryError) {
+                        try await DeliveryError.ignoring(.notFound, in: await api.delete(key))
+                    } catch {
+                        if await isThere(key) { return (key, error.reason) }
+                    }
+                    return nil
+                }
             }
+            return await group.reduce(into: []) { left, one in if let one { left.append(one) } }
         }
-        return left
     }
 
     /// An object of which the store does not tell may be there.

@@ -165,7 +165,7 @@ def scan(results: Results, given: Given, folder: Path, peers: Kinds) -> None:
         inlet.wait_ready()
         seconds = inlet.agent.moment("watch.added") - inlet.agent.moment("agent.started")
         cpu = cpu_seconds(inlet.pid)
-    results.add("listed by name, files/s (all ignored)", rates | {"inlet": count / seconds}, 250_000, is_least=True)
+    results.add("listed by name, files/s (all ignored)", rates | {"inlet": count / seconds}, 450_000, is_least=True)
     results.add("its CPU with the start, us a file", 1e6 * cpu / count, digits=1)
     with Inlet(folder / "skipping", root, existing="skip") as inlet:
         inlet.wait_ready()
@@ -179,7 +179,7 @@ def admission(results: Results, count: int, folder: Path, root: Path, peaks: dic
         inlet.agent.wait_count("job.admitted", count, 1800, every=0.1)
         seconds = time.monotonic() - inlet.began
         cpu, peak = cpu_seconds(inlet.pid), peak_mib(inlet.pid)
-    results.add("admitted, files/s", count / seconds, 20_000, is_least=True)
+    results.add("admitted, files/s", count / seconds, 30_000, is_least=True)
     results.add("CPU, us a file", 1e6 * cpu / count)
     results.add("peak RSS, MiB", peaks | {"inlet": peak}, 128, 1)
     results.held(most.most)
@@ -196,7 +196,7 @@ def restart(results: Results, count: int, folder: Path, root: Path) -> None:
         resting = cpu_seconds(inlet.pid)
         time.sleep(IDLE)
         share = 100 * (cpu_seconds(inlet.pid) - resting) / IDLE
-    results.add("restart with all known, s", seconds, 10, 1)
+    results.add("restart with all known, s", seconds, 5, 1)
     results.add("admitted once more by it", again, 0)
     results.add("its CPU, us a file", 1e6 * spent / count)
     results.add("its listing until the last is found, s", ready, digits=1)
