@@ -39,7 +39,17 @@ package final class Waker: Sendable {
 }
 
 /// `poll(2)` with a deadline of the continuous clock.
-enum Poll {
+package enum Poll {
+    /// Blocks until `number` has bytes to read or, `toWrite`, room for some: true. False at the deadline. A negative number
+    /// only waits.
+    package static func wait(
+        _ number: CInt, toWrite: Bool = false, until deadline: ContinuousClock.Instant
+    ) throws(SystemError) -> Bool {
+        var request = [pollfd(fd: number, events: Int16(toWrite ? POLLIN | POLLOUT : POLLIN), revents: 0)]
+        try wait(for: &request, until: deadline)
+        return request[0].revents != 0
+    }
+
     /// Which descriptors are readable, in their order; none when the deadline passed. Negative numbers are skipped.
     static func wait(_ numbers: [CInt], until deadline: ContinuousClock.Instant?) throws(SystemError) -> [Bool] {
         var requests = numbers.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
