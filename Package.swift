@@ -113,6 +113,8 @@ let package = Package(
         // The compiler embeds the page's files (`#embed`), and lists them as dependencies of the build.
         .target(name: "InletWeb", exclude: ["page"]),
         .systemLibrary(name: "CLinux"),
+        // The schema of the fleet's database, embedded in the same way.
+        .target(name: "CFleetSchema", exclude: ["v1"]),
         // Opened at run time, and only where agents share a PostgreSQL: nothing links it.
         .systemLibrary(name: "CPostgres", providers: [.apt(["libpq-dev"])]),
         // The helper process: as a program of its own, and in `inlet` for where only that was copied.
@@ -128,7 +130,7 @@ let package = Package(
         library("InletJournal", ["InletCore", "CSQLite", grdb, sqlite, system]),
         library("InletTransfer", ["InletCore", "InletLinux", "CCurl", "CHash", "CISAL", "CXXHash", system]),
         library("InletPipelines", ["InletCore", "InletLinux", "InletTransfer", "CCrypto", system]),
-        library("InletFleet", ["InletCore", "InletLinux", "CPostgres", lifecycle, system]),
+        library("InletFleet", ["InletCore", "InletLinux", "CFleetSchema", "CPostgres", lifecycle, system]),
         library(
             "InletAgent",
             [

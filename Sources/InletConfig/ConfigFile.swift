@@ -200,8 +200,9 @@ extension ConfigFile {
 
     /// Warnings about allowed but risky settings.
     private func notes(_ file: Section<ConfigKeys>) -> [ConfigIssue] {
-        guard let place = file.place(\.tlsKeyLog) else { return [] }
-        return [
+        let idle = file.idleFleetKeys()
+        guard let place = file.place(\.tlsKeyLog) else { return idle }
+        return idle + [
             ConfigIssue(
                 place,
                 "remove this key, and delete the file it names, when you are done: anyone who can read that file can decrypt all traffic, passwords included"
@@ -217,7 +218,7 @@ extension ConfigFile {
         if let trust {
             found += trust.objections(to: .configuration, for: reader).map { ConfigIssue(start, "this file \($0)") }
             if trust.isReadableByStrangers(for: reader) {
-                found += values.secrets.filter(Self.isLiteral).map(Self.warning)
+                found += values.secrets.filter { Self.isLiteral($0) && !Self.isHarmless($0) }.map(Self.warning)
             }
         }
         for file in values.files {
@@ -263,6 +264,13 @@ extension ConfigFile {
 
     private static func isLiteral(_ node: YAMLNode) -> Bool {
         if case .scalar(let text, _) = node.content { !Interpolation.isNeeded(in: text) } else { false }
+    }
+
+    /// Whether it is an address of PostgreSQL without a password.
+    private static func isHarmless(_ node: YAMLNode) -> Bool {
+        guard case .scalar(let text, _) = node.content, text.hasPrefix("postgres") else { return false }
+        // Reading the address as a setting says what is wrong with it.
+        return (try? FleetURL(text))?.secrets.isEmpty ?? false
     }
 
     private static func warning(_ node: YAMLNode) -> ConfigIssue {

@@ -307,15 +307,7 @@ extension Journal {
         func candidate(_ number: Int) -> String {
             number == 1 ? key : KeyTemplate.disambiguated(key, number: number)
         }
-        func isTaken(_ number: Int) throws -> Bool {
-            try database.exists(
-                """
-                SELECT 1 FROM delivery WHERE destination = ?1 AND key = ?2
-                UNION ALL SELECT 1 FROM spent_key WHERE destination = ?1 AND key = ?2
-                UNION ALL SELECT 1 FROM history_delivery
-                    WHERE destination = (SELECT id FROM history_word WHERE word = ?1) AND key = ?2
-                """, destination, candidate(number))
-        }
+        func isTaken(_ number: Int) throws -> Bool { try self.isTaken(candidate(number), destination, database) }
         var last = 0
         var free = 1
         while try isTaken(free) { (last, free) = (free, free * 2) }
@@ -324,6 +316,17 @@ extension Journal {
             if try isTaken(middle) { last = middle } else { free = middle }
         }
         return candidate(free)
+    }
+
+    /// Whether a delivery to the destination has or had the key.
+    static func isTaken(_ key: String, _ destination: String, _ database: Database) throws -> Bool {
+        try database.exists(
+            """
+            SELECT 1 FROM delivery WHERE destination = ?1 AND key = ?2
+            UNION ALL SELECT 1 FROM spent_key WHERE destination = ?1 AND key = ?2
+            UNION ALL SELECT 1 FROM history_delivery
+                WHERE destination = (SELECT id FROM history_word WHERE word = ?1) AND key = ?2
+            """, destination, key)
     }
 
     /// Records files as delivered and finished, in one transaction. Sends no notice and never touches their sources. An

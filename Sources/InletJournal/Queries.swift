@@ -11,7 +11,7 @@ package struct QueueCounts: Sendable, Equatable {
     package var waiting = 0
     /// Deliveries among `waiting` that were tried before.
     package var retrying = 0
-    /// Deliveries that wait for another file, or for their unit.
+    /// Deliveries that wait for another file, for their unit, or for their key in the fleet.
     package var held = 0
     /// Deliveries whose destination is not configured.
     package var parked = 0
@@ -40,7 +40,7 @@ package struct QueueCounts: Sendable, Equatable {
 /// The place of an open, unclaimed delivery, as the journal's triggers count it.
 enum QueueState: String {
     case parked
-    /// Waits for another file, or for its unit.
+    /// Waits for another file, for its unit, or for its key in the fleet.
     case held
     /// Was tried, and waits for its time.
     case retrying

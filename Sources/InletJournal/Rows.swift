@@ -89,7 +89,7 @@ package struct DeliveryRow: Sendable, Equatable {
     /// The key of its bytes; for a duplicate, the first one's.
     package var place: String? { key ?? (proof?.sameAs == nil ? nil : proof?.key) }
 
-    /// Whether it waits for another delivery or its unit, rather than for a time.
+    /// Whether it waits for another delivery, its unit or its key in the fleet, rather than for a time.
     package var isHeld: Bool { state == .ready && nextAt.milliseconds >= Journal.never }
 }
 

@@ -24,6 +24,7 @@ enum Schema {
         migrator.registerMigration("13 store checksums", foreignKeyChecks: .immediate) {
             try $0.execute(sql: storeChecksums)
         }
+        migrator.registerMigration("14 fleet", foreignKeyChecks: .immediate) { try $0.execute(sql: fleet) }
         return migrator
     }
 
@@ -215,6 +216,32 @@ enum Schema {
             WITHOUT ROWID;
         """
 
+    /// Only an agent of a fleet writes to these. `fleet` has one row: who the agent is there, with its sealed token, the
+    /// UUID of the fleet, how often a process said hello, and the highest mark heard. Its `receipts` is the last receipt
+    /// that is up. A `key_request` holds a delivery back until its key is granted, and remembers when it was due and
+    /// would expire. A `fleet_key` is a key at a destination's address with the `ref` it was asked for. Its `mark` tells
+    /// when it was granted: NULL is unconfirmed, and 0 needs no report. `freed` is 1 where its delivery may have given it
+    /// up, 2 while it goes back. `fleet_receipt` has receipts whose files went to the history before they were up.
+    private static let fleet = """
+        CREATE TABLE fleet (
+            id INTEGER PRIMARY KEY CHECK (id = 1), identity BLOB, token BLOB, fleet TEXT,
+            hello INTEGER NOT NULL DEFAULT 0, seen INTEGER NOT NULL DEFAULT 0, receipts INTEGER NOT NULL DEFAULT 0,
+            roster BLOB);
+        CREATE TABLE key_request (
+            delivery_id INTEGER PRIMARY KEY, destination TEXT NOT NULL, key TEXT NOT NULL, ref INTEGER NOT NULL,
+            since INTEGER NOT NULL, next_at INTEGER NOT NULL, expires_at INTEGER, refusals INTEGER NOT NULL DEFAULT 0,
+            is_noted INTEGER NOT NULL DEFAULT 0);
+        CREATE TABLE fleet_key (
+            id INTEGER PRIMARY KEY, destination TEXT NOT NULL, address TEXT NOT NULL, key TEXT NOT NULL,
+            ref INTEGER NOT NULL, mark INTEGER, freed INTEGER NOT NULL DEFAULT 0);
+        CREATE UNIQUE INDEX fleet_key_by_key ON fleet_key(destination, key, address);
+        CREATE INDEX fleet_key_by_mark ON fleet_key(mark, id);
+        CREATE INDEX fleet_key_freed ON fleet_key(id) WHERE freed > 0;
+        CREATE TABLE own_prefix (address TEXT PRIMARY KEY, prefix TEXT NOT NULL) WITHOUT ROWID;
+        CREATE TABLE fleet_command (id INTEGER PRIMARY KEY, command TEXT NOT NULL UNIQUE);
+        CREATE TABLE fleet_receipt (id INTEGER PRIMARY KEY, file_id INTEGER NOT NULL);
+        """
+
     /// When everything had been admitted that was on a volume when it was first watched.
     private static let listings = "ALTER TABLE root ADD COLUMN listed_at INTEGER;"
 
@@ -300,7 +327,7 @@ extension Schema {
     private static let open = "('ready', 'parked')"
 
     /// The place of an open delivery (`QueueState`).
-    private static func place(of row: String) -> String {
+    static func place(of row: String) -> String {
         """
         CASE WHEN \(row).state = 'parked' THEN 'parked' WHEN \(row).next_at >= \(never) THEN 'held'
             WHEN \(row).code IS NOT NULL THEN 'retrying' WHEN \(row).waits > 0 THEN 'working' ELSE 'fresh' END

@@ -86,6 +86,26 @@ import Testing
         #expect(rights(try Self.plan(page).rules(on: Self.ground(Self.usual)))["/opt/inlet/share/inlet/manual"] == nil)
     }
 
+    @Test func `the files of a fleet's addresses may be read, and of the home only those of libpq`() throws {
+        let folder = try TemporaryDirectory()
+        let file = try folder.write(Array("host=db sslkey=/admin/key.pem".utf8), to: "admin.url")
+        let fleet = """
+
+            fleet:
+              url: "postgresql://u@db/x?sslrootcert=/keys/ca.pem"
+              join_file: /join/secret
+              admin_url_file: "\(file)"
+            """
+        let needed: [FilePath] = ["/keys/ca.pem", "/admin/key.pem", "/join/secret", "/people/ada/.postgresql/root.crt"]
+        let ground = Self.ground(Self.usual + needed + ["/people/ada/.pgpass"])
+        let rules = rights(try Self.plan(Self.text + fleet).rules(on: ground))
+        let opened = needed.map { $0.removingLastComponent().string } + ["/people/ada/.pgpass"]
+        for path in opened { #expect(rules[path] == false, "\(path)") }
+        #expect(rules["/people/ada"] == nil, "the whole home")
+        let alone = rights(try Self.plan(Self.text).rules(on: ground))
+        #expect(opened.allSatisfy { alone[$0] == nil }, "without a fleet")
+    }
+
     @Test func `files that are only sent need no writing, on cards only where that is allowed`() throws {
         let kept = Self.text.replacing("on_success: archive", with: "on_success: keep")
         #expect(rights(try Self.plan(kept).rules(on: Self.ground(Self.usual)))["/srv/drop"] == false)

@@ -124,7 +124,7 @@ import Testing
 
     @Test func `what a running agent keeps until its restart is told by the keys`() throws {
         let kept = ConfigKeys.all.specs.filter { $0.untilRestart != nil }.map(\.name)
-        #expect(kept == ["state_dir", "workers", "landlock", "tls_key_log", "dashboard", "proxy"])
+        #expect(kept == ["state_dir", "workers", "landlock", "tls_key_log", "dashboard", "fleet", "proxy"])
         let changes = ConfigDiff.changes(
             from: try Self.load(Self.plain),
             to: try Self.load(Self.plain + "workers: 8\nlog: { keep: 9 }\nproxy: { url: \"off\" }\n"),

@@ -41,6 +41,28 @@ import Testing
         #expect(page["inlet_info{version=\"test\"}"] == nil, "no agent runs")
     }
 
+    @Test func `a fleet has its series, and an agent alone has none of them`() async throws {
+        let place = try MetricsPlace()
+        defer { place.journal.close() }
+        let agent = AgentControl(journal: place.journal)
+        let tally = MetricsCollector(destinations: [], routes: [])
+        let alone = try await Self.series(agent, tally)
+        #expect(!alone.keys.contains { $0.hasPrefix("inlet_fleet") })
+        tally.addFleet {
+            var figures = FleetFigures()
+            (figures.isConnected, figures.sessionLeft, figures.lost) = (true, .milliseconds(1500), 3)
+            figures.count("v1_beat", nil, took: .milliseconds(2))
+            figures.count("v1_beat", .sessionOver, took: .milliseconds(2))
+            return figures
+        }
+        let page = try await Self.series(agent, tally)
+        #expect(page["inlet_fleet_connected"] == 1 && page["inlet_fleet_session_seconds_left"] == 1.5)
+        #expect(page["inlet_fleet_keys_lost_total"] == 3 && page["inlet_fleet_recovering"] == 0)
+        #expect(page["inlet_fleet_calls_total{code=\"ok\",function=\"v1_beat\"}"] == 1)
+        #expect(page["inlet_fleet_calls_total{code=\"IN003\",function=\"v1_beat\"}"] == 1)
+        #expect(page["inlet_fleet_call_seconds_count{function=\"v1_beat\"}"] == 2)
+    }
+
     @Test func `an open delivery is in one place only`() async throws {
         let place = try MetricsPlace()
         defer { place.journal.close() }

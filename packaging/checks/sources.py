@@ -25,6 +25,7 @@ DOORS = {
     "CHost": {"InletLinux"},
     "CLinux": {"InletLinux"},
     "CCurl": {"InletTransfer"},
+    "CFleetSchema": {"InletFleet"},
     "CHash": {"InletCore", "InletTransfer"},
     "CISAL": {"InletTransfer"},
     "CSQLite": {"InletJournal"},
@@ -45,7 +46,7 @@ DOORS = {
     "HeapModule": {"InletCore"},
     # Lower modules return, never log; the two servers hand a logger to Hummingbird.
     "Logging": {"InletAgent", "InletDashboard", "InletSandbox"},
-    "ServiceLifecycle": {"InletAgent", "InletDashboard", "InletSandbox", "inlet"},
+    "ServiceLifecycle": {"InletAgent", "InletDashboard", "InletFleet", "InletSandbox", "inlet"},
     "UnixSignals": {"inlet"},
 }
 OPEN = {"SystemPackage", "Synchronization", "Foundation", "FoundationEssentials"}

@@ -17,7 +17,7 @@ package struct AccessPlan: Sendable {
             case folder
             /// A folder that may be missing, or become a mount point, at any time.
             case coming
-            /// A folder that Inlet creates in a watched one; it is optional.
+            /// A folder that Inlet creates in a watched one, or a single file in a folder that stays closed; it is optional.
             case own
             /// A formerly watched folder, of which files may still be under way.
             case former
@@ -72,9 +72,28 @@ package struct AccessPlan: Sendable {
                 needs.append(Need(path: path, kind: isFile ? .file : .coming, mayWrite: !isFile))
             }
         }
+        if let fleet = settings.fleet { needs += Self.needs(of: fleet, home: home, environment) }
         self.needs = needs + Self.watched(settings, former)
         commands = settings.commands
         self.manual = settings.dashboard == nil ? [] : manual
+    }
+
+    /// The files that libpq reads: those of the addresses and of the environment, and the usual ones of a home.
+    private static func needs(
+        of fleet: FleetSettings, home: FilePath?, _ environment: (String) -> String?
+    ) -> [Need] {
+        let sources = [fleet.url, fleet.adminURL].compactMap(\.self)
+        let files = sources.compactMap { source in if case .file(let path) = source { path } else { nil } }
+        // The agent says what is wrong with an address when it connects.
+        let named = sources.flatMap { (try? FleetURL($0.read()))?.files ?? [] }
+        let variables = ["PGSSLROOTCERT", "PGSSLCERT", "PGSSLKEY", "PGSSLCRL", "PGPASSFILE", "PGSERVICEFILE"]
+            .compactMap { environment($0).map { FilePath($0) } }.filter(\.isAbsolute)
+        let usual = home.map { [$0.appending(".postgresql").appending("root.crt")] } ?? []
+        // Each alone: with its folder, the whole home would be open.
+        let alone = home.map { [$0.appending(".pgpass"), $0.appending(".pg_service.conf")] } ?? []
+        return (files + named + variables + usual + [fleet.joinFile].compactMap(\.self))
+            .map { Need(path: $0, kind: .possibleFile, mayWrite: false) }
+            + alone.map { Need(path: $0, kind: .own, mayWrite: false) }
     }
 
     private static func watched(_ settings: Settings, _ former: FormerRoots.Former) -> [Need] {

@@ -328,6 +328,61 @@ package struct EventTable: Sendable {
     let logSuppressed = EventSpec(
         "log.suppressed warning of lines#", "{lines} more {of} lines left out",
         note: "warnings of the event `of` that were left out: repeats, and a flood of more than 100 at once")
+
+    let fleetJoined = EventSpec(
+        "fleet.joined info name server", "joined the fleet at {server} as {name}", isGood: true,
+        note: "once for each journal")
+    let fleetConnected = EventSpec(
+        "fleet.connected info server agent# session#", "connected to the fleet at {server}",
+        note: "`agent` is this agent's number there")
+    let fleetAway = EventSpec(
+        "fleet.away warning server reason since paused*",
+        "fleet: cannot reach {server} ({reason}) since {since}; local folders go on[; paused: {paused}]",
+        note: "PostgreSQL does not answer; logged once, then each hour")
+    let fleetBack = EventSpec(
+        "fleet.back info server away_ms#", "fleet: {server} is back[ after {away_ms}]", isGood: true)
+    let fleetSessionLost = EventSpec(
+        "fleet.session_lost warning reason", "fleet: the session is over: {reason}",
+        mayRepeat: true, note: "the agent asks for another one automatically")
+    let fleetKeyTagged = EventSpec(
+        "fleet.key_tagged info job# path destination key", "{path} is delivered to {destination} as {key}",
+        note: "PostgreSQL granted no key within `patience`: the name ends in this agent's tag")
+    let fleetKeyClash = EventSpec(
+        "fleet.key_clash error destination key owner", "fleet: {key} at {destination} belongs to {owner} too",
+        note: "a key was given again after PostgreSQL lost commits; it stays spent, and this agent's file gets another")
+    let fleetIdentityTwice = EventSpec(
+        "fleet.identity_twice error name reason", "fleet: {name} is used twice: {reason}",
+        note: "a copy of a state directory, or a second process; see `inlet fleet rejoin`")
+    let fleetJournalWentBack = EventSpec(
+        "fleet.journal_went_back error reason", "fleet: this journal is older than the fleet knows: {reason}",
+        note: "a restored journal; see `inlet fleet rejoin`")
+    let fleetRecovering = EventSpec(
+        "fleet.recovering warning reason waiting*",
+        "fleet: nothing is granted: {reason}[; waiting for {waiting}]",
+        note: "PostgreSQL lost commits; it grants again when the agents in `waiting` have reported")
+    let fleetReported = EventSpec(
+        "fleet.reported info keys# files#", "fleet: reported {keys} keys and {files} files",
+        note: "what this agent had and PostgreSQL had lost")
+    let fleetOpen = EventSpec(
+        "fleet.open info", "fleet: keys are granted again", isGood: true, note: "the end of `fleet.recovering`")
+    let fleetCommand = EventSpec("fleet.command info verb by", "fleet: {verb}, by {by}")
+    let fleetDrained = EventSpec(
+        "fleet.drained info/warning left#", "fleet: this agent takes no new files; {left} are left",
+        note: "warning while files of local folders are left, which no other agent can read")
+    let fleetSchemaOld = EventSpec(
+        "fleet.schema_old error found# needed#",
+        "fleet: the schema is version {found}, and this agent needs {needed}; run 'inlet fleet init'")
+    let fleetPlaceHeld = EventSpec("fleet.place_held info place fence#", "fleet: this agent lists {place}")
+    let fleetPlaceLost = EventSpec(
+        "fleet.place_lost warning place reason", "fleet: this agent no longer lists {place}: {reason}")
+    let fleetPlaceTaken = EventSpec(
+        "fleet.place_taken info place from", "fleet: this agent lists {place} instead of {from}")
+    let fleetTookOver = EventSpec(
+        "fleet.took_over info place path from", "fleet: goes on with {path} of {place}, which {from} had begun")
+    let fleetFenced = EventSpec(
+        "fleet.fenced warning path destination",
+        "fleet: {path} for {destination} went to another agent; this one left it alone",
+        mayRepeat: true, note: "this agent was late, for example because its machine slept")
 }
 
 private let job = "job# path destination route"

@@ -16,6 +16,7 @@ package final class MetricsCollector: Sendable {
     private let state = Mutex(MetricsCounts())
     /// Beside the counters since the start: the last 30 days.
     private let ends = Mutex(RecentEnds())
+    private let fleetSource = Mutex<(@Sendable () -> FleetFigures)?>(nil)
 
     /// - Parameters:
     ///   - destinations: the names of the configuration, as `routes` are.
@@ -34,6 +35,14 @@ package final class MetricsCollector: Sendable {
             }
         }
     }
+
+    /// Asks `source` for the figures of the fleet from now on.
+    package func addFleet(_ source: @escaping @Sendable () -> FleetFigures) {
+        fleetSource.withLock { $0 = source }
+    }
+
+    /// nil for an agent without a fleet.
+    package var fleet: FleetFigures? { fleetSource.withLock { $0 }?() }
 
     /// As they are now.
     package var figures: MetricsCounts { state.withLock { $0 } }

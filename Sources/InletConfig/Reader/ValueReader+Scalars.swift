@@ -98,7 +98,9 @@ extension ValueReader {
     }
 
     /// Keys that name files with credentials.
-    private static let credentialFiles: Set = ["refresh_token_file", "credentials_file"]
+    private static let credentialFiles: Set = [
+        "refresh_token_file", "credentials_file", "url_file", "join_file", "admin_url_file",
+    ]
 
     private static func refusal(ofPath text: String, key: String) -> String {
         if text.isEmpty { return "'\(key)' is empty" }

@@ -38,6 +38,7 @@ struct SettingsReader {
         settings.notify = notifications(of: settings.routes)
         settings.ping = ping()
         settings.dashboard = dashboard()
+        settings.fleet = fleet(settings.destinations)
         checkFolders(settings)
         checkVolumes(settings)
         return settings

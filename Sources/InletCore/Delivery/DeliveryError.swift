@@ -119,5 +119,7 @@ package enum ErrorCode: String, Sendable, Codable, CaseIterable {
     case outOfResources = "out_of_resources"
     case agentCrashed = "agent_crashed"
     case dispositionFailed = "disposition_failed"
+    case fleetAway = "fleet_away"
+    case fleetKeyTaken = "fleet_key_taken"
     case internalFault = "internal_fault"
 }

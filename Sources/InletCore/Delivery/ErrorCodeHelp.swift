@@ -49,7 +49,7 @@ extension ErrorCode {
             .destinationFull, .destinationUnwritable, .destinationExists, .readBackDiffers, .nameTooLong:
             fileHelp
         case .rejected, .expired, .cancelled, .heldByLimit, .notConfigured, .outOfResources, .agentCrashed,
-            .dispositionFailed, .internalFault:
+            .dispositionFailed, .fleetAway, .fleetKeyTaken, .internalFault:
             agentHelp
         }
     }
@@ -188,6 +188,14 @@ extension ErrorCode {
             .init(
                 .ended, "The source could not be moved or deleted; Inlet tries again every minute.", "Check its folder."
             )
+        case .fleetAway:
+            .init(
+                .ended, "PostgreSQL is away and grants no key, and `when_away: wait` holds the file.",
+                "Check the fleet's PostgreSQL with `inlet check`; the file continues when it is back.")
+        case .fleetKeyTaken:
+            .init(
+                .ended, "Another agent of the fleet has this key; the file waits for its next free name.",
+                "Give each agent a `prefix` of its own to avoid that.")
         default: .init(.local, "Inlet met a state that it does not expect.", "Report it, with the log line.")
         }
     }

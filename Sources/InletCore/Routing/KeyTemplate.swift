@@ -63,10 +63,20 @@ package struct KeyTemplate: Sendable, Hashable {
 
     /// `key` with `_number` before its last extension, within 1,024 bytes: `a/b.tar.gz` becomes `a/b.tar_2.gz`. A valid
     /// file name stays one.
-    package static func disambiguated(_ key: String, number: Int) -> String {
+    package static func disambiguated(_ key: String, number: Int) -> String { ending(key, in: "_\(number)") }
+
+    /// `key` with an agent's tag before its last extension: `a/b.mov` becomes `a/b_k3f7q2.mov`. No other agent of the
+    /// fleet can get such a key, so it needs no question. A number that follows leaves the tag whole.
+    package static func tagged(_ key: String, tag: String) -> String { ending(key, in: "_\(tag)", room: longestNumber) }
+
+    /// `_` and the digits of the highest number of a key.
+    private static let longestNumber = 11
+
+    /// - Parameter room: bytes to leave free for a later addition.
+    private static func ending(_ key: String, in addition: String, room: Int = 0) -> String {
         let (head, ending) = KeySanitizer.splitExtension(key)
-        let tail = "_\(number)\(ending)"
-        return KeySanitizer.cut(head, to: KeySanitizer.limit(for: key) - tail.utf8.count) + tail
+        let tail = addition + ending
+        return KeySanitizer.cut(head, to: KeySanitizer.limit(for: key) - tail.utf8.count - room) + tail
     }
 
     private func folder(of parts: [Part], _ fields: KeyFields, _ form: NameForm) -> String? {

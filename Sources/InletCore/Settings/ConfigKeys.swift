@@ -68,6 +68,7 @@ package struct ConfigKeys: KeyTable {
     package let dashboardProxy = Key(
         "dashboard.proxy", .boolean,
         "Trust the client address that a reverse proxy on this machine sends in X-Forwarded-For.")
+    package let fleet = FleetKeys.key
     package let limits = Key("limits", LimitKeys(), "Limits of the whole agent.")
     package let proxy = ProxyKeys.key { $0.proxy = $1.proxy }
     package let journalBackup = Key(

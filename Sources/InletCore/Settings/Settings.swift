@@ -32,6 +32,8 @@ package struct Settings: Sendable {
     package var ping: PingSettings?
     /// nil opens no port; the control socket always exists.
     package var dashboard: DashboardSettings?
+    /// nil for an agent alone: nothing of a fleet runs.
+    package var fleet: FleetSettings?
 
     package init(
         stateDirectory: FilePath, workers: Int = ConfigKeys.all.workers.standard,
@@ -195,7 +197,7 @@ package struct DestinationType: Sendable {
     ) {
         self.name = name
         self.summary = summary
-        self.keys = keys + [Self.required.spec, Self.names.spec]
+        self.keys = keys + [Self.required.spec, Self.names.spec, Self.prefix.spec, Self.fleet.spec]
         self.fields = fields
         self.takesSidecars = takesSidecars
         self.givesURLs = givesURLs

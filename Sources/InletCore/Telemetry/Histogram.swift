@@ -22,6 +22,9 @@ package struct Histogram: Sendable, Equatable {
     package static let ofWrites = Histogram(
         bounds: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10])
 
+    /// Calls to a database, from one on this machine to one that gives up: 1 ms to 15 s, in seconds.
+    package static let ofCalls = Histogram(bounds: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 15])
+
     /// The number of values.
     package var count: Int { counts.reduce(0, +) }
 

@@ -37,6 +37,18 @@ enum Metric: String, CaseIterable, Sendable {
     case resumed = "inlet_resumed_files"
     case recovered = "inlet_recovered_deliveries_total"
     case continued = "inlet_delivery_resumes_total"
+    case fleetConnected = "inlet_fleet_connected"
+    case fleetSessionLeft = "inlet_fleet_session_seconds_left"
+    case fleetCallDuration = "inlet_fleet_call_seconds"
+    case fleetCalls = "inlet_fleet_calls_total"
+    case fleetKeysReserved = "inlet_fleet_keys_reserved_total"
+    case fleetKeysLost = "inlet_fleet_keys_lost_total"
+    case fleetKeysTagged = "inlet_fleet_keys_tagged_total"
+    case fleetTakeovers = "inlet_fleet_takeovers_total"
+    case fleetFenced = "inlet_fleet_fenced_total"
+    case fleetPlacesHeld = "inlet_fleet_places_held"
+    case fleetReceiptsBehind = "inlet_fleet_receipts_behind"
+    case fleetRecovering = "inlet_fleet_recovering"
     case residentMemory = "process_resident_memory_bytes"
     case openDescriptors = "process_open_fds"
     case processorTime = "process_cpu_seconds_total"
@@ -49,7 +61,7 @@ enum Metric: String, CaseIterable, Sendable {
 
     var kind: Kind {
         switch self {
-        case .journalWrites, .deliveryDuration: .histogram
+        case .journalWrites, .deliveryDuration, .fleetCallDuration: .histogram
         default: rawValue.hasSuffix("_total") ? .counter : .gauge
         }
     }
@@ -114,6 +126,20 @@ enum Metric: String, CaseIterable, Sendable {
         case .recovered:
             ([], "Deliveries in progress when an earlier process ended, returned to the queue at the start.")
         case .continued: (["destination"], "Attempts that continued an earlier process's work.")
+        case .fleetConnected:
+            ([], "1 while the agent has a session in its fleet, 0 otherwise. No fleet series without fleet.")
+        case .fleetSessionLeft: ([], "How long the session lasts if PostgreSQL is not reached again.")
+        case .fleetCallDuration: (["function"], "Duration of calls to PostgreSQL, by function.")
+        case .fleetCalls:
+            (["code", "function"], "Calls to PostgreSQL, by function and result: ok, or an error's code.")
+        case .fleetKeysReserved: ([], "Keys that PostgreSQL granted.")
+        case .fleetKeysLost: ([], "Keys that another agent had, so that a file got its next name.")
+        case .fleetKeysTagged: ([], "Files named with the agent's tag because no key was granted in time.")
+        case .fleetTakeovers: ([], "Deliveries of other agents that this one went on with.")
+        case .fleetFenced: ([], "Changes that were refused because another agent had the work.")
+        case .fleetPlacesHeld: ([], "Shares that this agent lists.")
+        case .fleetReceiptsBehind: ([], "Receipts that are not in the fleet yet.")
+        case .fleetRecovering: ([], "1 while the fleet grants nothing because PostgreSQL lost commits.")
         case .residentMemory: ([], "Resident memory in bytes.")
         case .openDescriptors: ([], "Open file descriptors.")
         case .processorTime: ([], "CPU time used, in seconds.")

@@ -40,6 +40,7 @@ package struct MetricsPage: Sendable {
             addRoots(live.roots, to: &page)
             addRecovery(live.resume ?? tally?.figures.resume, to: &page)
         }
+        if let fleet = tally?.fleet { addFleet(fleet, to: &page) }
         addProcess(.now(), to: &page)
         return page.text
     }
@@ -168,5 +169,24 @@ package struct MetricsPage: Sendable {
         ]
         page.add(.resuming, ends.reduce(summary?.of ?? 0) { $0 - $1.1 })
         for (result, count) in ends { page.add(.resumed, count, [("result", result)]) }
+    }
+
+    private func addFleet(_ figures: FleetFigures, to page: inout PrometheusText) {
+        page.add(.fleetConnected, figures.isConnected)
+        page.add(.fleetSessionLeft, .real(max(0, figures.sessionLeft?.seconds ?? 0)))
+        for (function, calls) in figures.calls {
+            page.add(.fleetCallDuration, .histogram(calls.durations), [("function", function)])
+            for (code, count) in calls.results {
+                page.add(.fleetCalls, count, [("code", code), ("function", function)])
+            }
+        }
+        page.add(.fleetKeysReserved, figures.reserved)
+        page.add(.fleetKeysLost, figures.lost)
+        page.add(.fleetKeysTagged, figures.tagged)
+        page.add(.fleetTakeovers, figures.takeovers)
+        page.add(.fleetFenced, figures.fenced)
+        page.add(.fleetPlacesHeld, figures.placesHeld)
+        page.add(.fleetReceiptsBehind, figures.receiptsBehind)
+        page.add(.fleetRecovering, figures.isRecovering)
     }
 }

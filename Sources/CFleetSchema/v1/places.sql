@@ -1,0 +1,201 @@
+
+-- -------------------------------------------------------------------------------------------------------------- places
+
+CREATE OR REPLACE FUNCTION _member(p_agent int, p_place int) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM inlet.member m WHERE m.place = p_place AND m.agent = p_agent;
+    IF NOT FOUND THEN RAISE EXCEPTION 'no member of this place' USING ERRCODE = 'IN010'; END IF;
+END $$;
+
+-- Until the transaction ends, the place stays this agent's. p_fence NULL: whichever it has.
+CREATE OR REPLACE FUNCTION _holds(p_agent int, p_session bigint, p_place int, p_fence bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM inlet.place p WHERE p.id = p_place AND p.holder = p_agent AND p.session = p_session
+        AND p.fence = coalesce(p_fence, p.fence) FOR SHARE;
+    IF NOT FOUND THEN RAISE EXCEPTION 'the place is another''s' USING ERRCODE = 'IN009'; END IF;
+END $$;
+
+-- Makes a place known, and this agent its member. The marker that stands in the share decides: another one is another
+-- share.
+CREATE OR REPLACE FUNCTION v1_place(p_agent int, p_token bytea, p_session bigint, p_name text, p_marker uuid)
+RETURNS TABLE (place int, marker uuid, is_new boolean) LANGUAGE plpgsql AS $$
+DECLARE p inlet.place; fresh boolean := false;
+BEGIN
+    PERFORM inlet._enter(p_agent, p_token, p_session, 0, false, false);
+    SELECT * INTO p FROM inlet.place x WHERE x.name = p_name;
+    IF p.id IS NULL THEN
+        INSERT INTO inlet.place AS x (name, marker) VALUES (p_name, p_marker)
+        ON CONFLICT (name) DO NOTHING RETURNING * INTO p;
+        fresh := p.id IS NOT NULL;
+        IF p.id IS NULL THEN SELECT * INTO p FROM inlet.place x WHERE x.name = p_name; END IF;
+    END IF;
+    IF p.marker = p_marker THEN INSERT INTO inlet.member VALUES (p.id, p_agent) ON CONFLICT DO NOTHING; END IF;
+    RETURN QUERY SELECT p.id, p.marker, fresh;
+END $$;
+
+-- Asks for places, every third of ttl. Returns those that are this agent's now; `taken`: it has just become so.
+CREATE OR REPLACE FUNCTION v1_hold(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_places int[])
+RETURNS TABLE (place int, fence bigint, taken boolean, left_ms int) LANGUAGE plpgsql AS $$
+DECLARE p inlet.place;
+BEGIN
+    PERFORM inlet._enter(p_agent, p_token, p_session, p_seen, true, false);
+    IF EXISTS (SELECT FROM inlet.agent a WHERE a.id = p_agent AND a.state = 'draining') THEN RETURN; END IF;
+    FOR p IN SELECT x.* FROM inlet.place x JOIN inlet.member m ON m.place = x.id AND m.agent = p_agent
+        WHERE x.id = ANY (p_places) ORDER BY x.id FOR NO KEY UPDATE OF x SKIP LOCKED
+    LOOP
+        place := p.id; taken := false; fence := p.fence;
+        IF p.holder = p_agent AND p.session = p_session THEN NULL;
+        ELSIF p.holder IS NULL OR p.holder = p_agent OR inlet._lapsed(p_agent, p.holder, p.session) THEN
+            UPDATE inlet.place x
+            SET holder = p_agent, session = p_session, fence = x.fence + 1, held_since = clock_timestamp()
+            WHERE x.id = p.id RETURNING x.fence INTO fence;
+            taken := true;
+            IF p.holder <> p_agent THEN
+                INSERT INTO inlet.event (agent, name, body) VALUES (p_agent, 'fleet.place_taken',
+                    jsonb_build_object('place', p.name, 'from', p.holder, 'fence', fence));
+            END IF;
+        ELSE CONTINUE;
+        END IF;
+        left_ms := (SELECT inlet._left(b.until) FROM inlet.beat b WHERE b.agent = p_agent);
+        RETURN NEXT;
+    END LOOP;
+END $$;
+
+CREATE OR REPLACE FUNCTION v1_release(p_agent int, p_token bytea, p_session bigint, p_places int[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM inlet._enter(p_agent, p_token, p_session, 0, false, false);
+    UPDATE inlet.place SET holder = NULL WHERE id = ANY (p_places) AND holder = p_agent AND session = p_session;
+END $$;
+
+-- Which of these versions were admitted before. For the listing of a new holder, whose journal does not know them.
+CREATE OR REPLACE FUNCTION v1_known(p_agent int, p_token bytea, p_session bigint, p_place int, p_paths uuid[],
+    p_versions uuid[]) RETURNS boolean[] LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM inlet._enter(p_agent, p_token, p_session, 0, false, false);
+    PERFORM inlet._member(p_agent, p_place);
+    PERFORM inlet._check(cardinality(p_paths) <= 1000, 'at most 1,000 at once');
+    RETURN (SELECT coalesce(array_agg(f.path IS NOT NULL ORDER BY w.n), '{}')
+        FROM unnest(p_paths, p_versions) WITH ORDINALITY w(p, v, n)
+        LEFT JOIN inlet.file f ON f.place = p_place AND f.path = w.p AND f.version = w.v);
+END $$;
+
+-- Admits versions with their deliveries: durable point 1 of a place. A version that is known is left as it is. p_rows:
+-- [{path, version, name (base64), size, priority, destination, ref, key, plan}], one for each delivery. For each row:
+-- whether it is admitted with this key, now or by an earlier call.
+CREATE OR REPLACE FUNCTION v1_admit(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_place int,
+    p_fence bigint, p_rows jsonb) RETURNS TABLE (mark bigint, admitted boolean[]) LANGUAGE plpgsql AS $$
+DECLARE m bigint;
+BEGIN
+    PERFORM inlet._check_rows(p_rows, 1000);
+    m := inlet._enter(p_agent, p_token, p_session, p_seen, true, true);
+    PERFORM inlet._check(p_fence IS NOT NULL, 'a fence');
+    PERFORM inlet._holds(p_agent, p_session, p_place, p_fence);
+    WITH rows AS (
+        SELECT * FROM jsonb_to_recordset(p_rows) r(path uuid, version uuid, name text, size bigint, priority smallint,
+            destination int, ref bigint, key text, plan jsonb)
+    ), fresh AS (
+        INSERT INTO inlet.file (path, version, place, remaining)
+        SELECT path, version, p_place, count(*) FROM rows GROUP BY path, version ORDER BY path, version
+        ON CONFLICT DO NOTHING RETURNING path, version
+    )
+    INSERT INTO inlet.work (place, path, version, priority, destination, ref, key, name, size, plan)
+    SELECT p_place, r.path, r.version, coalesce(r.priority, 1::smallint), r.destination, r.ref, r.key,
+        decode(r.name, 'base64'), r.size, coalesce(r.plan, '{}') FROM rows r JOIN fresh USING (path, version);
+    RETURN QUERY SELECT m, coalesce(array_agg(EXISTS (
+        SELECT FROM inlet.work w WHERE w.place = p_place AND w.path = r.path AND w.version = r.version
+            AND w.ref = r.ref AND w.key = r.key) ORDER BY n), '{}')
+    FROM ROWS FROM (jsonb_to_recordset(p_rows) AS (path uuid, version uuid, ref bigint, key text))
+        WITH ORDINALITY r(path, version, ref, key, n);
+END $$;
+
+-- Claims deliveries of places that this agent is a member of: first its own from before its session, then ready ones,
+-- then those of lapsed agents. Each claim has a higher fence, which all further calls about it must name.
+CREATE OR REPLACE FUNCTION v1_claim(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_places int[],
+    p_count int)
+RETURNS TABLE (work bigint, fence bigint, place int, kind "char", path uuid, version uuid, attempts smallint,
+    destination int, ref bigint, key text, name bytea, size bigint, plan jsonb, notes jsonb, taken_from int, code text)
+LANGUAGE plpgsql AS $$
+DECLARE t timestamptz := clock_timestamp();
+BEGIN
+    PERFORM inlet._check(p_count BETWEEN 0 AND 1000, 'at most 1,000 at once');
+    PERFORM inlet._enter(p_agent, p_token, p_session, p_seen, true, false);
+    IF EXISTS (SELECT FROM inlet.agent a WHERE a.id = p_agent AND a.state = 'draining') THEN RETURN; END IF;
+    RETURN QUERY
+    WITH mine AS (
+        SELECT w.id FROM inlet.work w
+        WHERE w.state = 'c' AND w.agent = p_agent AND w.session <> p_session AND w.place = ANY (p_places)
+        LIMIT p_count FOR UPDATE SKIP LOCKED
+    ), ready AS (
+        -- By place and priority, so that the index answers each: due rows are found at once however many wait.
+        SELECT x.id FROM (
+            SELECT m.place, q.priority::smallint FROM inlet.member m, generate_series(0, 2) q(priority)
+            WHERE m.agent = p_agent AND m.place = ANY (p_places) ORDER BY 2, 1) s
+        CROSS JOIN LATERAL (
+            SELECT w.id FROM inlet.work w
+            WHERE w.place = s.place AND w.priority = s.priority AND w.state = 'r' AND w.next_at <= t
+            ORDER BY w.next_at, w.id LIMIT p_count FOR UPDATE SKIP LOCKED) x
+        LIMIT greatest(0, p_count - (SELECT count(*) FROM mine))
+    ), dead AS (
+        -- Taken over: the rule of _lapsed, by agent instead of by row.
+        SELECT w.id FROM inlet.fleet f, inlet.beat me, inlet.beat b
+        JOIN inlet.work w ON w.agent = b.agent AND w.state = 'c' AND w.place = ANY (p_places)
+        JOIN inlet.member m ON m.place = w.place AND m.agent = p_agent
+        WHERE me.agent = p_agent AND me.since <= t - f.ttl AND b.agent <> p_agent
+            AND (b.until < t OR b.session <> w.session AND b.since < t - f.ttl)
+        LIMIT greatest(0, p_count - (SELECT count(*) FROM mine) - (SELECT count(*) FROM ready))
+        FOR UPDATE OF w SKIP LOCKED
+    ), old AS (
+        SELECT w.id, w.agent FROM inlet.work w
+        WHERE w.id IN (SELECT id FROM mine UNION ALL SELECT id FROM ready UNION ALL SELECT id FROM dead)
+    )
+    UPDATE inlet.work w SET state = 'c', agent = p_agent, session = p_session, fence = w.fence + 1,
+        attempts = w.attempts + (w.kind = 'd')::int
+    FROM old WHERE w.id = old.id
+    RETURNING w.id, w.fence, w.place, w.kind, w.path, w.version, w.attempts, w.destination, w.ref, w.key, w.name,
+        w.size, w.plan, w.notes, nullif(old.agent, p_agent), w.code;
+END $$;
+
+-- After a loss: admissions and claims of places that this agent's journal has, with the keys that were frozen then,
+-- in the rows of v1_admit. What was delivered of it is found at the destination under its key, and not sent again.
+CREATE OR REPLACE FUNCTION v1_again_admitted(p_agent int, p_token bytea, p_session bigint, p_place int, p_rows jsonb)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM inlet._enter(p_agent, p_token, p_session, 0, false, false);
+    PERFORM inlet._member(p_agent, p_place);
+    PERFORM inlet._check_rows(p_rows, 1000);
+    -- One agent knows some deliveries of a version, another others: each adds what is missing.
+    PERFORM pg_advisory_xact_lock(hashtext('inlet.again'), p_place);
+    INSERT INTO inlet.file (path, version, place, remaining)
+    SELECT DISTINCT r.path, r.version, p_place, 0 FROM jsonb_to_recordset(p_rows) r(path uuid, version uuid)
+    ON CONFLICT DO NOTHING;
+    WITH added AS (
+        INSERT INTO inlet.work (place, path, version, priority, destination, ref, key, name, size, plan)
+        SELECT p_place, r.path, r.version, coalesce(r.priority, 1::smallint), r.destination, r.ref, r.key,
+            decode(r.name, 'base64'), r.size, coalesce(r.plan, '{}')
+        FROM jsonb_to_recordset(p_rows) r(path uuid, version uuid, name text, size bigint, priority smallint,
+            destination int, ref bigint, key text, plan jsonb)
+        JOIN inlet.file f ON f.place = p_place AND f.path = r.path AND f.version = r.version AND f.state = 'o'
+        WHERE NOT EXISTS (SELECT FROM inlet.work w WHERE w.place = p_place AND w.path = r.path
+            AND w.version = r.version AND w.destination = r.destination) RETURNING path, version
+    )
+    UPDATE inlet.file f SET remaining = f.remaining + a.n
+    FROM (SELECT path, version, count(*) AS n FROM added GROUP BY 1, 2) a
+    WHERE f.place = p_place AND f.path = a.path AND f.version = a.version;
+END $$;
+
+-- After a loss: versions in places that this agent finished. Their sources are disposed of.
+CREATE OR REPLACE FUNCTION v1_again_finished(p_agent int, p_token bytea, p_session bigint, p_place int, p_paths uuid[],
+    p_versions uuid[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM inlet._enter(p_agent, p_token, p_session, 0, false, false);
+    PERFORM inlet._member(p_agent, p_place);
+    PERFORM inlet._check(cardinality(p_paths) <= 1000 AND cardinality(p_paths) = cardinality(p_versions),
+        'at most 1,000 paths, one version each');
+    INSERT INTO inlet.file (path, version, place, remaining, state)
+    SELECT DISTINCT w.p, w.v, p_place, 0, 'f'::"char" FROM unnest(p_paths, p_versions) w(p, v) ORDER BY 1, 2
+    ON CONFLICT (place, path, version) DO UPDATE SET remaining = 0, state = 'f';
+    DELETE FROM inlet.work k USING unnest(p_paths, p_versions) w(p, v)
+    WHERE k.place = p_place AND k.path = w.p AND k.version = w.v;
+END $$;

@@ -1,0 +1,129 @@
+
+-- -------------------------------------------------------------------------------------------- ends of claims of places
+
+-- What a successor needs (upload id, part size), before it is used. Also asks: is this still mine? No notes change
+-- nothing. p_rows: [{work, fence, notes}]. A row each in the answer, in their order: code NULL is done, IN009 another
+-- has it.
+CREATE OR REPLACE FUNCTION v1_note_many(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_rows jsonb)
+RETURNS TABLE (work bigint, code text, mark bigint, left_ms int) LANGUAGE plpgsql AS $$
+DECLARE m bigint;
+BEGIN
+    PERFORM inlet._check_rows(p_rows, 500);
+    m := inlet._enter(p_agent, p_token, p_session, p_seen, true, EXISTS (
+        SELECT FROM jsonb_to_recordset(p_rows) r(notes jsonb) WHERE r.notes IS NOT NULL));
+    RETURN QUERY WITH noted AS (
+        UPDATE inlet.work w SET notes = r.notes
+        FROM jsonb_to_recordset(p_rows) r(work bigint, fence bigint, notes jsonb)
+        WHERE r.notes IS NOT NULL AND w.id = r.work AND w.fence = r.fence
+            AND w.state = 'c' AND w.agent = p_agent AND w.session = p_session
+    )
+    SELECT r.work, CASE WHEN w.id IS NULL THEN 'IN009' END, m, inlet._left(b.until)
+    FROM ROWS FROM (jsonb_to_recordset(p_rows) AS (work bigint, fence bigint)) WITH ORDINALITY r(work, fence, n)
+    JOIN inlet.beat b ON b.agent = p_agent
+    LEFT JOIN inlet.work w ON w.id = r.work AND w.fence = r.fence
+        AND w.state = 'c' AND w.agent = p_agent AND w.session = p_session
+    ORDER BY r.n;
+END $$;
+
+CREATE OR REPLACE FUNCTION v1_note(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_work bigint,
+    p_fence bigint, p_notes jsonb) RETURNS TABLE (mark bigint, left_ms int) LANGUAGE plpgsql AS $$
+DECLARE r record;
+BEGIN
+    SELECT * INTO r FROM inlet.v1_note_many(p_agent, p_token, p_session, p_seen,
+        jsonb_build_array(jsonb_build_object('work', p_work, 'fence', p_fence, 'notes', p_notes)));
+    IF r.code IS NOT NULL THEN RAISE EXCEPTION 'another has this delivery' USING ERRCODE = r.code; END IF;
+    RETURN QUERY SELECT r.mark, r.left_ms;
+END $$;
+
+-- Ends claims. delivered: durable point 2. failed, superseded: the version ends as failed. The last delivery of a
+-- version to end makes the work of finishing it (archive, delete, quarantine), claimed by who settled, with fence 1.
+-- finished: durable point 3. retry, park: back, after after_ms. p_rows: [{work, fence, outcome, after_ms, code,
+-- reason}]. A row each in the answer, in their order: refused NULL is done, IN009 another has it, IN011 the outcome
+-- does not fit.
+CREATE OR REPLACE FUNCTION v1_settle_many(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_rows jsonb)
+RETURNS TABLE (work bigint, refused text, finish bigint, mark bigint, left_ms int) LANGUAGE plpgsql AS $$
+DECLARE m bigint; held jsonb;
+BEGIN
+    PERFORM inlet._check_rows(p_rows, 500);
+    m := inlet._enter(p_agent, p_token, p_session, p_seen, true, true);
+    -- Rows of work first, then versions in their order: two agents that settle parts of the same versions never wait
+    -- for each other. Of a claim that is named twice the first row counts.
+    SELECT coalesce(jsonb_object_agg(h.id, h.n), '{}') INTO held FROM (
+        SELECT DISTINCT ON (l.id) l.id, l.n FROM (
+            SELECT w.id, w.kind, r.n, r.outcome, r.after_ms
+            FROM ROWS FROM (jsonb_to_recordset(p_rows) AS (work bigint, fence bigint, outcome text, after_ms bigint))
+                WITH ORDINALITY r(work, fence, outcome, after_ms, n)
+            JOIN inlet.work w ON w.id = r.work AND w.fence = r.fence
+                AND w.state = 'c' AND w.agent = p_agent AND w.session = p_session
+            ORDER BY w.id FOR UPDATE OF w) l
+        WHERE CASE WHEN l.outcome IN ('retry', 'park') THEN coalesce(l.after_ms, 0) BETWEEN 0 AND 31536000000
+            WHEN l.kind = 'd' THEN l.outcome IN ('delivered', 'failed', 'superseded')
+            ELSE l.outcome = 'finished' END
+        ORDER BY l.id, l.n) h;
+    PERFORM FROM inlet.file f WHERE (f.place, f.path, f.version) IN (
+        SELECT w.place, w.path, w.version FROM inlet.work w
+        WHERE w.id IN (SELECT k::bigint FROM jsonb_object_keys(held) k))
+    ORDER BY f.place, f.path, f.version FOR UPDATE;
+    RETURN QUERY SELECT r.work, CASE WHEN (held ->> r.work::text)::bigint = r.n THEN NULL
+            WHEN w.id IS NULL THEN 'IN009' ELSE 'IN011' END, s.finish, m, inlet._left(b.until)
+    FROM ROWS FROM (jsonb_to_recordset(p_rows) AS (work bigint, fence bigint)) WITH ORDINALITY r(work, fence, n)
+    JOIN inlet.beat b ON b.agent = p_agent
+    LEFT JOIN inlet.work w ON w.id = r.work AND w.fence = r.fence
+        AND w.state = 'c' AND w.agent = p_agent AND w.session = p_session
+    LEFT JOIN inlet._settle(p_agent, p_session, p_rows, held) s ON s.n = r.n
+    ORDER BY r.n;
+END $$;
+
+-- The rows of `held` (work: row), whose claims and versions are locked.
+CREATE OR REPLACE FUNCTION _settle(p_agent int, p_session bigint, p_rows jsonb, p_held jsonb)
+RETURNS TABLE (n bigint, finish bigint) LANGUAGE sql AS $$
+    WITH rows AS MATERIALIZED (
+        SELECT r.n, r.outcome, r.after_ms, r.code AS new_code, r.reason AS new_reason, w.*
+        FROM ROWS FROM (jsonb_to_recordset(p_rows)
+            AS (work bigint, outcome text, after_ms bigint, code text, reason text))
+            WITH ORDINALITY r(work, outcome, after_ms, code, reason, n)
+        JOIN inlet.work w ON w.id = r.work WHERE (p_held ->> r.work::text)::bigint = r.n
+    ), back AS (
+        UPDATE inlet.work w SET state = CASE r.outcome WHEN 'park' THEN 'p' ELSE 'r' END::"char", agent = NULL,
+            session = NULL, next_at = clock_timestamp() + coalesce(r.after_ms, 0) * interval '1 ms',
+            code = left(r.new_code, 100), reason = left(r.new_reason, 500)
+        FROM rows r WHERE w.id = r.id AND r.outcome IN ('retry', 'park')
+    ), gone AS (
+        DELETE FROM inlet.work w USING rows r WHERE w.id = r.id AND r.outcome NOT IN ('retry', 'park')
+    ), ended AS (
+        SELECT place, path, version, max(n) AS n, (array_agg(id ORDER BY n DESC))[1] AS last,
+            count(*) FILTER (WHERE kind = 'd') AS sent, bool_or(outcome IN ('failed', 'superseded')) AS failed,
+            bool_or(outcome = 'finished') AS finished
+        FROM rows WHERE outcome NOT IN ('retry', 'park') GROUP BY 1, 2, 3
+    ), files AS (
+        UPDATE inlet.file f SET remaining = f.remaining - e.sent, at = clock_timestamp(),
+            state = CASE WHEN e.failed OR f.state = 'x' THEN 'x' WHEN e.finished THEN 'f'
+                WHEN f.state = 'o' AND f.remaining = e.sent THEN 'd' ELSE f.state END
+        FROM ended e WHERE f.place = e.place AND f.path = e.path AND f.version = e.version
+        RETURNING f.remaining, f.state, e.n, e.last, e.sent
+    ), made AS MATERIALIZED (
+        -- Numbered here: a join of what was inserted with `files` would compare each with each.
+        SELECT f.*, nextval(pg_get_serial_sequence('inlet.work', 'id')) AS id FROM files f
+        WHERE f.remaining = 0 AND f.sent > 0
+    ), finishing AS (
+        INSERT INTO inlet.work (id, place, path, version, kind, state, agent, session, fence, name, size, plan, code)
+        OVERRIDING SYSTEM VALUE
+        SELECT m.id, w.place, w.path, w.version, 'f', 'c', p_agent, p_session, 1, w.name, w.size, w.plan,
+            CASE m.state WHEN 'x' THEN 'failed' END
+        FROM made m JOIN inlet.work w ON w.id = m.last
+    )
+    SELECT m.n, m.id FROM made m
+$$;
+
+CREATE OR REPLACE FUNCTION v1_settle(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_work bigint,
+    p_fence bigint, p_outcome text, p_after_ms bigint, p_code text, p_reason text)
+RETURNS TABLE (mark bigint, finish bigint, left_ms int) LANGUAGE plpgsql AS $$
+DECLARE r record;
+BEGIN
+    SELECT * INTO r FROM inlet.v1_settle_many(p_agent, p_token, p_session, p_seen, jsonb_build_array(
+        jsonb_build_object('work', p_work, 'fence', p_fence, 'outcome', p_outcome, 'after_ms', p_after_ms,
+            'code', p_code, 'reason', p_reason)));
+    IF r.refused = 'IN009' THEN RAISE EXCEPTION 'another has this delivery' USING ERRCODE = 'IN009'; END IF;
+    PERFORM inlet._check(r.refused IS NULL, format('outcome %s does not fit', p_outcome));
+    RETURN QUERY SELECT r.mark, r.finish, r.left_ms;
+END $$;

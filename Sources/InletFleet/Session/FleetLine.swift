@@ -1,0 +1,62 @@
+internal import InletCore
+internal import InletLinux
+internal import Synchronization
+
+/// One connection with the thread that alone uses it.
+final class FleetLine: Sendable {
+    private let pool: BlockingPool
+    private let address: PostgresAddress
+    /// Locked while a call runs: nobody but the thread wants it.
+    private let connection = Mutex<PostgresConnection?>(nil)
+
+    init(_ address: PostgresAddress, name: String) {
+        self.address = address
+        pool = BlockingPool(name: name, threads: 1)
+    }
+
+    /// Runs `body` on the thread, after those before it.
+    func run<Value: Sendable, Failure: Error>(
+        _ body: @Sendable () throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        try await pool.run(body)
+    }
+
+    func shutdown() { pool.shutdown() }
+
+    // MARK: - On the thread
+
+    /// Connects anew.
+    func connect() throws(FleetError) {
+        close()
+        let address = address
+        try connection.withLock { (connection) throws(FleetError) in
+            connection = try PostgresConnection(address, application: "inlet")
+        }
+    }
+
+    /// Names the function in an error.
+    func call(
+        _ function: FleetFunction, _ values: [PostgresValue], within bound: Duration
+    ) throws(FleetError) -> PostgresRows {
+        do throws(FleetError) {
+            return try run(function.statement, values, within: bound)
+        } catch {
+            var error = error
+            error.function = function.name
+            throw error
+        }
+    }
+
+    func run(_ statement: String, _ values: [PostgresValue], within bound: Duration) throws(FleetError) -> PostgresRows
+    {
+        let rows = try connection.withLock { (connection) throws(FleetError) in
+            try connection?.run(statement, values, within: bound)
+        }
+        guard let rows else { throw FleetError(.away, "the connection to \(address.display) was closed") }
+        return rows
+    }
+
+    var isUsable: Bool { connection.withLock { $0?.isUsable ?? false } }
+
+    func close() { connection.withLock { $0 = nil } }
+}
