@@ -28,6 +28,7 @@ package final class Agent: Sendable {
     ///   - notificationClients: clients for the configured receivers.
     ///   - valve: sets the bandwidth limits.
     ///   - source: reads another configuration; nil disables reloads.
+    ///   - fleet: the fleet that it is a member of; nil is an agent alone.
     ///   - door: raised when the agent is ready for questions; nil where nobody asks.
     ///   - goesOn: called after an error of the journal or its disk; returns whether to try again.
     /// - Throws: `JournalError`; `SystemError` when the system has no descriptors.
@@ -35,13 +36,14 @@ package final class Agent: Sendable {
         settings: Settings, destinations: [Destination], journal: Journal, log: EventLog, label: Label,
         sendRoots: [WatchSettings]? = nil, notificationClients: NotificationClients = NotificationClients(),
         valve: @escaping BandwidthValve = { _, _ in },
-        source: (any ReloadSource)? = nil, door: WakeSignal? = nil, bounds: Bounds = Bounds(),
+        source: (any ReloadSource)? = nil, fleet: FleetSetup? = nil, door: WakeSignal? = nil, bounds: Bounds = Bounds(),
         goesOn: (any Error) async throws -> Bool = { _ in false }
     ) async throws {
         // Before everything else, so that it counts the events of the start.
         let tally = Self.announce(settings, destinations, label, log)
-        let (shared, notifier) = try await Self.again(while: goesOn) {
-            try await Self.recover(settings, sendRoots, destinations, notificationClients, journal, bounds.probes, log)
+        let (shared, notifier, joined) = try await Self.again(while: goesOn) {
+            try await Self.recover(
+                settings, sendRoots, destinations, notificationClients, journal, bounds.probes, fleet, log)
         }
         let begun = try await journal.begunDeliveries(limit: DeliveryAttempt.mostResumable)
         let resumes = ResumeReport(try await journal.waitingFiles(limit: ResumeReport.most), log: log)
@@ -52,8 +54,13 @@ package final class Agent: Sendable {
             scheduler: Scheduler(shared, ping: sendRoots == nil ? notificationClients.ping : nil), tally: tally)
         let reload = source.map { Reload(shared, $0, parts, systemd) }
 
+        let control = AgentControl(
+            .init(
+                shared: shared, label: label, tally: tally, resumes: resumes, bandwidth: parts.bandwidth,
+                reload: reload, editor: reload.map { ConfigEditor(shared, $0, label.confinement) }, fleet: joined,
+                changeable: Self.changeable(shared.settings.knownRoots, label.confinement)))
         let all: [(any Service)?] = [
-            JournalMonitor(shared: shared),
+            JournalMonitor(shared: shared), joined.map { FleetStage($0, shared, control, parts.bandwidth) },
             sendRoots == nil ? parts.notifications : nil,
             parts.scheduler, ArrivalMonitor(shared, tally, parts.notifications),
             UploadCleaner(shared: shared), Probes(shared: shared, renew: { [reload] in reload?.renewed($0) }),
@@ -64,12 +71,7 @@ package final class Agent: Sendable {
             RecoveredDestinations(shared: shared), try CardStage(shared),
             parts.roots, Watchdog(shared: shared, manager: systemd, door: door), reload,
         ]
-        (self.reload, services) = (reload, all.compactMap(\.self))
-        control = AgentControl(
-            .init(
-                shared: shared, label: label, tally: tally, resumes: resumes, bandwidth: parts.bandwidth,
-                reload: reload, editor: reload.map { ConfigEditor(shared, $0, label.confinement) },
-                changeable: Self.changeable(shared.settings.knownRoots, label.confinement)))
+        (self.control, self.reload, services) = (control, reload, all.compactMap(\.self))
     }
 
     /// The folders in which confinement lets the agent change files; nil without confinement. A later configuration
@@ -109,8 +111,8 @@ package final class Agent: Sendable {
     private static func recover(
         _ settings: Settings, _ sendRoots: [WatchSettings]?, _ destinations: [Destination],
         _ notificationClients: NotificationClients,
-        _ journal: Journal, _ pace: ProbePace, _ log: EventLog
-    ) async throws -> (Shared, NotificationSender) {
+        _ journal: Journal, _ pace: ProbePace, _ setup: FleetSetup?, _ log: EventLog
+    ) async throws -> (Shared, NotificationSender, FleetParts?) {
         let receivers = NotificationReceiver.all(settings.notify, notificationClients)
         let notifier = try await NotificationSender(receivers, journal: journal, log: log)
         try await journal.setAddresses(Destination.addresses(destinations))
@@ -137,7 +139,10 @@ package final class Agent: Sendable {
         let left = try former.remember(
             whole, former: try former.beside(whole.watch).roots, isOwed: try await journal.mayFinishMore())
         let live = LiveSettings(settings, sendRoots: sendRoots, former: left + (sendRoots ?? []))
-        return (Shared(live, journal, registry, log), notifier)
+        let fleet = try await FleetParts(setup, journal, log)
+        let shared = Shared(live, journal, registry, log, fleet?.seams)
+        try await shared.fleet.keys.begin(at: destinations, settings)
+        return (shared, notifier, fleet)
     }
 
     /// The agent's name in its first log line; no confinement where the process does other work too.

@@ -326,6 +326,11 @@ extension AgentControl {
                 let destination = destination(delivery.destination), destination.type == type,
                 let undo = destination.undo
             else { continue }
+            if let agent = proof.sameAsAgent {
+                let reason = "no upload to '\(destination.name)': \(agent) of the fleet has brought the content"
+                failures.append(DeliveryError(.giveUp, .conflict, reason))
+                continue
+            }
             if let first = proof.sameAs {
                 let reason = "no upload to '\(destination.name)': it has the content from job \(first)"
                 failures.append(DeliveryError(.giveUp, .conflict, reason))
@@ -344,6 +349,7 @@ extension AgentControl {
             proof.secrets = nil
             proof.details = (proof.details ?? [:]).merging([Proof.deletedName: WallTime.now.rfc3339]) { $1 }
             try await journal.replaceProof(of: delivery.id, by: proof)
+            if let row = try await journal.job(file)?.file { live?.shared.fleet.contents.deleted(delivery, of: row) }
         }
         if said.isEmpty, failures.isEmpty, let repeated { throw repeated }
         guard let first = failures.first else { return said }

@@ -59,6 +59,9 @@ package struct AgentControl: Sendable {
         /// The same.
         package var editor: ConfigEditor?
 
+        /// nil for an agent without a fleet.
+        var fleet: FleetParts?
+
         /// The watched folders, by their configured paths, in which Landlock let the agent change files at its start;
         /// nil where it lets it change all.
         var changeable: Set<FilePath>?

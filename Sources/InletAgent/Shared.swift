@@ -14,7 +14,9 @@ final class Shared: Sendable {
     let arrivals = ArrivalRegistry()
     let cards = CardRegistry()
     let cardLabels = CardLabelsRegistry()
-    let signals = Signals()
+    let signals: Signals
+    /// What other agents have a part in.
+    let fleet: FleetSeams
     let log: EventLog
     /// Whether the journal can be written, the loops are alive, and the parts run.
     let health: (journal: JournalHealth, heartbeat: Heartbeat, restarts: ServiceSupervisor)
@@ -24,8 +26,13 @@ final class Shared: Sendable {
     let lanes = Lanes()
     var clock: AgentClock { destinations.clock }
 
-    init(_ settings: LiveSettings, _ journal: Journal, _ destinations: DestinationRegistry, _ log: EventLog) {
+    init(
+        _ settings: LiveSettings, _ journal: Journal, _ destinations: DestinationRegistry, _ log: EventLog,
+        _ fleet: FleetSeams? = nil
+    ) {
         (self.settings, self.journal, self.destinations, self.log) = (settings, journal, destinations, log)
+        self.fleet = fleet ?? .local(journal)
+        signals = self.fleet.signals
         health = (
             JournalHealth(log: log), Heartbeat(roots: settings.fixedRoots), ServiceSupervisor(log: log)
         )

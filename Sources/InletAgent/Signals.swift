@@ -24,6 +24,18 @@ final class Signals: Sendable {
         case limit
         /// A batch has ended.
         case batch
+        /// A part of the fleet has work, or the session has changed.
+        case fleet(FleetPart)
+    }
+
+    /// The parts of an agent that wait for the fleet.
+    enum FleetPart: Hashable, Sendable, CaseIterable {
+        case keys
+        case contents
+        case shares
+        case receipts
+        case recovery
+        case report
     }
 
     /// The signals that were awaited or raised.
@@ -46,8 +58,13 @@ final class Signals: Sendable {
         if case .deliverable = signal { self[.expirable].raise(count) }
     }
 
-    /// Wakes all lanes, and their starter.
+    /// Wakes all lanes, their starter, and those that ask the fleet for what the lanes may do.
     func raiseDeliverable() {
+        raiseLanes()
+        raise(.fleet(.keys), .fleet(.shares))
+    }
+
+    func raiseLanes() {
         for (signal, wake) in signals.withLock(\.self) { if case .deliverable = signal { wake.raise() } }
         raise(.lanes, .expirable)
     }

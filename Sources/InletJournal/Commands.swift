@@ -109,14 +109,18 @@ extension Journal {
                 AND NOT (waits > 0 AND code IS NULL)
             """, now, file)
         let states = try database.rows(
-            "SELECT state, next_at >= \(never), waits > 0 AND code IS NULL FROM delivery WHERE file_id = ?", file
-        ) { (state: $0.text(0), isHeld: $0.bool(1), isWorkedOn: $0.bool(2)) }
+            """
+            SELECT state, next_at >= \(never), waits > 0 AND code IS NULL,
+                EXISTS (SELECT 1 FROM key_request WHERE delivery_id = delivery.id)
+            FROM delivery WHERE file_id = ?
+            """, file
+        ) { (state: $0.text(0), isHeld: $0.bool(1), isWorkedOn: $0.bool(2), hasNoKey: $0.bool(3)) }
         let ready = states.filter { $0.state == "ready" }
         if ready.contains(where: { !$0.isHeld && !$0.isWorkedOn }) { return .hurried }
         if states.contains(where: { $0.state == "claimed" }) || ready.contains(where: \.isWorkedOn) {
             return .skipped("is being sent")
         }
-        if !ready.isEmpty { return .skipped("waits for another file, or for its unit") }
+        if !ready.isEmpty { return .skipped(reasonToWait(forKey: ready.contains(where: \.hasNoKey))) }
         if states.contains(where: { $0.state == "parked" }) { return .skipped("waits for a destination's settings") }
         return .skipped(hasNothing)
     }

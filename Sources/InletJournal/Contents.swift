@@ -250,6 +250,9 @@ extension Journal {
 
     /// The reason that a delivery counts as delivered without sending; nil for one that sent.
     static func linkReason(_ proof: Proof, _ database: Database) throws -> String? {
+        if let agent = proof.sameAsAgent {
+            return "same content as \(agent) of the fleet brought, which is there as \(DisplayText.escape(proof.key))"
+        }
         guard let job = proof.sameAs else { return nil }
         let first = try FileRow.one(job, database)
         let path = first.map { ", \($0.fullPath.display)" } ?? ""
@@ -265,7 +268,7 @@ extension Journal {
     /// - Returns: the names of destinations that had another address before.
     @discardableResult
     package func setAddresses(_ addresses: [String: String]) async throws(JournalError) -> [String] {
-        try await commit { database in
+        let moved = try await commit { database in
             var moved: [String] = []
             for (name, address) in addresses.sorted(by: { $0.key < $1.key }) {
                 let before =
@@ -277,9 +280,13 @@ extension Journal {
                     INSERT INTO destination (name, address, first_address) VALUES (?1, ?2, ?2)
                     ON CONFLICT(name) DO UPDATE SET address = ?2, first_address = ifnull(first_address, ?2)
                     """, name, address)
+                try Self.askAnew(at: name, database)
             }
             return moved
         }
+        // Nothing is sent there yet. A fleet's keys are granted for an address.
+        try await holdDue(at: moved)
+        return moved
     }
 
     /// Whether `proof` is from the destination's current address.

@@ -21,6 +21,8 @@ package struct PublishedReceipt: Sendable, Equatable {
     /// The SHA-256 of the content, where it is known.
     package var sha256: [UInt8]?
     package var labels: [String: String]
+    /// The file's number.
+    package var file: Int64 = 0
 }
 
 /// Receipts for the fleet, in the order of their numbers, also those whose files are in the history.
@@ -80,7 +82,7 @@ extension Job {
         var row = PublishedReceipt(
             id: receipt, state: file.state.rawValue, root: file.root, path: file.path, size: file.identity.size,
             modified: WallTime(nanoseconds: file.identity.modified), sha256: file.digests.sha256?.bytes,
-            labels: file.labels)
+            labels: file.labels, file: file.id)
         row.sha256 = row.sha256 ?? file.content?.wholeSHA256
         if deliveries.isEmpty { return [row] }
         return deliveries.map { delivery in

@@ -63,7 +63,7 @@ extension Job {
         {
             return "is being sent"
         }
-        if !ready.isEmpty { return "waits for another file, or for its unit" }
+        if !ready.isEmpty { return Journal.reasonToWait(forKey: asksForKey) }
         if deliveries.contains(where: { $0.state == .parked }) { return "waits for a destination's settings" }
         return Journal.hasNothing
     }
@@ -112,7 +112,7 @@ extension Job {
         guard file.state == .duplicate else { return "is not a duplicate: no destination has it" }
         let isProvable = deliveries.allSatisfy { row in
             guard row.state == .delivered, let proof = row.proof, !proof.isDeleted else { return false }
-            return proof.method == .registered || proof.sameAs != nil && proof.content != nil
+            return proof.method == .registered || proof.isLink && proof.content != nil
         }
         let hasBytes = deliveries.contains { $0.proof?.content != nil && $0.proof?.method != .registered }
         return isProvable && hasBytes ? nil : "has no checksum at its destination to compare with"
@@ -131,6 +131,13 @@ extension Journal {
             job.leaders[leader] = try database.row("SELECT state FROM delivery WHERE id = ?", leader) { $0.text(0) }
                 .flatMap(\.self).flatMap(DeliveryState.init)
         }
+        if job.deliveries.contains(where: \.isHeld) {
+            job.asksForKey = try database.exists(
+                """
+                SELECT 1 FROM delivery JOIN key_request ON delivery_id = delivery.id
+                WHERE file_id = ? AND state = 'ready'
+                """, job.file.id)
+        }
         // A delivery that arrived left nothing to clean up.
         guard job.file.state.isFinal, job.deliveries.contains(where: { $0.state != .delivered }) else { return }
         job.isUnderWay = try database.exists(
@@ -138,6 +145,11 @@ extension Journal {
             SELECT 1 FROM delivery LEFT JOIN leftover ON delivery_id = delivery.id
             WHERE file_id = ? AND (delivery_id IS NOT NULL OR owner IS NOT NULL)
             """, job.file.id)
+    }
+
+    /// Why a file that is held back is not sent now.
+    static func reasonToWait(forKey: Bool) -> String {
+        forKey ? "waits for its key in the fleet" : "waits for another file, or for its unit"
     }
 
     /// Sends what waits before the others.

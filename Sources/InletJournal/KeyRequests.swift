@@ -14,13 +14,15 @@ package struct KeyRequest: Sendable, Equatable {
     package var since: WallTime
     /// The full path of its file, for messages.
     package var path: FilePath
+    /// The file's number; 0 for a key that goes back.
+    package var job: Int64
 
     package init(
         delivery: Int64, destination: String, key: String, ref: Int64, since: WallTime = WallTime(milliseconds: 0),
-        path: FilePath = FilePath()
+        path: FilePath = FilePath(), job: Int64 = 0
     ) {
         (self.delivery, self.destination, self.key, self.ref) = (delivery, destination, key, ref)
-        (self.since, self.path) = (since, path)
+        (self.since, self.path, self.job) = (since, path, job)
     }
 }
 
@@ -33,16 +35,6 @@ package enum KeyAnswer: Sendable, Equatable {
     case tagged(tag: String)
     /// It waits on, and shows why.
     case waits(code: ErrorCode, reason: String)
-}
-
-/// A key that this agent has of its fleet.
-package struct GrantedKey: Sendable, Equatable {
-    package var id: Int64
-    package var destination: String
-    /// The address that the destination had then; nil where none was known.
-    package var address: String?
-    package var key: String
-    package var ref: Int64
 }
 
 /// Keys of a fleet: a delivery is not due before its key is granted. Each answer is in the journal, in one transaction
@@ -62,13 +54,29 @@ extension Journal {
                 try database.change("INSERT INTO reserved_destination (name, prefix) VALUES (?, ?)", name, prefix)
             }
             try database.execute(sql: KeyTriggers.all)
+            try database.execute(sql: KeyTriggers.receipts)
         }
         var last: Int64? = 0
         while let from = last { last = try await commit { try Self.review(after: from, destinations, $0) } }
-        for name in destinations.keys {
-            last = 0
+        try await holdDue(at: destinations.keys.sorted())
+    }
+
+    /// Has due deliveries to destinations wait that have no key of the fleet there. No effect where none is asked for.
+    func holdDue(at destinations: [String]) async throws(JournalError) {
+        for name in destinations {
+            var last: Int64? = 0
             while let from = last { last = try await commit { try Self.hold(due: name, after: from, $0) } }
         }
+    }
+
+    /// A destination has another address: what was asked for at the former one is no answer for this one.
+    static func askAnew(at destination: String, _ database: Database) throws {
+        try database.change(
+            """
+            UPDATE key_request SET ref = ifnull(
+                (SELECT ref FROM fleet_key WHERE \(KeyTriggers.known("key_request"))), random() & \(Int64.max))
+            WHERE destination = ?
+            """, destination)
     }
 
     /// Keys to ask for, oldest first. One that is going back is asked for after that.
@@ -76,7 +84,7 @@ extension Journal {
         try await read { database in
             try database.rows(
                 """
-                SELECT delivery.id, request.destination, request.key, ref, since, root, path
+                SELECT delivery.id, request.destination, request.key, ref, since, root, path, file.id
                 FROM key_request AS request CROSS JOIN delivery ON delivery.id = delivery_id
                     CROSS JOIN file ON file.id = file_id
                 WHERE delivery.state = 'ready' AND delivery.key = request.key AND NOT EXISTS (
@@ -87,7 +95,8 @@ extension Journal {
             ) { row in
                 KeyRequest(
                     delivery: row.integer(0), destination: row.text(1) ?? "", key: row.text(2) ?? "",
-                    ref: row.integer(3), since: row.time(4), path: row.path(5).pushing(row.path(6)))
+                    ref: row.integer(3), since: row.time(4), path: row.path(5).pushing(row.path(6)), job: row.integer(7)
+                )
             }
         }
     }
@@ -167,57 +176,6 @@ extension Journal {
             }
         }
     }
-
-    // MARK: - Reports
-
-    /// Keys that this agent has, for its report after the fleet lost commits: those granted after `mark`, and first
-    /// those that were used without a grant, or whose grant is unconfirmed.
-    ///
-    /// - Parameter from: the last key of the page before; 0 begins.
-    package func grantedKeys(
-        after mark: Int64, limit: Int, from: Int64 = 0
-    ) async throws(JournalError) -> [GrantedKey] {
-        try await read { database in
-            let last = try database.row("SELECT mark FROM fleet_key WHERE id = ?", from) { $0.optionalInteger(0) }
-            var keys: [GrantedKey] = []
-            // A page that is gone begins anew: repeats do no harm.
-            if last == nil || last == .some(.none) {
-                keys = try Self.granted(
-                    "mark IS NULL AND id > ? AND \(Self.isUsed)", [last == nil ? 0 : from, limit], database)
-            }
-            if keys.count < limit {
-                let place: [any SQLValue] = if let last, let last { [last, from] } else { [mark, Int64.max] }
-                keys += try Self.granted("(mark, id) > (?, ?)", place + [limit - keys.count], database)
-            }
-            return keys
-        }
-    }
-
-    private static func granted(
-        _ condition: String, _ values: [any SQLValue], _ database: Database
-    ) throws -> [GrantedKey] {
-        try database.rows(
-            """
-            SELECT id, destination, address, key, ref FROM fleet_key INDEXED BY fleet_key_by_mark
-            WHERE \(condition) ORDER BY mark, id LIMIT ?
-            """, values
-        ) { row in
-            let address = row.text(2) ?? ""
-            return GrantedKey(
-                id: row.integer(0), destination: row.text(1) ?? "", address: address.isEmpty ? nil : address,
-                key: row.text(3) ?? "", ref: row.integer(4))
-        }
-    }
-
-    /// Whether something was sent, or may be on its way, under a key.
-    private static let isUsed = """
-        (EXISTS (SELECT 1 FROM delivery
-                WHERE delivery.destination = fleet_key.destination AND delivery.key = fleet_key.key
-                    AND started_at IS NOT NULL)
-            OR EXISTS (SELECT 1 FROM history_delivery AS past
-                WHERE past.destination = (SELECT id FROM history_word WHERE word = fleet_key.destination)
-                    AND past.key = fleet_key.key AND started_at IS NOT NULL))
-        """
 }
 
 /// A row of `key_request`.
@@ -296,6 +254,8 @@ extension Journal {
     /// Has due deliveries without a key of the fleet wait for one.
     /// - Returns: where to continue; nil at the end.
     private static func hold(due destination: String, after last: Int64, _ database: Database) throws -> Int64? {
+        let isAsked = try database.exists("SELECT 1 FROM sqlite_temp_master WHERE name = 'reserved_destination'")
+        guard isAsked else { return nil }
         let due = try database.integers(
             """
             SELECT id FROM delivery INDEXED BY delivery_eldest
@@ -418,7 +378,7 @@ extension Journal {
     }
 
     /// The name that `freeKey` gave a number to, or `key` itself.
-    private static func unnumbered(_ key: String, _ destination: String, _ database: Database) throws -> String {
+    static func unnumbered(_ key: String, _ destination: String, _ database: Database) throws -> String {
         guard let mark = key.lastIndex(of: "_") else { return key }
         let tail = key[key.index(after: mark)...]
         let digits = tail.prefix { $0.isASCII && $0.isNumber }
@@ -432,21 +392,25 @@ extension Journal {
     /// Gives a delivery another key, under which nothing can be visible. Companions keep their places beside their file,
     /// and registrations its name.
     private static func rename(_ request: WaitingKey, to key: String, _ database: Database) throws {
-        try setKey(key, of: request.delivery, database)
-        let leader = try delivery(request.delivery, database)
-        for follower in try followers(of: request.delivery, database) {
-            let old = follower.key ?? ""
+        try rename(request.delivery, from: request.key, to: key, database)
+    }
+
+    static func rename(_ id: Int64, from old: String, to key: String, _ database: Database) throws {
+        try setKey(key, of: id, database)
+        let leader = try delivery(id, database)
+        for follower in try followers(of: id, database) {
+            let former = follower.key ?? ""
             let wanted =
                 isRegistration(follower, of: leader)
-                ? key : beside(key, instead: request.key, try unnumbered(old, follower.destination, database))
-            guard let wanted, wanted != old else { continue }
+                ? key : beside(key, instead: old, try unnumbered(former, follower.destination, database))
+            guard let wanted, wanted != former else { continue }
             let free = try freeKey(wanted, follower.destination, database)
             try setKey(free, of: follower.id, database)
         }
     }
 
     private static func setKey(_ key: String, of delivery: Int64, _ database: Database) throws {
-        try database.change("UPDATE delivery SET key = ? WHERE id = ?", key, delivery)
+        try database.change("UPDATE delivery SET key = ?, interrupted = 0, waits = 0 WHERE id = ?", key, delivery)
         try database.change("DELETE FROM checkpoint WHERE delivery_id = ?", delivery)
     }
 

@@ -25,22 +25,25 @@ enum KeyTriggers {
     }
 
     /// Whether a row needs a key that is not granted. Not where something may be visible under its key, or is under way
-    /// there: it keeps the key it has.
+    /// there: it keeps the key it has, unless that was granted at an address that the destination has left.
     static func wants(_ row: String) -> String {
         """
-        \(row).state = 'ready' AND \(row).key IS NOT NULL AND \(row).interrupted = 0 AND \(row).waits = 0
+        \(row).state = 'ready' AND \(row).key IS NOT NULL
             AND EXISTS (
                 SELECT 1 FROM reserved_destination AS reserved WHERE reserved.name = \(row).destination
                     AND (prefix IS NULL OR substr(\(row).key, 1, length(prefix)) <> prefix))
             AND NOT EXISTS (SELECT 1 FROM fleet_key WHERE \(known(row)) AND mark IS NOT NULL AND freed < 2)
-            AND NOT EXISTS (SELECT 1 FROM checkpoint WHERE delivery_id = \(row).id)
+            AND (\(row).interrupted = 0 AND \(row).waits = 0
+                    AND NOT EXISTS (SELECT 1 FROM checkpoint WHERE delivery_id = \(row).id)
+                OR EXISTS (SELECT 1 FROM fleet_key WHERE \(known(row, "<>")) AND mark IS NOT NULL))
         """
     }
 
-    private static func known(_ row: String) -> String {
+    /// - Parameter comparison: of the address with the present one.
+    static func known(_ row: String, _ comparison: String = "=") -> String {
         """
         fleet_key.destination = \(row).destination AND fleet_key.key = \(row).key
-            AND fleet_key.address = \(address(of: row))
+            AND fleet_key.address \(comparison) \(address(of: row))
         """
     }
 
@@ -90,9 +93,10 @@ enum KeyTriggers {
         """
 
     /// Who releases a waiting delivery, or holds it for another reason, changes only when it is due once it has its key.
+    /// A parked one may have been released meanwhile.
     private static let hold = """
-        CREATE TEMP TRIGGER fleet_key_held AFTER UPDATE OF next_at ON delivery
-        WHEN new.state = 'ready' AND \(isWaiting)
+        CREATE TEMP TRIGGER fleet_key_held AFTER UPDATE OF state, next_at ON delivery
+        WHEN new.state = 'ready' AND (old.state = 'ready' OR new.next_at < \(Journal.never)) AND \(isWaiting)
         BEGIN
             \(holdBack)
             UPDATE key_request SET next_at = new.next_at,

@@ -254,7 +254,7 @@ extension Journal {
         let told = try database.integer(
             """
             SELECT 1 FROM delivery WHERE file_id = ? AND (started_at IS NOT NULL OR state NOT IN ('ready', 'parked')
-                OR EXISTS (SELECT 1 FROM checkpoint WHERE delivery_id = delivery.id)) LIMIT 1
+                OR interrupted > 0 OR waits > 0 OR EXISTS (SELECT 1 FROM checkpoint WHERE delivery_id = delivery.id)) LIMIT 1
             """, file.id)
         return (file, isUntold: file.state == .pending && told == nil)
     }

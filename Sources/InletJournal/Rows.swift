@@ -87,7 +87,7 @@ package struct DeliveryRow: Sendable, Equatable {
     package var hasBegun: Bool { waits > 0 && code != .outOfCredits }
 
     /// The key of its bytes; for a duplicate, the first one's.
-    package var place: String? { key ?? (proof?.sameAs == nil ? nil : proof?.key) }
+    package var place: String? { key ?? (proof?.isLink == true ? proof?.key : nil) }
 
     /// Whether it waits for another delivery, its unit or its key in the fleet, rather than for a time.
     package var isHeld: Bool { state == .ready && nextAt.milliseconds >= Journal.never }
@@ -103,6 +103,8 @@ package struct Job: Sendable, Equatable {
     var leaders: [Int64: DeliveryState] = [:]
     /// Whether a transfer of it still runs, or has left something to clean up.
     var isUnderWay = false
+    /// Whether one of its deliveries waits for its key in the fleet.
+    var asksForKey = false
     /// Whether a worker has it at hand, although it counts as waiting.
     package var isAtHand = false
 

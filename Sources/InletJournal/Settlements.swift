@@ -22,7 +22,7 @@ extension Journal {
         if case .delivered(let proof) = ended.settlement {
             if !file.digests.isEmpty { try rememberContent(of: file, row, proof, now, database) }
             if file.policy.dedupe != .off, try wakeTwins(of: row.id, now, database) { hasReleased = true }
-            let reason = proof.sameAs == nil ? nil : try linkReason(proof, database)
+            let reason = try linkReason(proof, database)
             (row.state, row.code, row.reason, row.proof, row.endedAt) = (.delivered, nil, reason, proof, now)
         } else {
             row = try delivery(row.id, database)
@@ -58,6 +58,7 @@ extension Journal {
                 """, time, counts ? 0 : 1, (code ?? row.code)?.rawValue, reason ?? row.reason, row.id)
             // Nor does it wait for its destination while its own volume is away.
             if row.isBeingWorkedOn && code != nil || code == .sourceGone { try renewExpiry(of: row, database) }
+        case .renamed(let reason): try loseKey(row, reason, now, database)
         case .waiting(let time, let saying):
             return try wait(row, until: time, saying: saying, database)
         case .ended(let state, let code, let reason):
@@ -101,7 +102,7 @@ extension Journal {
     static func markDelivered(
         _ row: DeliveryRow, _ proof: Proof, _ now: WallTime, _ database: Database
     ) throws -> Bool {
-        let reason = proof.sameAs == nil ? nil : try linkReason(proof, database)
+        let reason = try linkReason(proof, database)
         // It has nothing under its own key, and gives that back.
         if reason != nil {
             try database.change("UPDATE delivery SET key = NULL WHERE id = ? AND NOT \(mayBeVisible)", row.id)
@@ -234,7 +235,7 @@ extension Journal {
     private static func plainEnd(
         _ place: Int, _ ended: EndedClaim, _ claim: Claim?, _ ending: EndingRule?, _ now: WallTime
     ) -> PlainEnd? {
-        guard case .delivered(let proof) = ended.settlement, proof.sameAs == nil, let claim, claim.original == nil,
+        guard case .delivered(let proof) = ended.settlement, !proof.isLink, let claim, claim.original == nil,
             claim.file.policy.dedupe == .off
         else { return nil }
         var (row, file) = (claim.delivery, claim.file)

@@ -66,6 +66,9 @@ static const struct InletWebFile files[] = {
     {FILE("ignored.js", SCRIPT) {
 #embed "page/ignored.js" suffix(, 0)
     }},
+    {FILE("fleet.js", SCRIPT) {
+#embed "page/fleet.js" suffix(, 0)
+    }},
     {FILE("format.js", SCRIPT) {
 #embed "page/format.js" suffix(, 0)
     }},

@@ -42,6 +42,7 @@ struct Inlet: AsyncParsableCommand {
             GigHive.self,
             VOPI.self,
             Roboscope.self,
+            FleetCommands.self,
             Demo.self, Config.self, Sandbox.self, Reference.self, Logs.Former.self,
         ])
 

@@ -105,7 +105,8 @@ struct FleetCheckTests {
 
     @Test func `a server that nobody vouches for is refused before a connection`() async throws {
         let place = try Place(top: ["fleet: { url: \"postgresql://station@db.example/inlet?sslmode=require\" }"])
-        try await place.inlet("check", code: 78, says: "is not vouched for", "sslrootcert=FILE")
+        try await place.inlet(
+            "check", code: 78, says: "does not prove that db.example:5432 is your server", "sslrootcert=FILE")
     }
 
     @Test func `an agent alone has no line about a fleet`() async throws {

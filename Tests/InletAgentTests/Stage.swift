@@ -14,7 +14,7 @@ import Testing
 /// What an agent of a test is made of: one watched folder `drop`, one scripted destination `here`, every file taken.
 struct Scene: Sendable {
     let directory: TemporaryDirectory
-    let here = ScriptedPipeline()
+    var here = ScriptedPipeline()
     var destinations: [Destination]
     var watch: [WatchSettings]
     var route: Route
@@ -36,6 +36,12 @@ struct Scene: Sendable {
     var notificationClients = NotificationClients()
     /// Where another configuration comes from; nil = there is none.
     var source: (any ReloadSource)?
+    /// Sets the rates of destinations.
+    var valve: BandwidthValve = { _, _ in }
+    /// The fleet that it is a member of; nil = it is alone.
+    var fleet: FleetSetup?
+    /// As the configuration of the destination `here` has it.
+    var fleetShare = FleetShareSettings()
     /// Called with every event, on the thread that emits it.
     var onEvent: @Sendable (AgentEvent) -> Void = { _ in }
 
@@ -137,11 +143,15 @@ struct Stage: Sendable {
         self.scene = scene
         root = scene.root
         journal = try Journal(path: scene.journalPath, now: .now)
-        let settings =
+        var settings =
             scene.source?.config.settings
             ?? Settings(
                 stateDirectory: scene.directory.path.appending("state"), workers: scene.workers,
                 shutdownGrace: scene.grace, watch: scene.watch, routes: [scene.route] + scene.others)
+        if let fleet = scene.fleet {
+            settings.fleet = fleet.settings
+            settings.destinations = [scene.shared]
+        }
         let log = try EventLog(nil)
         events = EventRecord(log)
         log.listen(scene.onEvent)
@@ -151,7 +161,7 @@ struct Stage: Sendable {
         agent = try await Agent(
             settings: settings, destinations: scene.destinations, journal: journal, log: log,
             label: ("test", "test", nil), notificationClients: scene.notificationClients,
-            source: scene.source ?? scene.renewing(settings), bounds: bounds)
+            valve: scene.valve, source: scene.source ?? scene.renewing(settings), fleet: scene.fleet, bounds: bounds)
     }
 
     func jobs() async throws -> [Job] { try await journal.jobs(FileFilter(limit: 10_000)) }

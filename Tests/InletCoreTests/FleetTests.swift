@@ -78,13 +78,20 @@ struct FleetTests {
         let since = WallTime(milliseconds: 43_440_000)
         let place = FleetError.Circumstances(
             server: "db.example:5432", agent: "station-3", since: since, paused: ["/mnt/media"], waitingFor: ["nas4"])
-        let away = FleetError(.away, "connection refused").sentence(place)
+        let away = FleetError(.away, "cannot reach db.example:5432 (connection refused)").sentence(place)
         #expect(
             away == "fleet: cannot reach db.example:5432 (connection refused) since \(since.clock()); "
                 + "local folders go on, /mnt/media is paused")
         let nothing = FleetError(.nothingGranted, "x").sentence(place)
         #expect(
             nothing == "fleet: nothing is granted until nas4 has reported (recovering since \(since.clock())) (IN008)")
+        let alone = FleetError.Circumstances(server: "db.example:5432", since: since)
+        for (state, words) in [
+            ("recovering", "until all agents have reported"), ("confirming", "PostgreSQL was restarted"),
+        ] {
+            let sentence = FleetError(.nothingGranted, "nothing is granted: the fleet is \(state)").sentence(alone)
+            #expect(sentence.contains(words) && sentence.contains("(\(state) since \(since.clock()))"))
+        }
         let hostile = FleetError.Circumstances(
             server: "a\nb", agent: "c\u{1B}[2J", paused: ["d\n"], waitingFor: ["e\n"])
         for code in FleetError.Code.allCases {
@@ -94,6 +101,14 @@ struct FleetTests {
                 sentence.hasPrefix("fleet: ")
                     && sentence.contains("(\(code.rawValue))") == code.rawValue.hasPrefix("IN"))
         }
+    }
+
+    @Test func `an identity shows its token to nobody`() {
+        let identity = FleetIdentity(
+            agent: 3, name: "station-3", tag: "k3f9q2", token: [201, 202, 203], journal: "j", fleet: "f")
+        var dumped = "\(identity) \(String(reflecting: identity)) "
+        dump(identity, to: &dumped)
+        #expect(dumped.contains("station-3") && !dumped.contains("201"))
     }
 
     @Test func `every error has a remedy of its own`() {

@@ -116,12 +116,13 @@ import Testing
         }
     }
 
-    /// What has no JSON answer, needs a digest that only a journal knows, a log that is being written, a watched
-    /// folder (`IgnoredFileTests`), or a configuration file.
+    /// What has no JSON answer, needs a fleet (`FleetEndpointTests`), a digest that only a journal knows, a log that is
+    /// being written, a watched folder (`IgnoredFileTests`), or a configuration file.
     private static let unasked: Set<String> = [
         "GET /healthz", "GET /metrics", "GET /api/v1/events", "POST /api/v1/contents", "GET /api/v1/log/level",
         "GET /api/v1/config/form", "GET /api/v1/config/schema", "POST /api/v1/config/try", "POST /api/v1/config/apply",
         "GET /api/v1/report/{form}", "GET /api/v1/ignored", "GET /api/v1/jobs/{id}/thumbnail",
+        "GET /api/v1/fleet", "GET /api/v1/fleet/search",
     ]
 
     @Test func `the log's level is answered as the document says`() throws {

@@ -138,7 +138,11 @@ struct LinkCallTests {
             let commands = try await station.link.commands()
             #expect(commands.map(\.verb) == ["pause"] && commands.first?.args["destination"]?.string == "r2")
             #expect(commands.first?.askedBy == "admin")
+            let before = station.said.count
             #expect(try await station.link.commands() == commands, "until it has ended")
+            try await eventually("it is announced again") {
+                station.said.dropFirst(before).contains { $0.hasCommands }
+            }
             let id = try #require(commands.first).id
             try await station.link.commandEnded(id, done: true, result: Array(#"{"paused": true}"#.utf8))
             #expect(try await station.link.commands().isEmpty)

@@ -119,15 +119,25 @@ struct LinkTests {
         let memory = try world.join("station-1")
         let copy = memory.copy()
         try await world.link(memory).whileLive {}
+        let original = try world.link(memory)
         let second = try world.link(copy)
         try await second.whileRunning {
             try await eventually("it is refused") { second.state == .refused(.usedTwice) }
             #expect(second.link.standing.message?.contains("rejoin") == true)
-            second.link.lookAgain()
-            try await eventually("it asks again") {
-                second.link.standing.figures.calls["v1_hello"]?.results["IN005"] ?? 0 >= 2
-            }
-            #expect(second.state == .refused(.usedTwice) && copy.hellos == 1)
+            try await eventually("that is remembered") { copy.identity?.isUsedTwice == true }
+        }
+        // Its next process would have a number that the fleet has not seen, and the original is down.
+        let third = try world.link(copy)
+        #expect(third.state == .refused(.usedTwice))
+        try await third.whileRunning {
+            try await eventually("it says why") { third.said.last?.message?.contains("rejoin") == true }
+            third.link.lookAgain()
+            try await original.whileLive {}
+            #expect(third.state == .refused(.usedTwice) && third.link.standing.figures.calls.isEmpty)
+            copy.identity = try FleetMembership.rejoinAsNew(
+                world.address(), secret: LinkWorld.secret, name: "station-2", journal: Memory().journal, about: [:])
+            third.link.lookAgain()
+            try await eventually("it is another agent") { third.isLive }
         }
     }
 
@@ -162,7 +172,11 @@ struct LinkTests {
                 "INSERT INTO inlet.key (ref, hash, destination, owner) SELECT 9, inlet._hash('b.mov'), \(destination), 99"
             )
             #expect(try await station.link.againKeys(destination, ["a.mov", "b.mov"], [1, 2]) == [1])
-            try await station.link.againDone(seen: standing.seen, roster: [])
+            var earlier = standing
+            earlier.session = -1
+            let late = try await refusal { try await station.link.againDone(earlier, seen: 9, roster: []) }
+            #expect(late.code == .sessionOver && station.link.standing.owesReport)
+            try await station.link.againDone(standing, seen: standing.seen, roster: [])
             try await eventually("the fleet is open") { station.isLive }
             #expect(try await station.link.reserve(destination, ["a.mov"], [1]).granted == [true])
         }
@@ -175,7 +189,7 @@ struct LinkTests {
             try world.run("UPDATE inlet.beat SET mark = 0")
             try await eventually("it reports") { station.link.standing.owesReport }
             let lost = (name: "nas4", tag: "abcdef", journal: "00000000-0000-4000-8000-000000000001")
-            try await station.link.againDone(seen: 0, roster: [lost])
+            try await station.link.againDone(station.link.standing, seen: 0, roster: [lost])
             _ = try await station.link.overview()
             let standing = station.link.standing
             #expect(!standing.owesReport && standing.waitingFor == ["nas4"] && station.isReporting)

@@ -63,7 +63,7 @@ struct PostgresConnectionTests {
             ("IN005", .usedTwice), ("IN006", .reportFirst), ("IN007", .wentBack), ("IN008", .nothingGranted),
             ("IN009", .fenced), ("IN010", .notMember), ("IN011", .argument), ("IN099", .fault), ("08006", .away),
             ("53100", .away), ("57014", .away), ("25006", .away), ("55P03", .away), ("28000", .refused),
-            ("42501", .fault), ("XX000", .fault), ("23505", .fault),
+            ("42501", .refused), ("3D000", .argument), ("XX000", .fault), ("23505", .fault),
         ] as [(String, FleetError.Code)])
     func `a SQLSTATE becomes the code that callers branch on`(sqlstate: String, code: FleetError.Code) throws {
         var connection = try connect()

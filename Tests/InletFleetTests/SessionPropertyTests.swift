@@ -46,7 +46,9 @@ struct SessionPropertyTests {
 
         /// - Parameter isKind: the server answers, in time and as one wishes.
         mutating func step(isKind: Bool) {
-            if isKind, session.owesReport { session.apply(.reported(.open), at: now) }
+            if isKind, session.owesReport {
+                session.apply(.reported(.open, epoch: session.epoch, session: sessions), at: now)
+            }
             let action = session.next(at: now)
             let asked = now
             check()

@@ -200,10 +200,44 @@ struct SessionTests {
         session.apply(.beaten(beat(.recovering, epoch: 2, mark: 40), session: 1, asked: at(5)), at: at(5))
         #expect(session.state(at: at(5)) == .reporting(since: at(5)) && session.owesReport)
         #expect(session.reportFrom == 40 && session.liveSession(at: at(5)) == 1)
-        session.apply(.reported(.recovering), at: at(6))
+        session.apply(.reported(.recovering, epoch: 2, session: 99), at: at(6))
+        #expect(session.owesReport, "of an earlier session")
+        session.apply(.reported(.recovering, epoch: 2, session: 1), at: at(6))
         #expect(session.state(at: at(6)) == .reporting(since: at(5)) && !session.owesReport)
         session.apply(.beaten(beat(.open, epoch: 2, mark: 41), session: 1, asked: at(10)), at: at(10))
         #expect(session.state(at: at(10)) == .live(until: at(23.5)) && !session.owesReport)
+    }
+
+    @Test func `a report that began before another loss is not that one's`() {
+        var session = live()
+        session.apply(.beaten(beat(.recovering, epoch: 2, mark: 40), session: 1, asked: at(5)), at: at(5))
+        session.apply(.beaten(beat(.recovering, epoch: 3, mark: 30), session: 1, asked: at(6)), at: at(6))
+        session.apply(.reported(.recovering, epoch: 2, session: 1), at: at(7))
+        #expect(session.owesReport && session.reportFrom == 30)
+        session.apply(.reported(.open, epoch: 3, session: 1), at: at(8))
+        #expect(!session.owesReport)
+    }
+
+    @Test(arguments: [FleetError.Code.usedTwice, .isAlive])
+    func `an identity that another process has stays refused while the server is away`(code: FleetError.Code) {
+        var session = counted()
+        session.apply(.failed(FleetFailure(code, jitter: 0)), at: start)
+        for other in [FleetError.Code.away, .untrusted, .fault] {
+            session.apply(.failed(FleetFailure(other, isDisconnected: true, jitter: 0)), at: at(1))
+            #expect(session.state(at: at(1)) == .refused(code), "\(other)")
+        }
+        session.apply(.failed(FleetFailure(.unknownAgent, jitter: 0)), at: at(2))
+        #expect(session.state(at: at(2)) == .refused(.unknownAgent))
+    }
+
+    @Test func `an identity that was refused as a copy's says no hello, until there is another one`() {
+        var session = FleetSession(isMember: true, isUsedTwice: true, at: start)
+        #expect(session.state(at: start) == .refused(.usedTwice) && session.next(at: start) == .identify)
+        session.apply(.identified(isMember: true, isNew: false, isUsedTwice: true), at: start)
+        #expect(session.state(at: start) == .refused(.usedTwice) && session.next(at: start) == .rest(until: at(60)))
+        #expect(session.next(at: at(60)) == .identify)
+        session.apply(.identified(isMember: true, isNew: true), at: at(60))
+        #expect(session.state(at: at(60)) == .connecting && session.next(at: at(60)) == .connect)
     }
 
     @Test func `a hello that finds an older mark owes a report`() {

@@ -230,6 +230,42 @@ extension Bench {
         #expect(try await bench.due() == [names[1]])
     }
 
+    @Test(arguments: [true, false])
+    func `what is released while it is parked still waits for its key`(isUnit: Bool) async throws {
+        let bench = try await Bench.inFleet()
+        let park = { _ = try await bench.journal.setDestinations(["disk"], at: Bench.start) }
+        if isUnit {
+            try await bench.admit(.test("u/a", unit: "u"))
+            try await park()
+            try await bench.closeUnit("u", uptimes: ["r2": 7000])
+        } else {
+            _ = try await bench.admitSet(.test("u/b", companions: [.test("u/a")]))
+            let main = try await bench.requests().filter { $0.key == "u/b" }
+            try await bench.journal.answerKeys(main.map { ($0, .granted(mark: 1)) }, at: Bench.start)
+            try await bench.hold { _ in
+                try await park()
+                return .delivered(.test("u/b"))
+            }
+        }
+        _ = try await bench.journal.setDestinations(["r2"], at: Bench.start)
+        #expect(try await bench.due().isEmpty)
+        #expect(try await bench.journal.queueCounts() == bench.journal.countedQueue())
+        #expect(try await bench.answer(.granted(mark: 2)) == (1, 0))
+        #expect(try await bench.due() == ["u/a"])
+    }
+
+    @Test func `a person's retry says that it waits for its key`() async throws {
+        let bench = try await Bench.inFleet()
+        let order = FileAction.retry(uptimes: [:])
+        let waiting = try await bench.admit("a")
+        let said = try await bench.journal.act(order, on: [waiting], at: Bench.start).outcomes
+        #expect(said == [.skipped("waits for its key in the fleet")])
+        let member = try await bench.admit(.test("own/b", unit: "u"))
+        try await bench.journal.reserveKeys(at: ["r2": "own/"])
+        let other = try await bench.journal.act(order, on: [member], at: Bench.start).outcomes
+        #expect(other == [.skipped("waits for another file, or for its unit")])
+    }
+
     @Test func `the delivery that closes a unit asks for its key`() async throws {
         let bench = try await Bench.inFleet()
         try await bench.admit(.test("u/a", unit: "u"))
@@ -317,6 +353,43 @@ extension Bench {
         try await bench.answer(.granted(mark: 2))
         #expect(try await bench.due() == ["b.txt"])
         #expect(try await bench.delivery(id).key == "b.txt")
+    }
+
+    @Test func `a file of which something may have arrived keeps its key when it is renamed`() async throws {
+        let bench = try await Bench.inFleet()
+        let id = try await bench.admit("a.txt")
+        try await bench.answer(.granted(mark: 1))
+        _ = try await bench.claimAll()
+        _ = try await bench.journal.recover(destinations: ["r2"], at: Bench.start)
+        for claim in try await bench.claimAll(at: Bench.later) { try await bench.end(claim, .test(.failed)) }
+        #expect(try await bench.retry(id))
+        let arrival = FoundFile.test("b.txt", .test(changed: 2))
+        let found = try #require(try await bench.journal.renamed(from: "a.txt", to: arrival))
+        let plan = try #require(FileAdmission.test("b.txt").plan)
+        #expect(try await bench.journal.rename(found, to: arrival, plan: plan))
+        #expect(try await bench.due() == ["a.txt"])
+    }
+
+    @Test func `what is not sent yet asks again where its destination moves, also what had begun`() async throws {
+        let bench = try await Bench.inFleet()
+        try await bench.journal.setAddresses(["r2": "https://one"])
+        try await bench.admit("begun")
+        try await bench.answer(.granted(mark: 1))
+        try await bench.leave(["upload": [1]], .again())
+        try await bench.admit("granted")
+        try await bench.answer(.granted(mark: 2))
+        try await bench.admit("asked")
+        let asked = try await bench.requests()
+        #expect(try await bench.due() == ["begun", "granted"])
+        #expect(try await bench.journal.setAddresses(["r2": "https://two"]) == ["r2"])
+        // An answer of the former address comes late.
+        #expect(
+            try await bench.journal.answerKeys(asked.map { ($0, .granted(mark: 3)) }, at: Bench.start) == (0, 0))
+        #expect(try await bench.due().isEmpty)
+        let requests = try await bench.requests()
+        #expect(requests.map(\.key) == ["begun", "granted", "asked"] && requests.last?.ref != asked.first?.ref)
+        try await bench.answer(.granted(mark: 4))
+        #expect(try await bench.due() == ["asked", "begun", "granted"])
     }
 
     @Test func `a key is granted for an address: where the destination moves, it is asked for again`() async throws {

@@ -59,6 +59,20 @@ import Testing
         #expect(try await journal.nextHello() == 1)
     }
 
+    @Test func `an identity that is used twice stays so, with its token, until another is kept`() async throws {
+        try await bench.journal.keepFleetIdentity(Self.identity, isFresh: true)
+        #expect(try await bench.journal.nextHello() == 1)
+        var copy = Self.identity
+        copy.isUsedTwice = true
+        try await bench.journal.keepFleetIdentity(copy, isFresh: false)
+        let journal = try bench.reopen()
+        defer { journal.close() }
+        #expect(try await journal.fleetIdentity() == copy)
+        try await journal.keepFleetIdentity(Self.identity, isFresh: false)
+        #expect(try await journal.fleetIdentity() == Self.identity)
+        #expect(try await journal.nextHello() == 2)
+    }
+
     @Test func `the mark of an answer is durable with what it granted`() async throws {
         try await bench.journal.keepFleetIdentity(Self.identity, isFresh: true)
         try await bench.journal.reserveKeys(at: ["r2": nil])
@@ -191,6 +205,13 @@ import Testing
         // A receipt is never divided.
         #expect(try await published(limit: 1).count == 2)
         #expect(try await published(after: rows[0].id, limit: 1).map(\.path) == ["b.txt"])
+    }
+
+    @Test func `an agent of a fleet keeps receipts before anybody asks for them`() async throws {
+        try await bench.journal.reserveKeys(at: ["s3": nil])
+        try await bench.deliver(.test("a"))
+        #expect(try await bench.prune() == 1)
+        #expect(try await published().map(\.key) == ["a"])
     }
 
     @Test func `receipts are there until they are up, also those whose files are in the history`() async throws {

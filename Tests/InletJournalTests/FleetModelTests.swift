@@ -29,7 +29,7 @@ import Testing
 private enum FleetAct: CaseIterable {
     case admit, admitMany, admitUnit, closeUnit, change, adopt
     case ask, askInVain, takeAway, giveBack, tag, wait
-    case claim, crash, cancel, retry, forget, prune, restart
+    case claim, crash, cancel, retry, forget, prune, restart, park, unpark
 }
 
 /// The fleet's table of keys. A granted key is its agent's until it gives it back.
@@ -118,6 +118,8 @@ private struct FleetPlayer {
             var place: HistoryPlace? = (0, 0)
             while let from = place { place = try await journal.moveToHistory(finishedBy: Self.now, from: from).next }
         case .restart: try await restart()
+        case .park: _ = try await journal.setDestinations([], at: Self.now)
+        case .unpark: _ = try await journal.setDestinations(["r2"], at: Self.now)
         }
     }
 
@@ -198,7 +200,7 @@ private struct FleetPlayer {
 
     /// The fleet answers, and all that is left arrives.
     mutating func end() async throws {
-        try await play(.closeUnit)
+        for act in [.unpark, .closeUnit] as [FleetAct] { try await play(act) }
         for _ in 0..<60 {
             try await giveBack()
             try await ask(isHeard: true, limit: 1000)

@@ -35,6 +35,13 @@ import Testing
     private static let scenes: [(name: String, make: Scene)] = [
         ("waiting", { try await $0.admit("a") }),
         (
+            "waiting for its key",
+            { bench in
+                try await bench.journal.reserveKeys(at: ["r2": nil])
+                return try await bench.admit("a")
+            }
+        ),
+        (
             "waiting for its time",
             { bench in
                 let id = try await bench.admit("a")

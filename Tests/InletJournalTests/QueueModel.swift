@@ -251,6 +251,7 @@ extension QueueModel {
             delivery.isWorkedOn = true
             delivery.attempts -= 1
             delivery.crashes = 0
+        case .renamed: delivery.attempts -= 1
         case .ended(let state, _, _): end(&delivery, state)
         case .expired:
             delivery.attempts -= 1
@@ -263,7 +264,7 @@ extension QueueModel {
         switch settlement {
         case .delivered: deliver(&delivery)
         case .again(_, let counts, _, _): delivery.attempts = max(0, delivery.attempts - (counts ? 0 : 1))
-        case .waiting, .ended, .expired: break
+        case .waiting, .renamed, .ended, .expired: break
         }
     }
 

@@ -4,23 +4,26 @@ import contextlib
 import importlib
 import io
 import os
+import random
 import sqlite3
 import subprocess
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import bench
 import judge
 import process
 import report
+import stations
 import throughput_test
 from agent import HERE
 from expecting import expect, failure
 from meddler import Book, Version
 from report import MIB, Row
-from scenarios import bandwidth, binary, faults, fuzz, scale, soak
+from scenarios import bandwidth, binary, faults, fleet, fuzz, scale, soak
 
 
 def scenarios() -> None:
@@ -248,6 +251,37 @@ def journals() -> None:
     expect("of_best", scale.of_best({1: 1.0, 2: 2.0, 4: 1.5}), {1: 1.0, 2: 1.0, 4: 0.75})
 
 
+def fleets() -> None:
+    """A fleet of two stations with a store and receipts that are made up."""
+    one, two, other = ("station-1", "a.mov"), ("station-2", "a.mov"), ("station-2", "b.mov")
+    sources = [stations.Source(*name, 5, frozenset([md5])) for name, md5 in ((one, "11"), (two, "22"), (other, "33"))]
+    right = [("a.mov", 5, "11"), ("a_2.mov", 5, "22"), ("b.mov", 5, "33")]
+
+    def judged(listing: list[tuple[str, int, str]], second: str = "a_2.mov") -> tuple[int, ...]:
+        def receipt(name: str, key: str) -> dict[str, Any]:
+            return {"path": name, "deliveries": [{"key": key}]}
+
+        agents = [SimpleNamespace(name="station-1", receipts=lambda: [receipt("a.mov", "a.mov")]),
+                  SimpleNamespace(name="station-2", receipts=lambda: [receipt("a.mov", second), receipt("b.mov", "b.mov")])]
+        store = SimpleNamespace(listing=lambda: [("/bench/.inlet-check/1", 12, "99")] +
+                                [(f"/bench/{key}", size, md5) for key, size, md5 in listing])
+        return stations.judge(SimpleNamespace(sources=sources, stations=agents, store=store))[:4]
+
+    for what, found, listing, second in (
+            ("all is right", (0, 0, 0, 0), right, "a_2.mov"),
+            ("one is overwritten", (1, 0, 1, 0), [("a.mov", 5, "22"), right[2]], "a.mov"),
+            ("one is there twice", (0, 1, 0, 0), [*right, ("c.mov", 5, "33")], "a_2.mov"),
+            ("one is cut short", (1, 0, 0, 1), [*right[:2], ("b.mov", 3, "44")], "a_2.mov"),
+            ("one has another size", (1, 0, 0, 0), [*right[:2], ("b.mov", 4, "33")], "a_2.mov")):
+        expect(what, judged(listing, second), found)
+    for counts in (fleet.SHORT, fleet.FULL):
+        faults = fleet.schedule(counts, random.Random(5))
+        expect("all faults", Counter(faults), Counter(counts) + Counter(backup=counts["restore"]))
+        order = [fault for fault in faults if fault in ("backup", "restore")]
+        expect("a backup before each restore", order, ["backup", "restore"] * counts["restore"])
+        expect("faults that it forgets", faults.index("restore") - faults.index("backup") > 4, True)
+
+
 def texts() -> None:
     """Of nm, and of libFuzzer."""
     for name, wanted in (("$s10InletAgent5ThingV", "InletAgent"), ("$sSS5InletE", "Swift standard library"),
@@ -264,6 +298,6 @@ def texts() -> None:
 
 if __name__ == "__main__":
     for test in (scenarios, outcome, waiting, stores, services, books, logs, meddling, rates, growth, memory,
-                 journals, texts, *throughput_test.TESTS):
+                 journals, fleets, texts, *throughput_test.TESTS):
         test()
         print(f"ok    {test.__name__}")

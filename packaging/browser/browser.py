@@ -15,12 +15,14 @@ import checks_action
 import checks_cards
 import checks_files
 import checks_first
+import checks_fleet
 import checks_look
 import checks_manual
 import checks_story
 import checks_truth
+import postgres
 from page import Page
-from station import HOSTILE, READER, TOKEN, CardStation, Sandbox, Station, until
+from station import HOSTILE, READER, TOKEN, CardStation, FleetStation, Sandbox, Station, until
 
 LOGGED_OUT = r"status of 401"
 AWAY = r"net::ERR_|status of 401"
@@ -87,7 +89,7 @@ def read_only(page, station):
 
 CHECKS = [
     (log_in, LOGGED_OUT), *checks_look.CHECKS, *checks_action.CHECKS, *checks_story.CHECKS, *checks_files.CHECKS,
-    *checks_manual.CHECKS,
+    *checks_manual.CHECKS, (checks_fleet.no_fleet, None),
     (read_only, r"status of 40[13]"),
     (checks_truth.login_after_a_kill, AWAY),
 ]
@@ -140,6 +142,13 @@ def main():
                     failed += run(checks_cards.CHECKS, page, station)
         else:
             print("not tried: the cards' view; only root can mount disks")
+        if FleetStation.is_possible():
+            with closing(FleetStation(base / "fleet")) as station:
+                station.start()
+                with closing(Page(pictures)) as page:
+                    failed += run(checks_fleet.CHECKS, page, station)
+        else:
+            print(f"not tried: the fleet's view; {postgres.missing()}")
     if checks_manual.ARCHIVE:
         with checks_manual.archive_server() as server, closing(Page(pictures)) as page:
             failed += run(checks_manual.ARCHIVE_CHECKS, page, server)
@@ -149,8 +158,10 @@ def main():
         print(f"{failed} checks failed; what the agent said is in {base}")
         sys.exit(1)
     shutil.rmtree(base, ignore_errors=True)
-    cards = checks_cards.CHECKS if CardStation.is_possible() else []
-    print(f"all {len(CHECKS) + len(OPEN_CHECKS) + len(checks_first.CHECKS) + len(cards) + len(checks_manual.ARCHIVE_CHECKS)} checks hold")
+    tried = [*CHECKS, *OPEN_CHECKS, *checks_first.CHECKS, *checks_manual.ARCHIVE_CHECKS]
+    tried += checks_cards.CHECKS if CardStation.is_possible() else []
+    tried += checks_fleet.CHECKS if FleetStation.is_possible() else []
+    print(f"all {len(tried)} checks hold")
 
 
 if __name__ == "__main__":

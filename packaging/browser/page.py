@@ -14,10 +14,11 @@ from selenium.webdriver.common.keys import Keys
 
 from station import until
 
-# By address: the key after g, and the title.
+# By address: the key after g, and the title; of VIEWS those that every agent has.
 SCRIPT = Path(__file__).resolve().parents[2] / "Sources/InletWeb/page/views.js"
-VIEWS = {path: (key, title)
-         for path, key, title in re.findall(r'path: "(\w*)", key: "(\w)", title: "([^"]+)"', SCRIPT.read_text())}
+LISTED = re.findall(r'path: "(\w*)", key: "(\w)", title: "([^"]+)"(, needs: )?', SCRIPT.read_text())
+ALL_VIEWS = {path: (key, title) for path, key, title, _ in LISTED}
+VIEWS = {path: (key, title) for path, key, title, needs in LISTED if not needs}
 
 AUDIT = Path(__file__).with_name("audit.js").read_text()
 
@@ -60,7 +61,7 @@ class Page:
     def go(self, view):
         """Opens a view, or the page of a file; `view` may have a query."""
         self.run("location.hash = arguments[0]", "#/" + view)
-        self.shows(VIEWS.get(view.partition("?")[0], ("", "Job "))[1], within="h1")
+        self.shows(ALL_VIEWS.get(view.partition("?")[0], ("", "Job "))[1], within="h1")
 
     def find(self, selector):
         return self.driver.find_elements(By.CSS_SELECTOR, selector)

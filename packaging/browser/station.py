@@ -12,8 +12,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))
 import agent  # noqa: E402
+import postgres  # noqa: E402
 from process import until  # noqa: E402
 from servers import Sandbox, closed_port  # noqa: E402, F401
+from stations import LOGIN, inlet  # noqa: E402
 
 TOKEN = "a-token-of-the-browser-test"
 READER = "a-reader-of-the-browser-test"
@@ -243,3 +245,53 @@ class CardStation(Agent):
         super().close()
         for card in self.cards:
             card.remove()
+
+
+class FleetStation(Agent):
+    """One of two agents of a fleet, with a PostgreSQL cluster of their own. The other one's name would be markup."""
+
+    OTHER = "nas<img src=x onerror=alert(3)>"
+
+    def __init__(self, base):
+        super().__init__(base / "one", True)
+        self.cluster = postgres.Cluster(base / "postgres")
+        inlet("fleet", "init", "--url", self.cluster.url(), "--name", "studio", "--ttl", "3s")
+        self.cluster.sql(f"CREATE ROLE {LOGIN} LOGIN IN ROLE inlet_agent")
+        join = base / "fleet.join"
+        join.touch(mode=0o600)
+        join.write_text(inlet("fleet", "secret", "--url", self.cluster.url()))
+        self.other = Agent(base / "two", False)
+        for one, name in ((self, "station-1"), (self.other, self.OTHER)):
+            one.settings["fleet"] = {
+                "url": self.cluster.url(user=LOGIN), "name": name, "join_file": str(join), "patience": "2s",
+            }
+            one.settings["watch"] = {"settle": "200ms"}
+            # Both send to one folder, so that equal names would collide.
+            one.settings["destinations"] = {"library": {"type": "folder", "path": str(self.library)}}
+            one.settings["routes"] = [
+                {
+                    "name": "blocked", "match": {"path": "blocked/**"}, "to": "library", "key": "a-file/{name}",
+                    "retry": {"attempts": 1},
+                },
+                {"name": "rest", "to": "library", "key": "{name}"},
+            ]
+        # Where the route 'blocked' needs a folder.
+        (self.library / "a-file").write_text("in the way\n")
+
+    @staticmethod
+    def is_possible():
+        return not postgres.missing()
+
+    def start(self):
+        super().start()
+        self.other.start()
+        until(lambda: all(one.get("status")["fleet"]["state"] == "live" for one in (self, self.other)), 40, "two live agents")
+        until(lambda: len(self.get("fleet")["agents"]) == 2, 40, "both agents in the fleet's view")
+
+    def agents(self):
+        return {one["name"]: one for one in self.get("fleet")["agents"]}
+
+    def close(self):
+        self.other.close()
+        super().close()
+        self.cluster.__exit__()

@@ -28,6 +28,7 @@ DOORS = {
     "CFleetSchema": {"InletFleet"},
     "CHash": {"InletCore", "InletTransfer"},
     "CISAL": {"InletTransfer"},
+    "CPostgres": {"InletFleet"},
     "CSQLite": {"InletJournal"},
     "CXXHash": {"InletTransfer"},
     "CYAML": {"InletConfig"},

@@ -36,6 +36,7 @@ PARTS = {
     "Files": ["Watching", "Cards", "Routes", "Delivery", "AfterDelivery"],
     "Running": ["Operating", "Page", "CommandLine", "Metrics", "HomeAssistant", "Logs", "Notifications", "Troubleshooting",
                 "Security"],
+    "Fleets": ["Fleet", "FleetPostgreSQL", "FleetWhen"],
     "Reference": [*reference.PAGES, "Glossary"],
     "More": ["Benchmarks", "Scale", "Contributing"],
 }

@@ -308,6 +308,7 @@ struct Admission: Sendable {
         for (root, arrival) in news.arrivals { shared.arrivals.note(arrival, in: root) }
         log.emit(events)
         for (lane, count) in news.lanes { shared.signals.raise(.deliverable(lane), times: count) }
+        shared.signals.raise(.fleet(.keys), .fleet(.shares))
         if news.finishable > 0 { shared.signals.raise(.finishable, times: news.finishable) }
         registry.admitted(for: news.destinations)
     }

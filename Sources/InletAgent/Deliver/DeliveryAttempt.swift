@@ -52,6 +52,11 @@ struct DeliveryAttempt: Sendable {
             return failed(
                 DeliveryError(.outage(after: nil), .notConfigured, "'\(delivery.destination)' is not configured"))
         }
+        switch await shared.fleet.contents.turn(of: claim, at: destination) {
+        case .send: break
+        case .link(let proof): return linked(proof, at: destination)
+        case .wait(let agent): return awaits(agent)
+        }
         let order: DeliveryOrder
         do throws(DeliveryError) {
             // Written before the source is opened: the next start then knows which delivery killed the process.
@@ -70,7 +75,9 @@ struct DeliveryAttempt: Sendable {
         switch await send(order, to: destination, attempt) {
         case .success(.delivered(let proof)): return delivered(proof, at: destination, since: start)
         case .success(.waiting(let until, let saying)): return waits(until: until, saying: saying, attempt)
-        case .failure(let error): return failed(error, await presence(after: error))
+        case .failure(let error):
+            if let renamed = await renamed(error) { return renamed }
+            return failed(error, await presence(after: error))
         case nil: return sentBack()
         }
     }
@@ -184,6 +191,33 @@ struct DeliveryAttempt: Sendable {
             job: file.id, path: file.fullPath, route: ref.route, destinations: [ref.destination],
             sameAs: original.job)
         return (.delivered(original.link), DeliveryReport(event: event))
+    }
+
+    /// Another agent of the fleet delivered the same content there.
+    private func linked(_ proof: Proof, at destination: Destination) -> (ClaimOutcome, DeliveryReport) {
+        var proof = proof
+        proof.address = destination.address
+        let event = AgentEvent.jobDelivered(ref, proof, duration: .zero)
+        return (.delivered(proof), DeliveryReport(event: event))
+    }
+
+    /// Another agent sends the same content now. That costs no attempt.
+    private func awaits(_ agent: String) -> (ClaimOutcome, DeliveryReport) {
+        let error = DeliveryError(.outage(after: nil), .fleetAway, "waits: \(agent) sends the same content now")
+        return (
+            .again(at: .now + Self.contentPause, countsAttempt: false, code: nil, reason: error.reason),
+            DeliveryReport(
+                event: .jobRetry(ref, error, attempt: delivery.attempts, wait: Self.contentPause))
+        )
+    }
+
+    private static let contentPause = Duration.seconds(30)
+
+    /// The destination has another file under a key that the fleet granted: the delivery goes on under its next name.
+    private func renamed(_ error: DeliveryError) async -> (ClaimOutcome, DeliveryReport)? {
+        guard let outcome = await shared.fleet.keys.lost(claim, error) else { return nil }
+        let event = AgentEvent.jobRetry(ref, error, attempt: delivery.attempts, wait: .zero)
+        return (outcome, DeliveryReport(event: event))
     }
 
     /// - Parameter destination: as at the start of the attempt; the configuration may have changed since.

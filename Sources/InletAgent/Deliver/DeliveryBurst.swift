@@ -52,6 +52,7 @@ struct DeliveryBurst: Sendable {
         return file.identity.size <= limit && claim.original == nil && claim.checkpoint.isEmpty
             && delivery.attempts == 1 && delivery.crashes == 0 && delivery.waits == 0 && delivery.key != nil
             && delivery.afterID == nil && delivery.closes == nil && !file.root.isEmpty
+            && !shared.fleet.contents.isAsked(about: file)
     }
 
     /// Reads the files and sends them. Blocks while it reads.

@@ -39,7 +39,9 @@ struct DeliveryLane: Sendable {
             while true {
                 shared.health.heartbeat.beat(.workers)
                 let (isLast, isStopping) = (Task.isCancelled, stage.isStopping.isSet)
-                let room = isLast || isStopping ? nil : shared.destinations.room(of: id.destination)
+                let room =
+                    isLast || isStopping
+                    ? nil : shared.destinations.room(of: id.destination).map(shared.fleet.shares.bounded)
                 await offerRefused()
                 if let turn = await exchange(room) {
                     begin(in: &group)
@@ -244,7 +246,7 @@ struct DeliveryLane: Sendable {
         // In one write, with deliveries that are unreadable and therefore not sent.
         let told = zip(ended, exchange.settled).flatMap { Self.events($0, $1) }
         shared.log.emit(told + exchange.damaged.map { .fileError(path: $0.path, reason: $0.reason) })
-        for (one, settled) in zip(ended, exchange.settled) { pass(one.report, one.claim.file, settled) }
+        for (one, settled) in zip(ended, exchange.settled) { pass(one, settled) }
         // Only now it is known to wait: the expiry clocks may have looked in vain.
         if hasSurplus || ended.contains(where: \.isBack) { shared.signals.raise(.expirable) }
         await freeReturned(ended.filter { $0.report?.awaitsSource == true }.map(\.claim.file))
@@ -329,7 +331,9 @@ extension DeliveryLane {
     }
 
     /// Wakes the services concerned.
-    private func pass(_ report: DeliveryReport?, _ file: FileRow, _ settled: SettledFile) {
+    private func pass(_ one: LaneSlots.Ended, _ settled: SettledFile) {
+        let (report, claim, settlement) = (one.report, one.claim, one.settlement)
+        let file = claim.file
         if settled.isFinal { shared.room.left() }
         shared.destinations.deliveryEnded()
         // A companion or a unit's marker that ended with it still needs finishing.
@@ -337,6 +341,9 @@ extension DeliveryLane {
             shared.signals.raise(.finishable)
         }
         if settled.finish?.endedBatch != nil { shared.signals.raise(.batch) }
+        // A key is asked for, or goes back.
+        if settlement.changesKey { shared.signals.raise(.fleet(.keys)) }
+        shared.fleet.contents.ended(claim, settlement)
         // A delivery that its destination still processes has no checksum to compare with.
         let isWorkedOn = if case .jobWaiting = report?.event { true } else { false }
         let isKept = !isWorkedOn && shared.transfers.takeTouched(file.id)
@@ -353,6 +360,17 @@ extension DeliveryLane {
         shared.roots.ended(file)
         // More may be tried than before, in any lane. This lane looks anyway.
         if report?.destinationIsBack == true || settled.hasReleased { shared.signals.raiseDeliverable() }
+    }
+}
+
+extension ClaimOutcome {
+    /// Whether the delivery may have another key afterwards, or none.
+    fileprivate var changesKey: Bool {
+        switch self {
+        case .renamed, .ended, .expired: true
+        case .delivered(let proof): proof.isLink
+        case .again, .waiting: false
+        }
     }
 }
 

@@ -26,7 +26,7 @@ struct LaneSlots: Sendable {
         /// Whether it is in the queue again.
         var isBack: Bool {
             switch settlement {
-            case .again, .waiting: true
+            case .again, .waiting, .renamed: true
             case .delivered, .ended, .expired: false
             }
         }

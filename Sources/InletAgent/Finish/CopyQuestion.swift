@@ -62,7 +62,7 @@ struct CopyQuestion: Sendable {
         guard let verifier = state.destination.pipeline as? any DeliveryVerifying else {
             return .unproved("destinations of type \(state.type) cannot be asked")
         }
-        guard proof.sameAs != nil, proof.content != nil, proof.size == file.identity.size else {
+        guard proof.isLink, proof.content != nil, proof.size == file.identity.size else {
             return .unproved("there is no checksum to compare with")
         }
         // Right after a start nobody knows yet.

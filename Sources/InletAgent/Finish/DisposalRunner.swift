@@ -390,5 +390,5 @@ struct DisposalRunner: Sendable {
 
 extension Proof {
     /// Of an unsent file, because another one has its content.
-    var isOfAnother: Bool { sameAs != nil && method != .registered }
+    var isOfAnother: Bool { isLink && method != .registered }
 }

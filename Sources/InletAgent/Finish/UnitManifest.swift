@@ -96,7 +96,7 @@ struct UnitManifest: Sendable {
         guard delivery.state == .delivered, delivery.closes == nil else { return nil }
         let name = below(file.path).display
         guard let proof = delivery.proof else { return "\(name) (its proof in the journal cannot be read)" }
-        return proof.sameAs == nil ? nil : "\(name) (same content as \(DisplayText.escape(proof.key)))"
+        return !proof.isLink ? nil : "\(name) (same content as \(DisplayText.escape(proof.key)))"
     }
 
     /// A file that is there: in the list if it has a checksum, else named.
@@ -182,6 +182,6 @@ extension DeliveryRow {
     /// Whether it brought the file's bytes to a place of their own.
     fileprivate var isOfContent: Bool {
         state == .delivered && closes == nil && key != nil
-            && proof.map { $0.method != .carried && $0.sameAs == nil } ?? false
+            && proof.map { $0.method != .carried && !$0.isLink } ?? false
     }
 }

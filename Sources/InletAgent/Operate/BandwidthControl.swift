@@ -64,6 +64,8 @@ final class BandwidthControl: Service {
             }
             return (result, changes)
         }
+        // The fleet's parts change all the time.
+        if cause == .fleet { return result }
         shared.log.emit(
             changes.map {
                 .limitChanged(destination: $0.destination, rate: $0.rate, cause: cause, until: $0.until)
@@ -78,6 +80,11 @@ final class BandwidthControl: Service {
         guard taken != nil else { return nil }
         signal.raise()
         return statuses().first { $0.destination == destination }
+    }
+
+    /// Bounds a destination's rate by this agent's part of a limit of its fleet; nil lifts that.
+    func bound(_ destination: String, to rate: Int64?) {
+        _ = update(.fleet, at: shared.clock.now()) { $0.bound(destination, to: rate) }
     }
 
     /// Applies the limits of another configuration, for these destinations. A person's limits stay.
@@ -103,4 +110,5 @@ package enum LimitCause: String, Sendable {
     case schedule
     case command
     case reload
+    case fleet
 }

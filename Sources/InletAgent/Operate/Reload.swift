@@ -166,6 +166,9 @@ package final class Reload: Service {
         let paused = isNew ? try await journal.paused() : []
         let uptimes = isNew ? try await journal.uptimes() : [:]
         let unproved = isNew ? try await journal.awaited() : []
+        // Before a file is admitted for them.
+        let kept = registry.names.filter { name in !changed.contains { $0.name == name } }.compactMap { registry[$0] }
+        try await shared.fleet.keys.begin(at: kept + changed, settings)
         let receivers = diff.has("notify") ? NotificationReceiver.all(settings.notify, trial.notificationClients) : nil
         // Before the first delivery there.
         let notifier = try await register(changed, receivers)

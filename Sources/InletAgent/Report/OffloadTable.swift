@@ -1,3 +1,5 @@
+internal import InletCore
+
 /// The report as a table (RFC 4180): one line for each file and destination, the same columns always.
 extension OffloadReport {
     private static let columns = [
@@ -29,19 +31,11 @@ extension OffloadReport {
                 lines.append(start + [String](repeating: "", count: 7) + [file.reason ?? ""])
             }
         }
-        return lines.map { $0.map(Self.cell).joined(separator: ",") + "\r\n" }.joined()
+        return lines.map(CSVText.line).joined()
     }
 
     private static func seconds(_ milliseconds: Int64) -> String {
         let rest = String(milliseconds % 1000 + 1000).dropFirst()
         return "\(milliseconds / 1000).\(rest)"
-    }
-
-    /// A spreadsheet computes a cell that begins like a formula: an apostrophe makes it a text.
-    private static func cell(_ text: String) -> String {
-        let isFormula = text.unicodeScalars.first.map { "=+-@\t\r".unicodeScalars.contains($0) } ?? false
-        let plain = isFormula ? "'" + text : text
-        guard plain.unicodeScalars.contains(where: { ",\"\r\n".unicodeScalars.contains($0) }) else { return plain }
-        return "\"" + plain.replacing("\"", with: "\"\"") + "\""
     }
 }

@@ -337,8 +337,8 @@ package struct EventTable: Sendable {
         note: "`agent` is this agent's number there")
     let fleetAway = EventSpec(
         "fleet.away warning server reason since paused*",
-        "fleet: cannot reach {server} ({reason}) since {since}; local folders go on[; paused: {paused}]",
-        note: "PostgreSQL does not answer; logged once, then each hour")
+        "fleet: {reason} since {since}; local folders go on[; paused: {paused}]",
+        note: "PostgreSQL does not answer; `reason` names the server; logged once, then each hour")
     let fleetBack = EventSpec(
         "fleet.back info server away_ms#", "fleet: {server} is back[ after {away_ms}]", isGood: true)
     let fleetSessionLost = EventSpec(
@@ -366,6 +366,9 @@ package struct EventTable: Sendable {
     let fleetOpen = EventSpec(
         "fleet.open info", "fleet: keys are granted again", isGood: true, note: "the end of `fleet.recovering`")
     let fleetCommand = EventSpec("fleet.command info verb by", "fleet: {verb}, by {by}")
+    let fleetSilent = EventSpec(
+        "fleet.silent warning name since", "fleet: nothing was heard of {name} since {since}",
+        note: "one of the agents that are alive says so, after 5 min")
     let fleetDrained = EventSpec(
         "fleet.drained info/warning left#", "fleet: this agent takes no new files; {left} are left",
         note: "warning while files of local folders are left, which no other agent can read")

@@ -42,6 +42,9 @@ extension AgentEvent {
     static var fleetOpen: Self { say(rows.fleetOpen) }
     static func fleetCommand(verb: String, by: String) -> Self { say(rows.fleetCommand, verb, by) }
 
+    /// Another agent should be alive, and is not.
+    static func fleetSilent(name: String, since: String) -> Self { say(rows.fleetSilent, name, since) }
+
     /// This agent takes no new files. `left` files of its own folders are still to be sent.
     static func fleetDrained(left: Int) -> Self {
         .said(rows.fleetDrained.line(left, level: left > 0 ? .warning : .info))

@@ -61,7 +61,7 @@ package final class MetricsCollector: Sendable {
         case .jobDelivered(let ref, let proof, let duration):
             at(ref.destination) { destination in
                 destination.ends[.delivered, default: 0] += 1
-                destination.deliveredBytes += proof.size
+                destination.deliveredBytes += proof.method == .link ? 0 : proof.size
                 destination.durations.add(duration)
             }
         case .jobFinished(let job, _, let end, _, let route):

@@ -53,6 +53,11 @@ final class RootRegistry: Sendable {
     /// Makes the loop of a root pass once.
     func nudge(_ root: FilePath) { mailbox(of: root)?.waker.wake() }
 
+    /// Makes a loop list its folder anew; nil is all of them.
+    func list(_ root: FilePath?) {
+        for mailbox in mailboxes where root ?? mailbox.root == mailbox.root { mailbox.put { $0.wantsListing = true } }
+    }
+
     /// Makes all loops pass once.
     func nudge() { for mailbox in mailboxes { mailbox.waker.wake() } }
 

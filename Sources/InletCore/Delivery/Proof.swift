@@ -21,6 +21,9 @@ package struct Proof: Sendable, Equatable, Codable {
         /// Nothing was sent: the file was there before its folder was watched, and the configuration says that the
         /// destination has it (`existing: adopt`). Never allows touching the source.
         case adopted
+        /// Nothing was sent: another agent of the fleet brought the same content, and has the proof. `sameAsAgent` names
+        /// it.
+        case link
     }
 
     /// The object's key at the destination.
@@ -81,6 +84,8 @@ extension Proof {
 
     /// The detail with the job whose delivery this one points to: its content was already there, so nothing was sent.
     package static let sameAsName = "same_as"
+    /// The detail with the agent of the fleet whose delivery this one points to.
+    package static let sameAsAgentName = "same_as_agent"
     /// The detail with a confirmed checksum that is too short for `content`.
     package static let checksumName = "checksum"
     /// The detail with the time at which a person had the object deleted.
@@ -88,6 +93,10 @@ extension Proof {
 
     /// The job that sent the content; nil if this delivery sent it.
     package var sameAs: Int64? { details?[Self.sameAsName].flatMap { Int64($0) } }
+    /// The agent of the fleet that sent the content.
+    package var sameAsAgent: String? { method == .link ? details?[Self.sameAsAgentName] ?? "another agent" : nil }
+    /// Whether another delivery sent the content.
+    package var isLink: Bool { sameAs != nil || method == .link }
     package var isDeleted: Bool { details?[Self.deletedName] != nil }
 }
 

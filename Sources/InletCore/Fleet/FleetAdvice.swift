@@ -29,22 +29,19 @@ extension FleetError {
         let since = place.since.map { " since \($0.clock())" } ?? ""
         let words =
             switch code {
-            case .away:
-                "cannot reach \(server) (\(message))\(since); local folders go on" + Self.paused(place.paused)
-            case .untrusted: "\(server) is not vouched for: \(message)"
-            case .refused: "\(server) refuses the login: \(message)"
-            case .library: "libpq cannot be used: \(message)"
+            // These name the server, or the library, themselves.
+            case .away: "\(message)\(since); local folders go on" + Self.paused(place.paused)
+            case .untrusted, .refused, .library, .argument, .fault: message
             case .unknownAgent: "\(agent) is not known at \(server)"
             case .isAlive: "another process of \(agent) is alive"
             case .usedTwice: "\(agent) was used elsewhere since this journal was last in the fleet"
-            case .nothingGranted: Self.nothing(place.waitingFor, since)
+            case .nothingGranted: Self.nothing(message, place.waitingFor, since)
             case .reportFirst: "\(agent) reports again what it has, because \(server) lost commits"
             case .wentBack: "\(server) lost commits: it is older than \(agent)'s journal"
             case .schema: "the schema at \(server) does not fit this version of Inlet: \(message)"
             case .sessionOver: "the session of \(agent) is over"
             case .fenced: "another agent has taken over this work"
             case .notMember: "\(agent) is draining or retired, or not a member of the place"
-            case .argument, .fault: message
             }
         // A wrong value of this machine never reached the server.
         let isServers = code.rawValue.hasPrefix("IN") && (code != .argument || function != nil)
@@ -57,11 +54,14 @@ extension FleetError {
         return ", \(names) \(places.count == 1 ? "is" : "are") paused"
     }
 
-    private static func nothing(_ waitingFor: [String], _ since: String) -> String {
-        guard !waitingFor.isEmpty else { return "nothing is granted yet: PostgreSQL was restarted\(since)" }
+    /// - Parameter message: The server's, which names the fleet's state.
+    private static func nothing(_ message: String, _ waitingFor: [String], _ since: String) -> String {
+        if waitingFor.isEmpty, !message.contains("recovering") {
+            return "nothing is granted yet: PostgreSQL was restarted (confirming\(since))"
+        }
         let names = waitingFor.map { DisplayText.escape($0) }.joined(separator: ", ")
-        return "nothing is granted until \(names) \(waitingFor.count == 1 ? "has" : "have") reported"
-            + (since.isEmpty ? " (recovering)" : " (recovering\(since))")
+        return "nothing is granted until \(names.isEmpty ? "all agents" : names) "
+            + "\(waitingFor.count == 1 ? "has" : "have") reported (recovering\(since))"
     }
 
     /// The remedy, as an order to a person.
@@ -69,9 +69,11 @@ extension FleetError {
         switch code {
         case .away: "check the server and the network; nothing is lost, and Inlet connects again automatically"
         case .untrusted:
-            "name the authority of the server's certificate with sslrootcert=FILE, and keep sslmode=verify-full in the URL"
-        case .refused: "correct the user and password of the URL, or the server's pg_hba.conf"
-        case .library: "install libpq (apt install libpq5, dnf install libpq)"
+            "in the URL, name the host as its certificate does and the authority with sslrootcert=FILE, "
+                + "and keep sslmode=verify-full"
+        case .refused:
+            "correct the URL's user and password, the role's rights, or the server's pg_hba.conf"
+        case .library: "install libpq 12 or newer (apt install libpq5, dnf install libpq)"
         case .unknownAgent:
             "run 'inlet fleet join' with a secret; after a restore of the database that is expected"
         case .isAlive: "stop it, or give this agent its own name and state_dir"

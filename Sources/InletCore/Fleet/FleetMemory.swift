@@ -9,11 +9,20 @@ package struct FleetIdentity: Sendable, Equatable, Codable {
     /// UUIDs of the journal and of the fleet.
     package var journal: String
     package var fleet: String
+    /// The fleet has refused it as a copy's: nobody says hello with it any more, in this process or a later one. Ends with
+    /// a new identity or token (`rejoin`).
+    package var isUsedTwice = false
 
     package init(agent: Int32, name: String, tag: String, token: [UInt8], journal: String, fleet: String) {
         (self.agent, self.name, self.tag, self.token) = (agent, name, tag, token)
         (self.journal, self.fleet) = (journal, fleet)
     }
+}
+
+/// Without the token, wherever one is written.
+extension FleetIdentity: CustomStringConvertible, CustomReflectable {
+    package var description: String { name }
+    package var customMirror: Mirror { Mirror(self, children: ["agent": agent, "name": name, "tag": tag]) }
 }
 
 /// What an agent remembers of its fleet: the journal.

@@ -8,6 +8,8 @@ package struct BandwidthPolicy: Sendable {
         case schedule
         /// `inlet limit`; until `auto` or the next start.
         case command
+        /// This agent's part of a limit of its fleet.
+        case fleet
     }
 
     /// An order from a person.
@@ -33,6 +35,8 @@ package struct BandwidthPolicy: Sendable {
     private var tables: [String?: Timetable]
     private var orders: [String?: Int64?] = [:]
     private var told: [String?: Int64?] = [:]
+    /// The fleet's bounds: a higher limit has no effect.
+    private var bounds: [String: Int64] = [:]
 
     /// - Parameter destinations: all names, with or without a limit.
     package init(_ limits: BandwidthLimits, destinations: [String]) {
@@ -48,6 +52,7 @@ package struct BandwidthPolicy: Sendable {
         let gone = told.compactMap { name, rate in rate == nil ? nil : name }.filter { !names.contains($0) }
         self.tables = Self(limits, destinations: destinations).tables
         orders = orders.filter { $0.key.map(names.contains) ?? true }
+        bounds = bounds.filter { names.contains($0.key) }
         // A destination that returns later starts over.
         told = told.filter { $0.key.map(names.contains) ?? true }
         return gone
@@ -68,6 +73,14 @@ package struct BandwidthPolicy: Sendable {
         return true
     }
 
+    /// Bounds a destination's rate by the fleet's; nil lifts that.
+    /// - Returns: nil where it changes nothing.
+    package mutating func bound(_ destination: String, to rate: Int64?) -> Bool? {
+        guard knows(destination), bounds[destination] != rate else { return nil }
+        bounds[destination] = rate
+        return true
+    }
+
     /// The limits whose rate changed since the last call; at the first call, those with a rate. All together first.
     package mutating func changes(at now: WallTime) -> [Status] {
         statuses(at: now).filter { status in
@@ -80,12 +93,19 @@ package struct BandwidthPolicy: Sendable {
     /// All limits: all together first, then the destinations by name.
     package func statuses(at now: WallTime) -> [Status] {
         tables.sorted { ($0.key ?? "") < ($1.key ?? "") }.map { name, table in
-            if let order = orders[name] { return Status(destination: name, rate: order, cause: .command) }
-            return Status(
-                destination: name, rate: table.rate(at: now),
-                cause: table.entry(at: now) == nil ? .configuration : .schedule, until: table.nextChange(after: now),
-                zone: table.zone)
+            let own = status(name, table, at: now)
+            guard let bound = name.flatMap({ bounds[$0] }), own.rate ?? .max > bound else { return own }
+            return Status(destination: name, rate: bound, cause: .fleet, until: own.until, zone: own.zone)
         }
+    }
+
+    /// Without the fleet.
+    private func status(_ name: String?, _ table: Timetable, at now: WallTime) -> Status {
+        if let order = orders[name] { return Status(destination: name, rate: order, cause: .command) }
+        return Status(
+            destination: name, rate: table.rate(at: now),
+            cause: table.entry(at: now) == nil ? .configuration : .schedule, until: table.nextChange(after: now),
+            zone: table.zone)
     }
 
     /// When the schedule next changes a limit; nil if it never does.

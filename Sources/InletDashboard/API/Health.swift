@@ -124,7 +124,7 @@ package struct Health: Codable, Sendable, Equatable, NamedSchema {
 package struct HealthFinding: Codable, Sendable, Equatable, NamedSchema {
     /// The subject, which leads to more details.
     package enum Subject: String, Codable, Sendable, CaseIterable, SchemaSample {
-        case agent, journal, dashboard, destination, root, files, queue, notices, limit
+        case agent, journal, dashboard, destination, root, files, queue, notices, limit, fleet
     }
 
     package var state: Health.State
@@ -151,6 +151,7 @@ extension Health {
     static func findings(_ report: StatusReport) -> [HealthFinding] {
         agent(report) + report.destinations.compactMap(destination) + report.roots.compactMap(root) + files(report)
             + queue(report) + (report.limits ?? []).compactMap(limit)
+            + fleet(report.fleet)
     }
 
     private static func agent(_ report: StatusReport) -> [HealthFinding] {
@@ -304,6 +305,26 @@ extension Health {
         }
         let end = limit.until.map { "by the schedule, until \($0)" } ?? "as configured"
         return .init(.ok, .limit, name: name, text, end)
+    }
+
+    /// PostgreSQL may come back by itself, so only a refusal is trouble.
+    private static func fleet(_ fleet: FleetReport?) -> [HealthFinding] {
+        guard let fleet else { return [] }
+        let since = fleet.since.flatMap { WallTime(rfc3339: $0) }.map { " since \($0.shortClock)" } ?? ""
+        let server = DisplayText.escape(fleet.server)
+        let (state, text): (State, String)
+        switch fleet.state {
+        case .live, .confirming: return []
+        case .connecting:
+            guard fleet.message != nil else { return [] }
+            (state, text) = (.attention, "the fleet at \(server) is not reached yet")
+        case .away: (state, text) = (.attention, "the fleet's PostgreSQL (\(server)) is away\(since)")
+        case .recovering:
+            (state, text) = (.attention, "the fleet gives no keys until all agents have reported\(since)")
+        case .refused: (state, text) = (.trouble, "the fleet refuses this agent")
+        }
+        let remedy = fleet.message.map { DisplayText.escape($0) } ?? "run 'inlet fleet status'; local folders continue"
+        return [.init(state, .fleet, text, remedy)]
     }
 
     private static func because(_ reason: String?) -> String {

@@ -12,7 +12,7 @@ package struct LimitReport: Codable, Sendable, NamedSchema {
     static let notes: [String: SchemaDescription] = [
         "destination": "Left out for the common limit.",
         "bytes_per_second": "0 pauses; left out where there is no limit.",
-        "why": "configuration, schedule or command", "until": .time,
+        "why": "configuration, schedule, command or fleet", "until": .time,
     ]
 
     package init(_ status: BandwidthPolicy.Status) {
@@ -32,6 +32,7 @@ package struct LimitReport: Codable, Sendable, NamedSchema {
             switch BandwidthPolicy.Cause(rawValue: why) {
             case .command: " by 'inlet limit', until 'inlet limit auto\(option)' or the next start"
             case .schedule: " by the schedule"
+            case .fleet: " by the fleet"
             default: ""
             }
         return "\(destination ?? "all destinations"): \(RateText.format(bytes_per_second))\(reason)"

@@ -187,6 +187,8 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
     package var dashboard: DashboardReport?
     /// The parts of the file system that the running agent has given up.
     package var confinement: ConfinementReport?
+    /// This agent's standing in its fleet, without the other agents; nil without a fleet.
+    package var fleet: FleetReport?
 
     static let notes: [String: SchemaDescription] = [
         "started_at": .time, "seen": "Files seen: the sum of files and ignored.", "files": "Files by state.",
@@ -197,6 +199,7 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         "stuck": "Files that could not be archived, deleted or quarantined at their end.",
         "forbidden": "Files that wait for permission to be read.",
         "rejected_left": "Rejected files that a person has left in their places.",
+        "fleet": "The standing in its fleet; GET fleet has the agents. Left out without a fleet.",
         "gone_soon": "Files that ended as gone within seconds of their admission, since yesterday.",
     ]
 
@@ -238,6 +241,7 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         notices_waiting = backlog.waiting > 0 ? backlog.waiting : nil
         notices_failed = backlog.failed > 0 ? backlog.failed : nil
         (stuck, forbidden, gone_soon, rejected_left, away) = try await Self.troubles(agent.journal)
+        fleet = await Self.standing(agent)
         health = Health(self)
     }
 
@@ -260,6 +264,13 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
                 name: $0.name, type: $0.type, state: paused.contains($0.name) ? "paused" : "not running",
                 waiting: waiting[$0.name] ?? 0)
         }
+    }
+
+    /// A status is sent each second, so it leaves out the other agents: there may be a thousand.
+    private static func standing(_ agent: AgentControl) async -> FleetReport? {
+        var fleet = await agent.fleet
+        fleet?.agents = []
+        return fleet
     }
 
     /// Files that a person should look at.

@@ -162,6 +162,10 @@ struct APIFault: Error, Sendable, Equatable, CustomStringConvertible {
         switch error {
         case let fault as APIFault: self = fault
         case let error as JournalError: self.init(503, "journal", "the journal does not answer: \(error)")
+        case let error as FleetError:
+            self.init(
+                error.code == .argument ? 400 : 503, error.code == .argument ? "bad_request" : "fleet",
+                DisplayText.escape(error.message))
         case let error as PatternError: self = .badRequest("'path' is not a pattern: \(error.message)")
         case let error as DecodingError:
             self = .badRequest("the body does not have the required form: \(Self.text(error))")

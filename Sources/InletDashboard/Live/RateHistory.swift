@@ -41,7 +41,7 @@ struct RateHistory: Sendable {
             return look(size, of: ref.delivery, to: ref.destination, at: now)
         case .jobDelivered(let ref, let proof, _):
             defer { records[ref.delivery] = nil }
-            guard proof.sameAs == nil, ![.registered, .adopted, .carried].contains(proof.method) else { return 0 }
+            guard !proof.isLink, ![.registered, .adopted, .carried].contains(proof.method) else { return 0 }
             return look(proof.size, of: ref.delivery, to: ref.destination, at: now)
         case .jobRetry: return 0  // The next try may go on where this one ended.
         case .jobFailed(let ref, _, _):

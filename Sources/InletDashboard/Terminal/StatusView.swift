@@ -66,7 +66,7 @@ package struct StatusView: Sendable {
         parts.append("\(queue.in_flight) in flight")
         parts.append("\(queue.waiting) waiting")
         if queue.retrying > 0 { parts.append("\(queue.retrying) of these tried before") }
-        if queue.held > 0 { parts.append("\(queue.held) held for others") }
+        if queue.held > 0 { parts.append("\(queue.held) held back") }
         if let left = toGo {
             let time = TransferRates.time(for: left, at: status.rates.total).map {
                 ", about \(DurationText.format($0))"

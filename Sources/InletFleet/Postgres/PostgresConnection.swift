@@ -70,6 +70,7 @@ package struct PostgresConnection: ~Copyable, @unchecked Sendable {
             _ = try answer(by: Deadline(.seconds(300)))
         } catch {
             if isUsable, pq.PQtransactionStatus(connection) != PQTRANS_IDLE {
+                // The script's own error says more than this one.
                 do throws(FleetError) { _ = try run("ROLLBACK") } catch { isSpent = true }
             }
             throw self.error(error, of: "")

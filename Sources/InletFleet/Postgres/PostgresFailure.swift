@@ -100,12 +100,11 @@ enum PostgresFailure: Error {
 
     private static func refusal(_ server: String, _ user: String?, _ said: String) -> String {
         let role = user.map { " " + DisplayText.escape($0.utf8) } ?? ""
-        return "\(server) refuses the role\(role): \(said); check user and password in the fleet's url, and pg_hba.conf"
+        return "\(server) refuses the role\(role): \(said)"
     }
 
     private static func distrust(_ server: String, _ said: String) -> String {
-        "\(server)'s certificate is not vouched for: \(said.prefix(120)); give the authority's file in the fleet's url "
-            + "(sslrootcert=) and the host's name as the certificate has it"
+        "\(server)'s certificate is not vouched for: \(said)"
     }
 
     static func code(_ sqlstate: String) -> FleetError.Code {
@@ -113,6 +112,9 @@ enum PostgresFailure: Error {
         case "IN": FleetError.Code(rawValue: sqlstate) ?? .fault
         case "08", "53", "57": .away
         case "28": .refused
+        // A role without rights; a database that is not there.
+        case _ where sqlstate == "42501": .refused
+        case _ where sqlstate == "3D000": .argument
         // Read-only; conflicts that did not end; time-outs for a lock and for an idle transaction.
         case _ where ["25006", "25P03", "40001", "40P01", "55P03"].contains(sqlstate): .away
         default: .fault

@@ -34,16 +34,14 @@ package enum PostgresLibrary {
         let table = UnsafeMutablePointer<inlet_pq>.allocate(capacity: 1)
         defer { table.deallocate() }
         if let problem = inlet_pq_load(table, file) {
-            throw FleetError(.library, advice(DisplayText.escape(String(cString: problem).utf8)))
+            throw FleetError(.library, unfit(DisplayText.escape(String(cString: problem).utf8)))
         }
         let version = table.pointee.PQlibVersion()
-        guard version >= oldest else { throw FleetError(.library, advice("it is of version \(version / 10_000)")) }
+        guard version >= oldest else { throw FleetError(.library, unfit("it is of version \(version / 10_000)")) }
         return Functions(table: table.pointee)
     }
 
-    private static func advice(_ reason: String) -> String {
-        "install libpq 12 or newer (apt install libpq5, dnf install libpq); fleets need it: \(reason)"
-    }
+    private static func unfit(_ reason: String) -> String { "libpq cannot be used: \(reason)" }
 }
 
 extension inlet_pq {

@@ -7,9 +7,6 @@ struct FleetFunction: Sendable {
     let name: String
     let statement: String
 
-    /// - Parameters:
-    ///   - answer: the column list of the statement.
-    ///   - hasSession: whether it begins with agent, token and session.
     /// The arguments with which each call of an agent begins.
     private enum Lead {
         case nothing
@@ -29,6 +26,7 @@ struct FleetFunction: Sendable {
 
     private let lead: Lead
 
+    /// - Parameter answer: the column list of the statement.
     private init(_ name: String, _ lead: Lead, _ types: [String], answer: String = "*") {
         let arguments = (lead.types + types).enumerated().map { "$\($0.offset + 1)::\($0.element)" }
         (self.name, self.lead) = (name, lead)

@@ -21,8 +21,6 @@ final class FleetLine: Sendable {
         try await pool.run(body)
     }
 
-    func shutdown() { pool.shutdown() }
-
     // MARK: - On the thread
 
     /// Connects anew.

@@ -138,14 +138,17 @@ extension FleetLink {
     /// All is reported.
     ///
     /// - Parameters:
+    ///   - begun: the standing when the report began. In a later session the database may have lost more.
     ///   - seen: the highest mark in the journal.
     ///   - roster: the agents that this one knows of.
     package func againDone(
-        seen: Int64, roster: [(name: String, tag: String, journal: String)]
+        _ begun: FleetStanding, seen: Int64, roster: [(name: String, tag: String, journal: String)]
     ) async throws(FleetError) {
         let agents = roster.map { ["name": $0.name, "tag": $0.tag, "journal": $0.journal] }
-        let (answer, _) = try await marked(.againDone, [.integer(max(seen, standing.seen)), .text(Self.text(agents))])
-        reported(try answer.phase(1))
+        let values: [PostgresValue] = [.integer(max(seen, standing.seen)), .text(Self.text(agents))]
+        let session = begun.session ?? 0
+        let answer = try await marked(.againDone, values, in: session).answer
+        reported(try answer.phase(1), epoch: begun.epoch, session: session)
     }
 
     // MARK: - The fleet's view

@@ -60,7 +60,9 @@ package final class FleetLink: Sendable, Service {
         (self.address, self.memory, self.version, self.about) = (address, memory, version, about)
         (self.seat, self.onChange) = (seat, onChange)
         (beats, calls) = (FleetLine(address, name: "fleet beats"), FleetLine(address, name: "fleet calls"))
-        state = Mutex(State(session: FleetSession(isMember: identity != nil, at: .now), identity: identity))
+        let session = FleetSession(
+            isMember: identity != nil, isUsedTwice: identity?.isUsedTwice ?? false, at: .now)
+        state = Mutex(State(session: session, identity: identity))
     }
 
     /// Says which lock file a process holds: two processes with one seat cannot both be alive.
@@ -114,6 +116,19 @@ package final class FleetLink: Sendable, Service {
                 jitter: .random(in: 0..<1))
             state.withLock { $0.error = error }
             apply(.failed(failure))
+            if error.code == .usedTwice { await rememberUse() }
+        }
+    }
+
+    /// A copy that counted on after a restart would pass for the original, once that one is down.
+    private func rememberUse() async {
+        guard var identity = state.withLock(\.identity) else { return }
+        identity.isUsedTwice = true
+        do {
+            try await memory.keepFleetIdentity(identity, isFresh: false)
+            state.withLock { $0.identity = identity }
+        } catch {
+            // This process says the same number again in a minute, is refused again, and is here again.
         }
     }
 
@@ -123,9 +138,12 @@ package final class FleetLink: Sendable, Service {
             defer { state.identity = identity }
             guard state.identity != identity else { return false }
             (state.seen, state.error, state.agentState, state.hasCommands) = (0, nil, nil, false)
+            state.destinationSession = nil
             return true
         }
-        apply(.identified(isMember: identity != nil, isNew: isNew))
+        let isUsedTwice = identity?.isUsedTwice ?? false
+        if isUsedTwice { state.withLock { $0.error = FleetError(.usedTwice, "the fleet refused this identity") } }
+        apply(.identified(isMember: identity != nil, isNew: isNew, isUsedTwice: isUsedTwice))
     }
 
     /// A schema without a function that is called is older than this program.
@@ -252,6 +270,7 @@ package final class FleetLink: Sendable, Service {
             state: state.session.state(at: now), since: state.since, error: state.error, server: address.display,
             agent: state.identity?.agent, name: state.identity?.name, tag: state.identity?.tag, session: session,
             sessionLeft: figures.sessionLeft, ttl: state.session.ttl, phase: state.session.phase,
+            epoch: state.session.epoch,
             owesReport: state.session.owesReport, reportFrom: state.session.reportFrom, seen: state.seen,
             waitingFor: state.waitingFor, agentState: state.agentState, hasCommands: state.hasCommands,
             receipts: state.receipts, figures: figures)
@@ -298,15 +317,19 @@ package final class FleetLink: Sendable, Service {
 extension FleetLink {
     /// The answer of the function, on the calls' thread.
     ///
+    /// - Parameter session: the only one in which it may be called; nil: any.
     /// - Throws: `.away` at once while no session is live, also when it ended while the call waited for its turn.
     func call(
-        _ function: FleetFunction, _ values: [PostgresValue]
+        _ function: FleetFunction, _ values: [PostgresValue], in session: Int64? = nil
     ) async throws(FleetError) -> (answer: FleetAnswer, asked: ContinuousClock.Instant) {
         _ = try liveCaller(function)
         return try await calls.run { () throws(FleetError) in
             _ = try liveCaller(function)
             if !calls.isUsable { try calls.connect() }
             let caller = try liveCaller(function)
+            guard session == nil || session == caller.session else {
+                throw FleetError(.sessionOver, "the session is over in which that began", function: function.name)
+            }
             let asked = ContinuousClock.now
             do throws(FleetError) {
                 let rows = try counted(function, asked) { () throws(FleetError) in
@@ -323,9 +346,9 @@ extension FleetLink {
 
     /// The same for a function that answers with its mark.
     func marked(
-        _ function: FleetFunction, _ values: [PostgresValue]
+        _ function: FleetFunction, _ values: [PostgresValue], in session: Int64? = nil
     ) async throws(FleetError) -> (answer: FleetAnswer, mark: Int64) {
-        let answer = try await call(function, values).answer
+        let answer = try await call(function, values, in: session).answer
         let mark = try answer.integer(0)
         await heard(mark)
         return (answer, mark)
@@ -354,11 +377,19 @@ extension FleetLink {
         return number
     }
 
-    func commandsWereAsked() { state.withLock { $0.hasCommands = false } }
+    /// Those that the next beat announces are said, also where none was announced in between.
+    func commandsWereAsked() {
+        state.withLock { state in
+            state.hasCommands = false
+            state.news?.hasCommands = false
+        }
+    }
 
     func receiptsWereTaken(to last: Int64) { state.withLock { $0.receipts = max($0.receipts, last) } }
 
     func waits(for agents: [String]) { state.withLock { $0.waitingFor = agents } }
 
-    func reported(_ phase: FleetPhase) { interrupt(.reported(phase)) }
+    func reported(_ phase: FleetPhase, epoch: Int32, session: Int64) {
+        interrupt(.reported(phase, epoch: epoch, session: session))
+    }
 }

@@ -36,8 +36,10 @@ package struct FleetSession: Sendable, Equatable {
     }
 
     package enum Event: Sendable, Equatable {
-        /// - Parameter isNew: the identity is another one than before.
-        case identified(isMember: Bool, isNew: Bool)
+        /// - Parameters:
+        ///   - isNew: the identity is another one than before.
+        ///   - isUsedTwice: the server has refused it as a copy's. It is not asked again.
+        case identified(isMember: Bool, isNew: Bool, isUsedTwice: Bool = false)
         /// Read the identity, and ask at once: a person may have changed something.
         case lookAgain
         case connected
@@ -45,8 +47,8 @@ package struct FleetSession: Sendable, Equatable {
         /// - Parameter asked: when the question was sent, from which the lease is counted.
         case welcomed(FleetWelcome, asked: Time)
         case beaten(FleetBeat, session: Int64, asked: Time)
-        /// Everything was reported, and the fleet is in this phase.
-        case reported(FleetPhase)
+        /// Everything of this epoch was reported in this session, and the fleet is in this phase.
+        case reported(FleetPhase, epoch: Int32, session: Int64)
         case failed(FleetFailure)
     }
 
@@ -60,7 +62,7 @@ package struct FleetSession: Sendable, Equatable {
     private var deadline: Time?
     package private(set) var ttl = Duration.seconds(15)
     package private(set) var phase = FleetPhase.open
-    private var epoch: Int32 = 0
+    package private(set) var epoch: Int32 = 0
     private var ownEpoch: Int32 = 0
     private var reportingSince: Time?
     /// The mark that the database has: a report begins after it.
@@ -79,8 +81,9 @@ package struct FleetSession: Sendable, Equatable {
     private var due: Time
     private var durableAt: Time
 
-    package init(isMember: Bool, at now: Time) {
-        (self.isMember, mustIdentify, due, durableAt) = (isMember, !isMember, now, now)
+    package init(isMember: Bool, isUsedTwice: Bool = false, at now: Time) {
+        (self.isMember, mustIdentify, due, durableAt) = (isMember, !isMember || isUsedTwice, now, now)
+        if isUsedTwice { refusal = .usedTwice }
     }
 
     package func state(at now: Time) -> State {
@@ -124,29 +127,32 @@ package struct FleetSession: Sendable, Equatable {
 
     package mutating func apply(_ event: Event, at now: Time) {
         switch event {
-        case .identified(let isMember, let isNew): identified(isMember, isNew, now)
+        case .identified(let isMember, let isNew, let isUsedTwice): identified(isMember, isNew, isUsedTwice, now)
         case .lookAgain: (mustIdentify, due) = (true, now)
         case .connected: (isConnected, mustHello) = (true, true)
         case .counted(let count): counted(count, now)
         case .welcomed(let welcome, let asked): welcomed(welcome, asked, now)
         case .beaten(let beat, let session, let asked):
             if session == self.session { beaten(beat, asked, now) }
-        case .reported(let phase):
-            (ownEpoch, self.phase) = (epoch, phase)
+        case .reported(let phase, let epoch, let session):
+            guard session == self.session else { return }
+            // A later epoch needs a report of its own.
+            (ownEpoch, self.phase) = (max(ownEpoch, epoch), phase)
             judgeReport(now)
         case .failed(let failure): failed(failure, now)
         }
     }
 
-    private mutating func identified(_ isMember: Bool, _ isNew: Bool, _ now: Time) {
+    private mutating func identified(_ isMember: Bool, _ isNew: Bool, _ isUsedTwice: Bool, _ now: Time) {
         if isNew {
             // Numbers are counted anew for another identity.
             (number, said, highest, refusal, failures) = (nil, nil, 0, nil, 0)
         }
-        if isNew || !isMember { endSession() }
+        if isNew || !isMember || isUsedTwice { endSession() }
+        if isUsedTwice { refusal = .usedTwice }
         self.isMember = isMember
-        mustIdentify = !isMember
-        due = isMember ? now : now + Self.rareLook
+        mustIdentify = !isMember || isUsedTwice
+        due = mustIdentify ? now + Self.rareLook : now
     }
 
     /// A memory that counts backwards, or not at all, would say a number twice.
@@ -210,7 +216,7 @@ package struct FleetSession: Sendable, Equatable {
             retry(failure, now, isAtOnce: failures == 0)
         case .away:
             if isOwn {
-                refusal = nil
+                if !isElsewhere { refusal = nil }
                 retry(failure, now)
             }
         case .fenced, .notMember, .argument, .fault:
@@ -220,9 +226,13 @@ package struct FleetSession: Sendable, Equatable {
         if isOwn { said = nil }
     }
 
+    /// Another process has the identity, and its tag, until the server says otherwise: that it is away says nothing.
+    private var isElsewhere: Bool { refusal == .usedTwice || refusal == .isAlive }
+
     private mutating func refuse(_ failure: FleetFailure, _ now: Time) {
         failures += 1
-        (refusal, mustIdentify) = (failure.code, true)
+        if !isElsewhere || failure.code.rawValue.hasPrefix("IN") { refusal = failure.code }
+        mustIdentify = true
         let wait = failure.code == .isAlive ? failure.wait.map { max(.seconds(1), $0 + .milliseconds(100)) } : nil
         due = now + min(wait ?? Self.rareLook, Self.rareLook)
     }

@@ -17,6 +17,8 @@ package struct FleetStanding: Sendable, Equatable {
     package var sessionLeft: Duration?
     package var ttl: Duration
     package var phase: FleetPhase
+    /// Grows when commits were lost.
+    package var epoch: Int32
     /// Whether the fleet waits for this agent's report, which begins after the mark `reportFrom`.
     package var owesReport: Bool
     package var reportFrom: Int64
@@ -58,6 +60,7 @@ package struct FleetStanding: Sendable, Equatable {
         var code: FleetError.Code?
         var session: Int64?
         var phase: FleetPhase
+        var epoch: Int32
         var owesReport: Bool
         var agentState: String?
         var hasCommands: Bool
@@ -71,7 +74,7 @@ package struct FleetStanding: Sendable, Equatable {
 
     var news: News {
         News(
-            kind: kind, code: error?.code, session: session, phase: phase, owesReport: owesReport,
+            kind: kind, code: error?.code, session: session, phase: phase, epoch: epoch, owesReport: owesReport,
             agentState: agentState, hasCommands: hasCommands)
     }
 

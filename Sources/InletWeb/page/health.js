@@ -7,6 +7,7 @@ const PLACES = {
     dashboard: ["#/config", "Show the configuration"], destination: ["#/destinations", "Show destinations"],
     limit: ["#/destinations", "Show limits"], root: ["#/roots", "Show watch roots"],
     queue: ["#/files?state=pending", "Show files"], notices: ["#/log?level=warning", "Show the log"],
+    fleet: ["#/fleet", "Show the fleet"],
 };
 
 /** The findings of a status: `tone`, `text`, `remedy`, and a link to the view with the details. */

@@ -1,10 +1,11 @@
 // The keyboard.
 import { byId, h, keep, kept } from "./dom.js";
+import { live } from "./live.js";
 import { button } from "./parts.js";
-import { VIEWS } from "./views.js";
+import { offered } from "./views.js";
 
-const HELP = [
-    ...VIEWS.map(({ key, title }) => [`g then ${key}`, title]),
+const list = () => [
+    ...offered(live.status).map(({ key, title }) => [`g then ${key}`, title]),
     ["/", "Search"], ["j or ↓, k or ↑", "Next or previous entry of a list"], ["Enter", "Open"], ["x", "Select a file"],
     ["Esc", "Close, or return to the list"], ["?", "Show this list"],
 ];
@@ -20,7 +21,7 @@ export function help() {
     dialog.onclose = null;
     dialog.replaceChildren(
         h("h2", { id: "dialog-title" }, "Keyboard shortcuts"),
-        h("dl", { class: "keys" }, HELP.map(([key, text]) =>
+        h("dl", { class: "keys" }, list().map(([key, text]) =>
             h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, text)))),
         h("label", { class: "check" }, h("input", { type: "checkbox", checked: !isOff(), onchange: set }),
             "Enable single-key shortcuts"),
@@ -46,7 +47,7 @@ function escape(event, typing) {
 
 /** Whether the page uses the key. */
 function press(event) {
-    const view = Date.now() - pending < 1500 ? VIEWS.find(({ key }) => key === event.key) : null;
+    const view = Date.now() - pending < 1500 ? offered(live.status).find(({ key }) => key === event.key) : null;
     pending = 0;
     if (view) {
         location.hash = "#/" + view.path;

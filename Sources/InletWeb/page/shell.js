@@ -5,8 +5,8 @@ import { clock, number, relative } from "./format.js";
 import { needing, sentence } from "./health.js";
 import { help } from "./keys.js";
 import { live } from "./live.js";
-import { badge, button, isReader } from "./parts.js";
-import { VIEWS } from "./views.js";
+import { badge, button, isReader, isolated } from "./parts.js";
+import { offered } from "./views.js";
 
 const CONNECTIONS = {
     live: ["live", "good"], polling: ["updates every 2 s", "waiting"], lost: ["connection lost", "bad"],
@@ -20,7 +20,7 @@ let version = null;
 /** path: of the open view, null at the login. */
 export function drawShell(path, redraw) {
     const isOut = path === null;
-    paint(byId("nav"), isOut ? null : h("ul", {}, VIEWS.map((view) => h("li", {},
+    paint(byId("nav"), isOut ? null : h("ul", {}, offered(live.status).map((view) => h("li", {},
         h("a", {
             href: "#/" + view.path, "aria-current": view.path === path ? "page" : null,
             "aria-keyshortcuts": `g ${view.key}`,
@@ -32,7 +32,7 @@ export function drawShell(path, redraw) {
         h("a", { href: "/manual/" }, "Manual"),
         button("Keys", help, { "aria-keyshortcuts": "?" }),
         !isOut && live.session?.login !== "none" ? button("Log out", leave) : null);
-    paint(byId("banners"), isOut ? null : [lost(), update(), restart(), resuming()].filter((node) =>
+    paint(byId("banners"), isOut ? null : [lost(), update(), fleet(), restart(), resuming()].filter((node) =>
         node && !dismissed.has(node.key)));
     document.body.classList.toggle("stale", live.connection === "lost");
 }
@@ -69,6 +69,27 @@ function update() {
     return banner("version", "waiting",
         `Reload this page: its version is ${version}, and Inlet's version is ${live.session.version}.`,
         button("Reload page", () => location.reload()));
+}
+
+/** What goes on while the fleet's PostgreSQL gives nothing. */
+const MEANWHILE = {
+    away: ["bad", "PostgreSQL of the fleet is away",
+        "Local folders go on; new files without an own prefix wait, then get a tag if when_away allows it."],
+    recovering: ["waiting", "The fleet is recovering",
+        "It gives no new keys until every agent has reported; files that have their key are sent."],
+    confirming: ["waiting", "PostgreSQL of the fleet was restarted",
+        "It gives keys again as soon as all agents are back, at the latest after one lease."],
+    refused: ["bad", "The fleet refuses this agent", "Files that have their key are sent."],
+};
+
+function fleet() {
+    const now = live.status?.fleet;
+    const [tone, text, meanwhile] = MEANWHILE[now?.state] ?? [];
+    if (!text) return null;
+    const since = now.since ? ` since ${clock(now.since)}` : "";
+    const waits = now.waiting_for.length ? [" Waiting for ", isolated(now.waiting_for.join(", ")), "."] : null;
+    return banner("fleet", tone, [`${text}${since}. ${meanwhile}`, waits, " ", isolated(now.message)],
+        h("a", { href: "#/fleet" }, "Show the fleet"));
 }
 
 function restart() {

@@ -141,6 +141,7 @@ struct Run: AsyncParsableCommand {
     private static func code(_ error: any Error) -> ExitStatus? {
         switch error {
         case let error as StateDirectory.Fault: AgentSession.exitCode(error)
+        case is FleetError: .configuration
         case let error as JournalError: error.isOfDisk ? .tryLater : .configuration
         case let error as SystemError:
             error.isFull || error.isShortage ? .tryLater : .configuration

@@ -74,8 +74,9 @@ struct PositiveTime: ExpressibleByArgument, CustomStringConvertible {
 extension StatusReport {
     fileprivate var text: String {
         var blocks = [Self.health(health ?? Health(self)), head, balance]
-        blocks += [noticesText, transfersText, destinationsText, limitsText, rootsText, unsettledText].compactMap(
-            \.self)
+        blocks += [
+            noticesText, fleetText, transfersText, destinationsText, limitsText, rootsText, unsettledText,
+        ].compactMap(\.self)
         return blocks.joined(separator: "\n\n")
     }
 
@@ -129,7 +130,7 @@ extension StatusReport {
         if queue.total > 0 {
             let parts = [
                 ("in flight", queue.in_flight), ("waiting", queue.waiting), ("of these tried before", queue.retrying),
-                ("held for others", queue.held), ("not configured", queue.parked),
+                ("held back", queue.held), ("not configured", queue.parked),
             ].filter { $0.1 > 0 }
             text += "\nDeliveries: " + parts.map { "\($0.1) \($0.0)" }.joined(separator: ", ")
         }
@@ -146,6 +147,19 @@ extension StatusReport {
             notices_waiting.map { "\($0) waiting" }, notices_failed.map { "\($0) failed" },
         ].compactMap(\.self)
         return parts.isEmpty ? nil : "Notifications  " + parts.joined(separator: ", ")
+    }
+
+    /// `Fleet  station-3 in studio, live; 12 files wait for a key`
+    private var fleetText: String? {
+        guard let fleet else { return nil }
+        let place = DisplayText.escape(fleet.name) + (fleet.fleet.map { " in \(DisplayText.escape($0))" } ?? "")
+        let parts = [
+            fleet.waitingKeys > 0 ? "\(fleet.waitingKeys.counted("file waits", "files wait")) for a key" : nil,
+            fleet.receiptsBehind > 0 ? "\(fleet.receiptsBehind.counted("receipt")) not published yet" : nil,
+            fleet.waitingFor.isEmpty
+                ? nil : "waits for \(DisplayText.escape(fleet.waitingFor.joined(separator: ", ")))",
+        ].compactMap(\.self)
+        return "Fleet  " + (["\(place), \(fleet.state.rawValue)"] + parts).joined(separator: "; ")
     }
 
     private static func section(_ title: String, _ columns: [Table.Column], _ rows: [[StyledText]]) -> String {

@@ -15,12 +15,17 @@ struct Demo: AsyncParsableCommand {
             becomes pictures, a 3D model appears in its space. Then it keeps watching: drop files of your own. With
             --once it compares every stored object with its source, byte for byte, and ends.
 
+            --fleet shows several agents instead: it makes a private PostgreSQL cluster (apt install postgresql), and
+            drops equal names at three agents with one store. All of it is removed at the end.
+
             Examples:
               inlet demo
+              inlet demo --fleet
               inlet demo --once --dir /tmp/inlet-demo
             """)
 
     @Flag(help: "End when all samples have ended; exit with 1 if anything differs.") var once = false
+    @Flag(help: "Show three agents that share a PostgreSQL.") var fleet = false
     @Option(help: ArgumentHelp("The folder for everything; without it, below XDG_STATE_HOME.", valueName: "DIR"))
     var dir: String?
 
@@ -28,6 +33,10 @@ struct Demo: AsyncParsableCommand {
         ProcessMemory.boundHeap()
         ProcessSetup.ignoreSignals()
         ProcessSetup.raiseDescriptorLimit()
+        if fleet {
+            let base = dir.map { FilePath.absolute($0) } ?? FilePath.userState.appending("demo-fleet")
+            return try await FleetDemo.run(in: base, isOnce: once)
+        }
         let place = DemoFolders(dir.map { FilePath.absolute($0) } ?? FilePath.userState.appending("demo"))
         try place.prepare()
         let servers = try DemoServers(place)

@@ -42,11 +42,14 @@ struct AgentSession: Sendable {
         journal = try await Self.openJournal(state, start)
         factory.checksums.use(journal)
         Failpoint.opened.reached()
+        let folder = state.path
+        let fleet = try settings.fleet.map { try FleetSetup(reading: $0, state: folder, version: Inlet.version) }
         agent = try await Agent(
             settings: settings, destinations: destinations, journal: journal, log: log,
             label: (Inlet.version, label, confinement),
             sendRoots: sendRoots,
-            notificationClients: notificationClients, valve: factory.valve, source: source, door: door
+            notificationClients: notificationClients, valve: factory.valve, source: source, fleet: fleet,
+            door: door
         ) { error in try await start?.waits(after: error, in: settings.stateDirectory) ?? false }
         start?.ends()
         let status = dashboard.map { DashboardStatus(url: DashboardServer.url($0.listen), needsLogin: !$0.isOpen) }

@@ -226,9 +226,9 @@ extension Findings {
             var connection = try PostgresConnection(address, application: "inlet check")
             let rows = try connection.run(
                 """
-                SELECT current_user::text, bool_or(has_table_privilege(c.oid, 'SELECT')) FROM pg_catalog.pg_class c
-                JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-                WHERE n.nspname = 'inlet' AND c.relname = 'migration'
+                SELECT current_user::text, bool_or(has_function_privilege(p.oid, 'EXECUTE')) FROM pg_catalog.pg_proc p
+                JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
+                WHERE n.nspname = 'inlet' AND p.proname = 'v1_admin_order'
                 """)
             let role = DisplayText.escape(rows[0, 0] ?? "")
             guard rows.boolean(0, 1) == true else {

@@ -84,6 +84,7 @@ extension Findings {
         case .agent where status.running: (check, topic) = ("agent", .service)
         case .limit: (check, topic) = ("limit", .held)
         case .queue, .notices: (check, topic) = (finding.about.rawValue, .files)
+        case .fleet: (check, topic) = ("fleet", .service)
         case .dashboard: (check, topic) = ("dashboard", .advice)
         case .root: (check, topic) = ("watch \(finding.name ?? "")", .folder)
         case .files where !Self.counted.contains(finding.name ?? ""): (check, topic) = ("files", .files)

@@ -1,0 +1,69 @@
+internal import InletCore
+package import InletFleet
+internal import InletJournal
+
+/// What may be asked of the fleet through this agent.
+extension AgentControl {
+    /// This agent's standing, and the agents of its fleet as they were described a few seconds ago at most; nil for an
+    /// agent without a fleet.
+    package var fleet: FleetReport? {
+        get async {
+            guard let fleet = live?.fleet else { return nil }
+            let overview = await fleet.view.current()
+            var report = fleet.member.report
+            report.shares = fleet.shares.report()
+            (report.fleet, report.agents) = (overview?.fleet, overview?.members ?? [])
+            report.agentsAt = overview?.at.rfc3339
+            // Without an answer of the journal its own state says more.
+            report.waitingKeys = (try? await journal.keyRequests(limit: Self.mostWaitingKeys).count) ?? 0
+            return report
+        }
+    }
+
+    private static let mostWaitingKeys = 1000
+    private static let mostFindings = 200
+
+    /// Which machine has a file: by its name, the beginning of its key, or its SHA-256.
+    ///
+    /// - Throws: `FleetError` while PostgreSQL does not answer.
+    package func searchFleet(_ text: String) async throws -> [FleetFinding] {
+        guard let fleet = live?.fleet else { return [] }
+        return try await fleet.member.link.search(text, limit: Self.mostFindings).map { FleetFinding($0) }
+    }
+}
+
+extension FleetMember {
+    /// This agent's standing, without the others.
+    var report: FleetReport {
+        let standing = standing
+        var report = FleetReport(name: name, server: standing.server)
+        report.state =
+            switch standing.state {
+            case .alone: .connecting
+            case .connecting: standing.error == nil ? .connecting : .away
+            case .confirming: .confirming
+            case .live: .live
+            case .reporting: .recovering
+            case .refused: .refused
+            }
+        (report.since, report.message) = (standing.since.rfc3339, standing.message)
+        (report.agent, report.tag) = (identity?.agent, identity?.tag)
+        report.sessionSeconds = standing.sessionLeft.map { Double($0.milliseconds) / 1000 }
+        report.waitingFor = standing.waitingFor
+        let figures = standing.figures
+        (report.reservedKeys, report.lostKeys) = (figures.reserved, figures.lost)
+        (report.taggedKeys, report.receiptsBehind) = (figures.tagged, figures.receiptsBehind)
+        return report
+    }
+}
+
+extension FleetFinding {
+    /// The row's text comes from other agents.
+    package init(_ row: FleetReceiptRow) {
+        func cut(_ text: String) -> String { FleetMembers.cut(text, to: 2 << 10) }
+        self.init(
+            at: WallTime(rfc3339: row.at)?.rfc3339 ?? cut(row.at), agent: cut(row.agent),
+            destination: row.destination.map(cut), state: cut(row.state), root: row.root.map(cut), path: cut(row.path),
+            size: row.size, key: row.key.map(cut), url: row.url.map(cut), sha256: row.sha256.map(cut))
+    }
+}

@@ -1,0 +1,134 @@
+import Foundation
+import InletCore
+import InletFleet
+import InletJournal
+import InletLinux
+import InletTestSupport
+import Synchronization
+import SystemPackage
+import Testing
+
+@testable import InletAgent
+@testable import InletPipelines
+
+/// A fleet's database of a test's own, and stations that share one store in memory: it takes whatever it gets, so that
+/// two files under one key would be seen.
+final class FleetScene: Sendable {
+    static let secret = "a-secret-of-the-test"
+    static let address = "store.example/bucket"
+
+    let cluster: PostgresCluster
+    private let folder: TemporaryDirectory?
+    private let database: String
+    let store = ScriptedPipeline()
+
+    /// Roles belong to the whole cluster: two tests that make them would meet.
+    private static let making = Mutex(0)
+
+    /// - Parameter isAlone: with a server of its own, which may be stopped.
+    init(ttl: String = "1 s", isAlone: Bool = false) throws {
+        let folder = isAlone ? try TemporaryDirectory() : nil
+        let cluster = try folder.map { try PostgresCluster(in: $0.path) } ?? PostgresCluster.shared()
+        (self.folder, self.cluster) = (folder, cluster)
+        database = try Self.making.withLock { count in
+            count += 1
+            let name = "stations_\(count)"
+            try cluster.createDatabase(name)
+            var administration = FleetAdministration(
+                try PostgresConnection(
+                    try PostgresAddress(cluster.url(user: "postgres", database: name), allowsUnverified: false),
+                    application: "test"))
+            _ = try administration.initialise()
+            try cluster.run(
+                """
+                DO $$ BEGIN
+                    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'inlet_station') THEN
+                        CREATE ROLE inlet_station LOGIN IN ROLE inlet_agent;
+                    END IF;
+                END $$
+                """)
+            return name
+        }
+        try run("SELECT inlet.v1_admin_secret('\(Self.secret)'::bytea)")
+        try run("UPDATE inlet.fleet SET ttl = '\(ttl)'")
+    }
+
+    /// As the superuser.
+    @discardableResult
+    func run(_ sql: String) throws -> [[String?]] { try cluster.run(sql, database: database) }
+
+    /// The first column of the first row, as a number.
+    func number(_ sql: String) throws -> Int { try run(sql).first?[0].flatMap { Int($0) } ?? -1 }
+
+    /// A station that has not begun.
+    ///
+    /// - Parameters:
+    ///   - directory: that of an earlier process.
+    ///   - seat: of the process: the same for all processes of one station.
+    func station(
+        _ name: String, in directory: TemporaryDirectory? = nil, seat: UInt8? = nil,
+        _ change: (inout FleetSettings) -> Void = { _ in }
+    ) throws -> Scene {
+        var scene = try Scene(in: directory)
+        scene.here = store
+        var destination = Destination.scripted("here", store)
+        destination.address = Self.address
+        scene.destinations = [destination]
+        var settings = FleetSettings(url: .text(Secret("unused")), name: name, patience: .milliseconds(200))
+        change(&settings)
+        scene.fleet = FleetSetup(
+            settings: settings,
+            address: try PostgresAddress(
+                cluster.url(user: "inlet_station", database: database), allowsUnverified: false), name: name,
+            secret: Array(Self.secret.utf8), version: "test", about: [:], seat: [seat ?? 1])
+        return scene
+    }
+}
+
+extension Stage {
+    var member: FleetMember? { agent.control.live?.fleet?.member }
+
+    func isLive() async throws {
+        try await eventually("the station is in the fleet") { member?.grants == true }
+    }
+
+    /// What is known of its fleet when `condition` holds.
+    func fleet(_ what: String, _ condition: (FleetReport) -> Bool) async throws -> FleetReport {
+        var found: FleetReport?
+        try await eventually("the fleet is \(what)") {
+            found = await agent.control.fleet
+            return found.map(condition) ?? false
+        }
+        return try #require(found)
+    }
+}
+
+/// Runs two stations beside each other.
+func whileRunning(
+    _ first: Scene, _ second: Scene, _ body: (Stage, Stage) async throws -> Void
+) async throws {
+    try await first.run { one in
+        try await second.run { two in
+            try await one.isLive()
+            try await two.isLive()
+            try await body(one, two)
+        }
+    }
+}
+
+extension Scene {
+    /// The destination `here`, with what the fleet has a part in.
+    fileprivate func section(_ values: [String: ConfigValue]) -> ConfigSection {
+        ConfigSection(values: values, positions: [:], position: SourcePosition(line: 0, column: 0))
+    }
+
+    /// As the configuration would have it.
+    var shared: DestinationSettings {
+        var values: [String: ConfigValue] = [:]
+        if let prefix = fleetShare.prefix { values["prefix"] = .string(prefix) }
+        if let bandwidth = fleetShare.bandwidth {
+            values["fleet"] = .section(section(["bandwidth": .rate(bandwidth)]))
+        }
+        return DestinationSettings(name: "here", type: "scripted", values: section(values))
+    }
+}

@@ -1,0 +1,140 @@
+"""What needs PostgreSQL alone: the rights of the agents' role, random arguments, and the beats of a thousand agents."""
+
+import random
+import re
+import subprocess
+import time
+from pathlib import Path
+
+from postgres import Cluster, Pooler
+from report import Failed, Row, bounded, figure, none, percentile
+from stations import LOGIN, inlet
+
+# Of agents that only the bench knows.
+SECRET = "sha256('the bench')"
+
+
+def rights(folder: Path, seed: int, minutes: float) -> list[Row]:
+    with Cluster(folder / "postgres") as cluster:
+        inlet("fleet", "init", "--url", cluster.url())
+        cluster.sql(f"CREATE ROLE {LOGIN} LOGIN IN ROLE inlet_agent")
+        tables = cluster.sql("""SELECT c.oid::regclass, c.relkind FROM pg_class c
+            WHERE c.relnamespace = 'inlet'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm')""")
+        functions = cluster.sql("""SELECT p.proname, array_to_string(ARRAY(SELECT format('NULL::%s', format_type(t, NULL))
+            FROM unnest(p.proargtypes) t), ', ') FROM pg_proc p WHERE p.pronamespace = 'inlet'::regnamespace""")
+        closed = [name for name in functions if name[0].startswith("_") or name[0].startswith("v1_admin_")]
+        statements = [f"SELECT * FROM {table}" for table, _ in tables]
+        statements += [f"DELETE FROM {table}" for table, kind in tables if kind in "rp"]
+        statements += [f"SELECT inlet.{name}({words})" for name, words in closed]
+        said = cluster.errors(statements, LOGIN)
+        allowed = len(statements) - sum(line.startswith("42501") for line in said)
+        return [Row("G: tables and functions tried", str(len(statements))), none("G: allowed to the agents' role", allowed),
+                *strangers(cluster), *fuzz(cluster, functions, random.Random(seed), 60 * minutes)]
+
+
+def strangers(cluster: Cluster) -> list[Row]:
+    """A wrong token, another agent's number, a retired agent: each is refused."""
+    cluster.sql(f"SELECT inlet.v1_admin_secret({SECRET})")
+    for number, name in enumerate(("fuzzer", "victim", "gone"), 1):
+        cluster.sql(f"""SELECT inlet.v1_join({SECRET}, '{name}', '{"abc"[number - 1] * 6}', gen_random_uuid(),
+            {token(number)}, 0, '{{}}')""")
+        cluster.sql(f"SELECT inlet.v1_hello({number}, {token(number)}, 1, gen_random_uuid(), '\\x00', 0, '1', '{{}}')")
+    cluster.sql("SELECT inlet.v1_admin_agent('gone', 'retired')")
+    cases = [(1, token(2), 1), (2, token(1), 1), (1, "NULL", 1), (3, token(3), 3), (99, token(1), 1)]
+    statements = [f"SELECT inlet.v1_beat({agent}, {proof}, {session(cluster, real)}, 0, true)" for agent, proof, real in cases]
+    said = cluster.errors(statements, LOGIN)
+    return [none("G: strangers let in", len(cases) - sum(line.startswith("IN002") for line in said))]
+
+
+def token(number: int) -> str:
+    return f"sha256('{number}'::bytea)"
+
+
+def session(cluster: Cluster, agent: int) -> str:
+    return cluster.one(f"SELECT session FROM inlet.beat WHERE agent = {agent}")
+
+
+def fuzz(cluster: Cluster, functions: list[list[str]], draw: random.Random, seconds: float) -> list[Row]:
+    """Random arguments, half of them with a right token: no internal error, and nothing of another agent changes."""
+    others = "SELECT coalesce(md5(string_agg(k::text, ',' ORDER BY k::text)), '') FROM inlet.{} k WHERE k.{} = 2"
+    rows = [("key", "owner"), ("beat", "agent"), ("receipt", "agent"), ("prefix", "agent"), ("report", "agent")]
+    # A key of the victim, which the fuzzer must not get.
+    cluster.sql(f"SELECT inlet.v1_destination(2, {token(2)}, {session(cluster, 2)}, sha256('d'), 's3', 'store', false)")
+    cluster.sql(f"SELECT inlet.v1_reserve(2, {token(2)}, {session(cluster, 2)}, 0, 1, '{{a.mov}}', '{{7}}', NULL)")
+    before = [cluster.one(others.format(*row)) for row in rows]
+    open_functions = [function for function in functions if function[0].startswith("v1_") and "admin" not in function[0]]
+    values = {
+        "integer": ["NULL", "0", "1", "2", "-1", "2147483647"], "bigint": ["NULL", "0", "1", "-1", "9223372036854775807"],
+        "bytea": ["NULL", "'\\x00'", token(1), "'\\xff'::bytea"], "boolean": ["NULL", "true", "false"],
+        "uuid": ["NULL", "gen_random_uuid()"],
+        "text": ["NULL", "''", "'a.mov'", "'a/'", "'%_\\'", "repeat('x', 100000)", "'fuzzer'"],
+        "jsonb": ["NULL", "'{}'", "'[]'", "'[1]'", "'[{\"seq\": 1}]'", "'\"a\"'", "'{\"a\": {\"b\": [null]}}'"],
+        "text[]": ["NULL", "'{}'", "'{a.mov,NULL}'", "'{a_bbbbbb.mov}'"], "bigint[]": ["NULL", "'{}'", "'{1,NULL}'", "'{1}'"],
+        "integer[]": ["NULL", "'{}'", "'{1,NULL}'"], "uuid[]": ["NULL", "'{}'"], "bytea[]": ["NULL", "'{}'"],
+        "smallint": ["NULL", "0", "-1"], "smallint[]": ["NULL", "'{}'"], "interval": ["NULL", "'1 s'"],
+    }
+    tried, internal, ends = 0, [], time.monotonic() + seconds
+    while time.monotonic() < ends or not tried:
+        # Random calls end its session: each batch begins with one that lives.
+        cluster.sql("UPDATE inlet.beat SET hello = 0, mark = 0, until = clock_timestamp() + '1 hour' WHERE agent = 1")
+        statements, present = [], session(cluster, 1)
+        for _ in range(500):
+            name, words = draw.choice(open_functions)
+            types = [word.removeprefix("NULL::") for word in words.split(", ") if word]
+            given = [f"{draw.choice(values.get(kind, ['NULL']))}::{kind}" for kind in types]
+            if draw.random() < 0.7 and len(given) >= 3 and name != "v1_join":
+                given[:2] = ["1", token(1)]
+                given[2] = present if types[2] == "bigint" else given[2]
+            statements.append(f"SELECT * FROM inlet.{name}({', '.join(given)})")
+        tried += len(statements)
+        internal += [line for line in cluster.errors(statements, LOGIN) if line.startswith("XX")]
+    after = [cluster.one(others.format(*row)) for row in rows]
+    if internal:
+        print("\nG: internal errors\n" + "\n".join(f"  {line}" for line in internal[:20]), flush=True)
+    changed = [row[0] for row, old, new in zip(rows, before, after) if old != new]
+    return [Row("G: calls with random arguments", f"{tried:,}"), none("G: internal errors", len(internal)),
+            none(f"G: tables with changed rows of others {changed or ''}".strip(), len(changed))]
+
+
+def crowd(folder: Path, minutes: float, agents: int = 1000) -> list[Row]:
+    """Beats of simulated agents at random moments, 200 a second, as with a lease of 15 s. The leases here are longer, since
+    pgbench spaces each client's beats at random."""
+    with Cluster(folder / "postgres", max_connections="60") as cluster, Pooler(cluster) as pooler:
+        inlet("fleet", "init", "--url", cluster.url(), "--ttl", "5m")
+        cluster.sql(f"""SELECT inlet.v1_admin_secret({SECRET});
+            CREATE TABLE public.crowd (client int PRIMARY KEY, agent int);
+            INSERT INTO public.crowd (client, agent) SELECT n, (inlet.v1_join({SECRET}, 'agent-' || n,
+                translate(lpad(n::text, 6, '0'), '0189', 'abcd'), gen_random_uuid(), sha256(n::text::bytea), 0, '{{}}')).agent
+            FROM generate_series(0, {agents - 1}) n;
+            CREATE TABLE public.alive AS SELECT client, agent, (inlet.v1_hello(agent, sha256(client::text::bytea), 1,
+                gen_random_uuid(), '\\x00', 0, '1', '{{}}')).session FROM public.crowd;
+            CREATE UNIQUE INDEX ON public.alive (client);""")
+        script = folder / "beat.sql"
+        script.write_text("""SELECT b.left_ms FROM public.alive c,
+            inlet.v1_beat(c.agent, sha256(c.client::text::bytea), c.session, 0, false) b WHERE c.client = :client_id;\n""")
+
+        def run(seconds: float) -> tuple[list[float], int]:
+            """(latencies in ms, beats that failed)"""
+            for old in folder.glob("log.*"):
+                old.unlink()
+            done = subprocess.run(
+                ["prlimit", "--nofile=8192", str(cluster.bin / "pgbench"), "-n", "-f", str(script), "-c", str(agents), "-j", "4",
+                 "-R", "200", "-T", str(int(seconds)), "-l", f"--log-prefix={folder}/log", cluster.url(port=pooler.port)],
+                capture_output=True, text=True)
+            lines = [line.split() for path in folder.glob("log.*") for line in path.read_text().splitlines()]
+            aborted = len(re.findall(r"aborted", done.stderr))
+            if done.returncode and not aborted:
+                raise Failed(f"pgbench: {done.stderr[-600:]}")
+            return [int(line[2]) / 1000 for line in lines], aborted
+
+        def size() -> float:
+            return int(cluster.one("SELECT pg_total_relation_size('inlet.beat')")) / 1024
+
+        run(30)
+        before = size()
+        times, lost = run(60 * minutes)
+        return [figure("J: minutes", minutes), Row("J: beats", f"{len(times):,}"),
+                figure("J: beats, p50", percentile(times, 0.5), " ms"),
+                bounded("J: beats, p99", percentile(times, 0.99), 100, " ms"),
+                figure("J: beats, longest", max(times), " ms"), none("J: sessions lost", lost),
+                bounded("J: table of beats at the end", size(), 2 * before, " KiB", 0)]

@@ -1,0 +1,384 @@
+"""Fleets of stations under chaos: real agents, a PostgreSQL of their own with fsync on, and a store that enforces nothing.
+
+    A  kills, stops past the lease, immediate restarts of PostgreSQL, cut lines, clocks that are days off, restores of old backups
+    C  a backup put back under running agents, on the same timeline and on a new one; then with one agent off
+    E  PostgreSQL stopped under load
+    F  clones of a state directory, and restored journals
+    G  rights of the agents' role, and random arguments
+    I  an agent without `fleet:`
+    J  1,000 agents' beats through pgbouncer with 20 connections
+
+Without letters: all of them. Shares (B, D, H) are not built yet. `--short` is A alone, small.
+"""
+
+import os
+import random
+import re
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from agent import Agent, configure, instant, route, s3
+from fleet_database import crowd, rights
+from postgres import Pooler, missing
+from process import Worker, memory, until
+from report import SEED, Given, Row, bounded, figure, none
+from servers import Sink
+from stations import Fleet, Station, judge, objects, published
+
+LETTERS = "ACEFGIJ"
+OPTIONS = {
+    "letters": (["A"], "which parts to run: " + ", ".join(LETTERS)),
+    "--seed": SEED, "--short": (False, "A with 20 kills, 3 stops, 1 restart and 1 restore: some 2 minutes"),
+    "--full": (False, "all parts, J for 5 minutes only"), "--ttl": (3, "seconds of a lease"),
+    "--minutes": (0, "how long E's outage and J last; 0 = 10 and 60, with --full 5 each"),
+    "--pooler": (False, "put pgbouncer between the agents and PostgreSQL"),
+    "--before": (str, "I: the inlet of the release before, to compare with"),
+}
+
+# Everything ends so soon after the last fault.
+REST = 60
+FULL = {"kill": 200, "stop": 20, "restart": 5, "cut": 10, "restore": 4}
+SHORT = {"kill": 20, "stop": 3, "restart": 1, "cut": 1, "restore": 1}
+# Files of one name that come with each fault.
+ROUNDS = 2
+
+
+# A
+
+
+class Filler(Worker):
+    """Drops files of equal names at all stations, paced by the faults."""
+
+    def __init__(self, fleet: Fleet, seed: int) -> None:
+        super().__init__()
+        self._fleet, self._draw, self.allowed, self.number = fleet, random.Random(seed), 0, 0
+
+    def work(self) -> None:
+        while not (self.ended.is_set() and self.number >= self.allowed):
+            if self.number >= self.allowed:
+                time.sleep(0.02)
+                continue
+            self.number += 1
+            self._fleet.put_everywhere(self.number, self._draw)
+            time.sleep(self._draw.uniform(0, 0.1))
+
+
+def schedule(counts: dict[str, int], draw: random.Random) -> list[str]:
+    """The faults in random order. Before each restore a backup is made, with faults in between that it forgets."""
+    faults = [fault for fault, count in counts.items() if fault != "restore" for _ in range(count)]
+    draw.shuffle(faults)
+    step = len(faults) // (counts["restore"] + 1)
+    for number in range(counts["restore"], 0, -1):
+        faults.insert(step * number + step // 2, "restore")
+        faults.insert(step * number - step // 3, "backup")
+    return faults
+
+
+class Chaos:
+    """What is done to a fleet."""
+
+    def __init__(self, fleet: Fleet, draw: random.Random) -> None:
+        self._fleet, self._draw, self._backup, self._restores = fleet, draw, None, 0
+
+    def _one(self) -> Station:
+        return self._draw.choice(self._fleet.stations)
+
+    def kill(self) -> None:
+        station = self._one()
+        station.kill()
+        station.start(is_awaited=False)
+
+    def stop(self) -> None:
+        """Past the lease; it goes on as if nothing had been."""
+        station = self._one()
+        station.signal(signal.SIGSTOP)
+        time.sleep(2.5 * self._fleet.ttl)
+        station.signal(signal.SIGCONT)
+
+    def restart(self) -> None:
+        self._fleet.cluster.stop("immediate")
+        self._fleet.cluster.start()
+
+    def cut(self) -> None:
+        line = self._one().line
+        line.cut()
+        time.sleep(self._draw.uniform(0.5, 2.5) * self._fleet.ttl)
+        line.mend()
+
+    def backup(self) -> None:
+        if self._backup:
+            shutil.rmtree(self._backup)
+        self._backup = self._fleet.cluster.backup()
+
+    def restore(self) -> None:
+        """By turns on the same timeline and on a new one; the procedure's last line in one of two."""
+        self._restores += 1
+        self._fleet.cluster.restore(self._backup, is_promoted=self._restores % 2 == 0)
+        if self._restores % 4 in (0, 1):
+            self._fleet.cluster.sql("SELECT inlet.v1_admin_restored('the bench put a backup back')")
+
+
+def chaos(folder: Path, given: Given, counts: dict[str, int], count: int = 5) -> list[Row]:
+    draw = random.Random(given.seed)
+    with Fleet(folder, given.ttl, is_pooled=given.pooler) as fleet:
+        for number in range(1, count + 1):
+            station = fleet.add(f"station-{number}")
+            if number > count - 2 and counts is FULL:
+                station.environment = wrong_clock(3 if number == count else -3)
+            station.start()
+        for station in fleet.stations:
+            station.wait_live()
+        filler, trouble = Filler(fleet, given.seed), Chaos(fleet, draw)
+        filler.start()
+        for fault in schedule(counts, draw):
+            filler.allowed += ROUNDS
+            time.sleep(draw.uniform(0.1, 1))
+            getattr(trouble, fault)()
+            for station in fleet.stations:
+                if (code := station.agent.process.poll()) is not None:
+                    return [none(f"A: {station.name} ended by itself with {code}: {station.agent.tail(5)}", 1)]
+        filler.stop()
+        seconds = fleet.wait_idle(3 * REST)
+        until(lambda: fleet.state() == "open", REST, "open fleet", 0.5)
+        until(lambda: not any(published(fleet)), REST, every=0.5)
+        behind, double = published(fleet)
+        return [*judged("A", fleet), bounded("A: seconds to the end after the last fault", seconds, REST, " s", 0),
+                *(Row(f"A: {fault}s", str(number)) for fault, number in counts.items()),
+                Row("A: files without a receipt in the search", str(behind)), Row("A: with more than one", str(double)),
+                Row("A: keys with another name", str(sum(not re.fullmatch(r"clip-\d+\.mov", key) for key, _, _ in objects(fleet))))]
+
+
+def wrong_clock(days: int) -> dict[str, str] | None:
+    """The environment of a process whose wall clock is so many days off; None where faketime is not there."""
+    library = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+    return os.environ | {"LD_PRELOAD": str(library), "FAKETIME": f"{days:+}d", "FAKETIME_DONT_FAKE_MONOTONIC": "1"} \
+        if library else None
+
+
+def judged(letter: str, fleet: Fleet) -> list[Row]:
+    """The four zeros, with the names of what is wrong."""
+    verdict = judge(fleet)
+    if verdict.lines:
+        print(f"\n{letter}: what is wrong\n" + "\n".join(f"  {line}" for line in verdict.lines[:50]), flush=True)
+    return [Row(f"{letter}: files", str(len(fleet.sources))), none(f"{letter}: lost", verdict.lost),
+            none(f"{letter}: under two keys", verdict.twice), none(f"{letter}: shared keys", verdict.shared),
+            none(f"{letter}: partial", verdict.partial)]
+
+
+# C
+
+
+def restores(folder: Path, given: Given) -> list[Row]:
+    draw, rows, number = random.Random(given.seed), [], 0
+
+    def more(fleet: Fleet, count: int, stations: list[Station] | None = None) -> None:
+        nonlocal number
+        for _ in range(count):
+            number += 1
+            fleet.put_everywhere(number, draw, stations)
+
+    with Fleet(folder, given.ttl, is_pooled=given.pooler) as fleet:
+        fleet.add_all(3)
+        for is_promoted in (False, True):
+            what = "a new timeline" if is_promoted else "the same timeline"
+            more(fleet, 20)
+            fleet.wait_idle(REST)
+            backup, before = fleet.cluster.backup(), epoch(fleet)
+            # Other stations could be given these keys, which the backup does not know.
+            more(fleet, 20, fleet.stations[:1])
+            fleet.wait_idle(REST)
+            fleet.cluster.restore(backup, is_promoted)
+            began = time.monotonic()
+            until(lambda: epoch(fleet) > before, REST, "new epoch", 0.02)
+            seconds = time.monotonic() - began
+            until(lambda: fleet.state() == "open", REST, f"open fleet after {fleet.waiting_for()}", 0.1)
+            for again in range(number - 19, number + 1):
+                fleet.put_everywhere(again, draw, fleet.stations[1:])
+            fleet.wait_idle(REST)
+            # Two beats, after the longest wait for a connection.
+            rows.append(bounded(f"C: noticed on {what}", seconds, 2 * given.ttl / 3 + 10, " s"))
+        rows += left_off(fleet, draw, number)
+        rows += judged("C", fleet)
+    return rows
+
+
+def epoch(fleet: Fleet) -> int:
+    """It grows when commits were lost."""
+    return int(fleet.cluster.one("SELECT epoch FROM inlet.fleet"))
+
+
+def left_off(fleet: Fleet, draw: random.Random, number: int) -> list[Row]:
+    """With one agent off the fleet stays closed and names it, until somebody waives it."""
+    backup = fleet.cluster.backup()
+    off = fleet.stations[1]
+    fleet.put_everywhere(number + 1, draw)
+    fleet.wait_idle(REST)
+    off.stop()
+    fleet.cluster.restore(backup, is_promoted=False)
+    fleet.cluster.sql("SELECT inlet.v1_admin_restored('the bench put a backup back')")
+    until(lambda: fleet.waiting_for() == off.name, REST, f"name of {off.name}", 0.1, words=fleet.waiting_for)
+    time.sleep(2 * fleet.ttl)
+    is_closed = fleet.state() == "recovering" and fleet.waiting_for() == off.name
+    fleet.cluster.sql(f"SELECT inlet.v1_admin_waive('{off.name}')")
+    is_open = until(lambda: fleet.state() == "open", REST, every=0.1)
+    off.start()
+    off.wait_live()
+    return [none("C: opened although one agent was off", int(not is_closed)),
+            none("C: closed although it was waived", int(not is_open))]
+
+
+# E
+
+
+def outage(folder: Path, given: Given, minutes: float) -> list[Row]:
+    """One station has an own prefix, another asks for each key. Files come at an even pace."""
+    pace, warm = 20, 30
+    with Fleet(folder, given.ttl, patience="10s", is_pooled=given.pooler) as fleet:
+        local = fleet.add("station-1", destination={"prefix": "station-1/"}, key="station-1/{name}")
+        asking = fleet.add("station-2")
+        for station in fleet.stations:
+            station.start()
+            station.wait_live()
+        draw, number = random.Random(given.seed), 0
+
+        def load(seconds: float) -> float:
+            """- Returns: the files a second that the station with a prefix has delivered."""
+            nonlocal number
+            began, before = time.monotonic(), local.agent.count("job.delivered")
+            for turn in range(int(seconds * pace)):
+                number += 1
+                for station in fleet.stations:
+                    fleet.sources.append(station.put(f"clip-{number:06}.mov", draw.randrange(1, 32 << 10), draw))
+                time.sleep(max(0, began + (turn + 1) / pace - time.monotonic()))
+            return (local.agent.count("job.delivered") - before) / (time.monotonic() - began)
+
+        with_it = load(warm)
+        stopped = time.time()
+        fleet.cluster.stop("fast")
+        without = load(60 * minutes)
+        fleet.cluster.start()
+        seconds = fleet.wait_idle(2 * REST)
+        first = [instant(event["ts"]) - stopped for event in asking.events("fleet.key_tagged")]
+        until(lambda: not any(published(fleet)), 2 * REST, every=0.5)
+        behind, double = published(fleet)
+        return [figure("E: minutes without PostgreSQL", minutes), figure("E: files a second with PostgreSQL", with_it),
+                bounded("E: files a second without, own prefix", without, 0.95 * with_it, is_least=True),
+                bounded("E: seconds before the first tagged key", min(first, default=None), 10, " s", is_least=True),
+                figure("E: seconds to catch up", seconds), Row("E: tagged keys", str(len(first))),
+                none("E: receipts missing", behind), none("E: receipts double", double), *judged("E", fleet)]
+
+
+# F
+
+
+def clones(folder: Path, given: Given, count: int = 10) -> list[Row]:
+    """Half of the clones start while the original is alive, half after it has stopped; then journals of stations are restored."""
+    refused = restored = 0
+    with Fleet(folder, given.ttl, is_pooled=given.pooler) as fleet:
+        original = fleet.add("station-1")
+        original.start()
+        original.wait_live()
+        for number in range(count):
+            original.stop()
+            twin = original.clone(f"twin-{number}")
+            original.start()
+            original.wait_live()
+            if number % 2:
+                original.stop()
+            refused += is_refused(twin)
+            if number % 2:
+                original.start()
+                original.wait_live()
+        for number in range(count):
+            station = fleet.add(f"restored-{number}")
+            station.start()
+            station.wait_live()
+            station.stop()
+            old = station.folder / "old"
+            shutil.copytree(station.folder / "state", old, ignore=shutil.ignore_patterns("*.sock"))
+            station.start()
+            station.wait_live()
+            station.stop()
+            shutil.rmtree(station.folder / "state")
+            shutil.move(old, station.folder / "state")
+            restored += is_refused(station)
+    return [bounded("F: clones refused", refused, count, f" of {count}", 0, is_least=True),
+            bounded("F: restored journals refused", restored, count, f" of {count}", 0, is_least=True)]
+
+
+def is_refused(station: Station) -> bool:
+    """Whether it reports the double use, and stays out of the fleet."""
+    station.start()
+    until(lambda: station.events("fleet.identity_twice") or station.fleet().get("state") == "live", 30, every=0.1)
+    is_refused = bool(station.events("fleet.identity_twice")) and station.fleet().get("state") == "refused"
+    station.stop()
+    return is_refused
+
+
+# I
+
+
+def alone(folder: Path, given: Given) -> list[Row]:
+    """An agent without `fleet:` loads no libpq. Its figures, and where a release before is named, beside that one's."""
+    def measure(program: str | None, name: str) -> tuple[float, float, float, bool]:
+        here = folder / name
+        had, os.environ["INLET_BINARY"] = os.environ["INLET_BINARY"], program or os.environ["INLET_BINARY"]
+        try:
+            with Sink(etag="md5") as store:
+                config = configure(here, {"store": s3(store.url)}, [route("all", "store")])
+                began = time.monotonic()
+                with Agent(config) as agent:
+                    ready = time.monotonic() - began
+                    draw = random.Random(given.seed)
+                    for number in range(3000):
+                        (here / f"f{number}").write_bytes(draw.randbytes(4096))
+                    began = time.monotonic()
+                    for number in range(3000):
+                        os.rename(here / f"f{number}", here / "drop" / f"f{number:05}.bin")
+                    agent.wait_count("job.delivered", 3000, 300)
+                    pace = 3000 / (time.monotonic() - began)
+                    has_libpq = "libpq" in Path(f"/proc/{agent.pid}/maps").read_text()
+                    return pace, memory(agent.pid)["own memory (RssAnon)"], ready, has_libpq
+        finally:
+            os.environ["INLET_BINARY"] = had
+
+    now = [measure(None, f"now-{turn}") for turn in range(3)]
+    rows = [figure("I: files a second", [one[0] for one in now], digits=0),
+            figure("I: own memory", [one[1] for one in now], " MiB"), figure("I: start", [one[2] for one in now], " s", 2),
+            none("I: libpq is loaded", sum(one[3] for one in now))]
+    if given.before:
+        then = [measure(given.before, f"before-{turn}") for turn in range(3)]
+        pace, own, start = (sorted(one[index] for one in then)[1] for index in range(3))
+        rows += [bounded("I: files a second, of the release before", [one[0] for one in now], 0.9 * pace, digits=0, is_least=True),
+                 bounded("I: own memory, of the release before", [one[1] for one in now], own + 2, " MiB"),
+                 bounded("I: start, of the release before", [one[2] for one in now], 1.25 * start + 0.05, " s", 2)]
+    return rows
+
+
+def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
+    if given.short:
+        letters = ["A"]
+    else:
+        letters = list(LETTERS) if given.full or not given.letters else [letter.upper() for letter in given.letters]
+    unknown = set(letters) - set(LETTERS)
+    if unknown:
+        raise SystemExit(f"{min(unknown)} is not one of {', '.join(LETTERS)}")
+    if why := missing() or ("" if Pooler.program() else "pgbouncer is not there"):
+        return "fleets", [Row(f"{letter}: {why}", "-", "run", None) for letter in letters]
+    outages, crowds = (given.minutes or (5 if given.full else usual) for usual in (10, 60))
+    parts: dict[str, Callable[[Path], list[Row]]] = {
+        "A": lambda at: chaos(at, given, SHORT if given.short else FULL), "C": lambda at: restores(at, given),
+        "E": lambda at: outage(at, given, outages), "F": lambda at: clones(at, given),
+        "G": lambda at: rights(at, given.seed, given.minutes or (3 if given.full else 10)), "I": lambda at: alone(at, given),
+        "J": lambda at: crowd(at, crowds),
+    }
+    rows: list[Row] = []
+    for letter in letters:
+        began, here = time.monotonic(), folder / letter
+        here.mkdir()
+        rows += parts[letter](here)
+        print(f"{letter} took {time.monotonic() - began:.0f} s", flush=True)
+    return f"fleets: {' '.join(letters)}, seed {given.seed}, ttl {given.ttl} s", rows
