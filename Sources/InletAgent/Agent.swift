@@ -48,10 +48,8 @@ package final class Agent: Sendable {
         let begun = try await journal.begunDeliveries(limit: DeliveryAttempt.mostResumable)
         let resumes = ResumeReport(try await journal.waitingFiles(limit: ResumeReport.most), log: log)
         let (systemd, finishing) = (SystemdNotifier(SystemdSocket()), BlockingPool(name: "finisher", threads: 2))
-        let parts = Reload.Parts(
-            roots: try RootSupervisor(shared, bounds.places), bandwidth: BandwidthControl(shared, valve),
-            notifications: NotificationStage(notifier, shared.health.restarts),
-            scheduler: Scheduler(shared, ping: sendRoots == nil ? notificationClients.ping : nil), tally: tally)
+        let ping = sendRoots == nil ? notificationClients.ping : nil
+        let parts = try Reload.Parts(shared, notifier, tally, valve, ping, bounds.places)
         let reload = source.map { Reload(shared, $0, parts, systemd) }
 
         let control = AgentControl(
@@ -160,6 +158,20 @@ package final class Agent: Sendable {
         package var places = Settler.Places()
 
         package init() {}
+    }
+}
+
+extension Reload.Parts {
+    /// Of an agent that begins.
+    fileprivate init(
+        _ shared: Shared, _ notifier: NotificationSender, _ tally: MetricsCollector, _ valve: @escaping BandwidthValve,
+        _ ping: HealthPing?, _ places: Settler.Places
+    ) throws {
+        self.init(
+            roots: try RootSupervisor(shared, places), bandwidth: BandwidthControl(shared, valve),
+            notifications: NotificationStage(notifier, shared.health.restarts),
+            scheduler: Scheduler(shared, ping: ping),
+            tally: tally)
     }
 }
 

@@ -2,22 +2,35 @@ internal import InletCore
 package import InletFleet
 internal import InletJournal
 
-/// What may be asked of the fleet through this agent.
+/// Questions to the fleet through this agent.
 extension AgentControl {
     /// This agent's standing, and the agents of its fleet as they were described a few seconds ago at most; nil for an
     /// agent without a fleet.
     package var fleet: FleetReport? {
         get async {
             guard let fleet = live?.fleet else { return nil }
-            let overview = await fleet.view.current()
-            var report = fleet.member.report
-            report.shares = fleet.shares.report()
-            (report.fleet, report.agents) = (overview?.fleet, overview?.members ?? [])
-            report.agentsAt = overview?.at.rfc3339
-            // Without an answer of the journal its own state says more.
-            report.waitingKeys = (try? await journal.keyRequests(limit: Self.mostWaitingKeys).count) ?? 0
-            return report
+            return await report(fleet, await fleet.view.current())
         }
+    }
+
+    /// The same without a question to PostgreSQL: the agents as they were described last.
+    package var fleetAtOnce: FleetReport? {
+        get async {
+            guard let fleet = live?.fleet else { return nil }
+            return await report(fleet, fleet.view.look())
+        }
+    }
+
+    package var isInFleet: Bool { live?.fleet != nil }
+
+    private func report(_ fleet: FleetParts, _ overview: FleetMembers?) async -> FleetReport {
+        var report = fleet.member.report
+        report.shares = fleet.shares.report()
+        (report.fleet, report.agents) = (overview?.fleet, overview?.members ?? [])
+        report.agentsAt = overview?.at.rfc3339
+        // Without an answer of the journal its own state says more.
+        report.waitingKeys = (try? await journal.keyRequests(limit: Self.mostWaitingKeys).count) ?? 0
+        return report
     }
 
     private static let mostWaitingKeys = 1000
@@ -49,7 +62,7 @@ extension FleetMember {
         (report.since, report.message) = (standing.since.rfc3339, standing.message)
         (report.agent, report.tag) = (identity?.agent, identity?.tag)
         report.sessionSeconds = standing.sessionLeft.map { Double($0.milliseconds) / 1000 }
-        report.waitingFor = standing.waitingFor
+        (report.waitingFor, report.isDraining) = (standing.waitingFor, isDraining)
         let figures = standing.figures
         (report.reservedKeys, report.lostKeys) = (figures.reserved, figures.lost)
         (report.taggedKeys, report.receiptsBehind) = (figures.tagged, figures.receiptsBehind)

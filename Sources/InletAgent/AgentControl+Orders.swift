@@ -321,18 +321,14 @@ extension AgentControl {
         var said: [String] = []
         var failures: [DeliveryError] = []
         var repeated: DeliveryError?
-        for delivery in try await journal.job(file)?.deliveries ?? [] {
+        let job = try await journal.job(file)
+        for delivery in job?.deliveries ?? [] {
             guard var proof = delivery.proof,
                 let destination = destination(delivery.destination), destination.type == type,
                 let undo = destination.undo
             else { continue }
-            if let agent = proof.sameAsAgent {
-                let reason = "no upload to '\(destination.name)': \(agent) of the fleet has brought the content"
-                failures.append(DeliveryError(.giveUp, .conflict, reason))
-                continue
-            }
-            if let first = proof.sameAs {
-                let reason = "no upload to '\(destination.name)': it has the content from job \(first)"
+            if let owner = proof.sameAsAgent.map({ "\($0) of the fleet" }) ?? proof.sameAs.map({ "job \($0)" }) {
+                let reason = "no upload to '\(destination.name)': it has the content from \(owner)"
                 failures.append(DeliveryError(.giveUp, .conflict, reason))
                 continue
             }
@@ -349,7 +345,7 @@ extension AgentControl {
             proof.secrets = nil
             proof.details = (proof.details ?? [:]).merging([Proof.deletedName: WallTime.now.rfc3339]) { $1 }
             try await journal.replaceProof(of: delivery.id, by: proof)
-            if let row = try await journal.job(file)?.file { live?.shared.fleet.contents.deleted(delivery, of: row) }
+            if let job { live?.shared.fleet.contents.deleted(delivery, of: job.file) }
         }
         if said.isEmpty, failures.isEmpty, let repeated { throw repeated }
         guard let first = failures.first else { return said }

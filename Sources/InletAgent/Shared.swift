@@ -15,7 +15,7 @@ final class Shared: Sendable {
     let cards = CardRegistry()
     let cardLabels = CardLabelsRegistry()
     let signals: Signals
-    /// What other agents have a part in.
+    /// Decisions in which other agents have a part.
     let fleet: FleetSeams
     let log: EventLog
     /// Whether the journal can be written, the loops are alive, and the parts run.
@@ -36,7 +36,8 @@ final class Shared: Sendable {
         health = (
             JournalHealth(log: log), Heartbeat(roots: settings.fixedRoots), ServiceSupervisor(log: log)
         )
-        room = QueueCapacity(settings.settings.queueLimit, journal: journal, log: log)
+        room = QueueCapacity(
+            settings.settings.queueLimit, isHeld: self.fleet.isDraining, journal: journal, log: log)
     }
 
     /// As `WakeSignal.loop`, for a service whose work comes from the journal. After an error the journal is asked again

@@ -10,7 +10,7 @@ struct HeardMark: Sendable {
     /// Whether receipts are kept for the fleet from now on.
     var keepsReceipts = false
 
-    /// - Returns: whether the mark is to be written now.
+    /// - Returns: whether to write the mark now.
     mutating func raise(to mark: Int64, at now: ContinuousClock.Instant) -> Bool {
         guard mark > self.mark else { return false }
         self.mark = mark
@@ -22,7 +22,7 @@ struct HeardMark: Sendable {
     mutating func reset() { (mark, writtenAt) = (0, nil) }
 }
 
-/// What an agent remembers of its fleet. Nothing is written here without `fleet:`.
+/// An agent's memory of its fleet. Nothing is written here without `fleet:`.
 extension Journal: FleetMemory {
     /// - Throws: when the token was sealed with another key than this state directory's.
     package func fleetIdentity() async throws(JournalError) -> FleetIdentity? {
@@ -67,7 +67,7 @@ extension Journal: FleetMemory {
                 ON CONFLICT (id) DO UPDATE SET identity = ?1, token = ?2, fleet = ifnull(?3, fleet)
                 """, note, token, identity?.fleet)
             guard isFresh else { return }
-            try database.change("UPDATE fleet SET hello = 0, seen = 0, roster = NULL")
+            try database.change("UPDATE fleet SET hello = 0, seen = 0, roster = NULL, is_draining = 0")
             try database.change("UPDATE fleet_key SET mark = 0 WHERE mark > 0")
             try database.change("DELETE FROM own_prefix")
             if let former, let identity, identity.fleet != former { try database.change("DELETE FROM fleet_key") }
@@ -143,15 +143,28 @@ extension Journal: FleetMemory {
         try await change("INSERT OR REPLACE INTO own_prefix (address, prefix) VALUES (?, ?)", address, prefix)
     }
 
-    /// Records a command of the fleet. - Returns: whether it is new; false where it was carried out before.
-    package func fleetCommand(_ id: String) async throws(JournalError) -> Bool {
+    /// Whether the fleet had this agent as draining when it was asked last.
+    package func fleetIsDraining() async throws(JournalError) -> Bool {
+        try await read { try $0.integer("SELECT is_draining FROM fleet") } == 1
+    }
+
+    package func keepFleetDraining(_ isDraining: Bool) async throws(JournalError) {
+        try await change("UPDATE fleet SET is_draining = ?1 WHERE is_draining <> ?1", isDraining)
+    }
+
+    /// Whether a command of the fleet was carried out before.
+    package func knowsFleetCommand(_ id: String) async throws(JournalError) -> Bool {
+        try await read { try $0.exists("SELECT 1 FROM fleet_command WHERE command = ?", id) }
+    }
+
+    /// Records a command of the fleet that was carried out.
+    package func keepFleetCommand(_ id: String) async throws(JournalError) {
         try await commit { database in
             guard try database.change("INSERT OR IGNORE INTO fleet_command (command) VALUES (?)", id) > 0 else {
-                return false
+                return
             }
             let last = database.lastInsertedRowID
             try database.change("DELETE FROM fleet_command WHERE id <= ?", last - Self.rememberedCommands)
-            return true
         }
     }
 

@@ -12,8 +12,8 @@ package struct GrantedKey: Sendable, Equatable {
 
 /// Reports after the fleet lost commits.
 extension Journal {
-    /// Keys that this agent has, for its report after the fleet lost commits: those granted after `mark`, and first
-    /// those that were used without a grant, or whose grant is unconfirmed.
+    /// Keys that this agent has, for its report after the fleet lost commits. First come keys without a grant, or with
+    /// an unconfirmed one; then those granted after `mark`.
     ///
     /// - Parameter from: the last key of the page before; 0 begins.
     package func grantedKeys(

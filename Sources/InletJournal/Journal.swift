@@ -20,7 +20,7 @@ package final class Journal: Sendable {
     let commits = Mutex(CommitQueue())
     /// Claims that have not ended, as they were handed out: their rows need not be read again.
     let handedOut = Mutex<[Int64: Claim]>([:])
-    /// What the fleet has said, and is not all written yet.
+    /// The fleet's last mark; not each one is written.
     let heard = Mutex(HeardMark())
 
     /// Opens or creates the journal and brings its schema up to date.

@@ -80,18 +80,20 @@ extension Journal {
     }
 
     /// Keys to ask for, oldest first. One that is going back is asked for after that.
-    package func keyRequests(limit: Int) async throws(JournalError) -> [KeyRequest] {
+    ///
+    /// - Parameter last: only those of later deliveries.
+    package func keyRequests(limit: Int, after last: Int64 = 0) async throws(JournalError) -> [KeyRequest] {
         try await read { database in
             try database.rows(
                 """
                 SELECT delivery.id, request.destination, request.key, ref, since, root, path, file.id
                 FROM key_request AS request CROSS JOIN delivery ON delivery.id = delivery_id
                     CROSS JOIN file ON file.id = file_id
-                WHERE delivery.state = 'ready' AND delivery.key = request.key AND NOT EXISTS (
+                WHERE delivery_id > ? AND delivery.state = 'ready' AND delivery.key = request.key AND NOT EXISTS (
                     SELECT 1 FROM fleet_key AS back
                     WHERE back.destination = request.destination AND back.key = request.key AND freed = 2)
                 ORDER BY delivery_id LIMIT ?
-                """, limit
+                """, last, limit
             ) { row in
                 KeyRequest(
                     delivery: row.integer(0), destination: row.text(1) ?? "", key: row.text(2) ?? "",

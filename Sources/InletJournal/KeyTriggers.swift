@@ -24,8 +24,8 @@ enum KeyTriggers {
         "ifnull((SELECT address FROM destination WHERE name = \(row).destination), '')"
     }
 
-    /// Whether a row needs a key that is not granted. Not where something may be visible under its key, or is under way
-    /// there: it keeps the key it has, unless that was granted at an address that the destination has left.
+    /// Whether a row needs a key that is not granted. Where something may be visible under its key, or is under way
+    /// there, it keeps the key. Only a key of an address that the destination has left is asked for again.
     static func wants(_ row: String) -> String {
         """
         \(row).state = 'ready' AND \(row).key IS NOT NULL
@@ -76,8 +76,8 @@ enum KeyTriggers {
         BEGIN \(holdBack) \(request) END;
         """
 
-    /// A request goes with its delivery's end, and follows a new key. What it asked for may be granted all the same. A
-    /// delivery that is delivered while it waits was adopted, and never asked.
+    /// A request goes with its delivery's end, and follows a new key. Its former key may still be granted. A delivery
+    /// that is delivered while it waits was adopted, and never asked.
     private static let change = """
         CREATE TEMP TRIGGER fleet_key_changed AFTER UPDATE OF state, key ON delivery WHEN \(isWaiting)
         BEGIN
@@ -92,7 +92,7 @@ enum KeyTriggers {
         END;
         """
 
-    /// Who releases a waiting delivery, or holds it for another reason, changes only when it is due once it has its key.
+    /// Releasing a waiting delivery, or holding it for another reason, changes only when it is due once it has its key.
     /// A parked one may have been released meanwhile.
     private static let hold = """
         CREATE TEMP TRIGGER fleet_key_held AFTER UPDATE OF state, next_at ON delivery

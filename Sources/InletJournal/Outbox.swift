@@ -50,6 +50,8 @@ extension Journal {
     package static let down = "down"
     /// A watched folder as the subject of messages.
     package static func thing(folder: FilePath) -> String { "folder:\(folder.display)" }
+    /// Another agent of the fleet as the subject of messages.
+    package static func thing(agent: String) -> String { "agent:\(agent)" }
     /// The arrivals in a watched folder as the subject of messages.
     package static func thing(arrivalsIn folder: FilePath) -> String { "arrivals:\(folder.display)" }
 }

@@ -226,7 +226,7 @@ enum Schema {
         CREATE TABLE fleet (
             id INTEGER PRIMARY KEY CHECK (id = 1), identity BLOB, token BLOB, fleet TEXT,
             hello INTEGER NOT NULL DEFAULT 0, seen INTEGER NOT NULL DEFAULT 0, receipts INTEGER NOT NULL DEFAULT 0,
-            roster BLOB);
+            roster BLOB, is_draining INTEGER NOT NULL DEFAULT 0);
         CREATE TABLE key_request (
             delivery_id INTEGER PRIMARY KEY, destination TEXT NOT NULL, key TEXT NOT NULL, ref INTEGER NOT NULL,
             since INTEGER NOT NULL, next_at INTEGER NOT NULL, expires_at INTEGER, refusals INTEGER NOT NULL DEFAULT 0,

@@ -10,10 +10,11 @@ import Testing
 /// A canary in every place that takes a credential, and no trace of it in anything that Inlet writes or says.
 @Suite(.serialized, .timeLimit(.minutes(8))) struct CanaryTests {
     /// Places whose credential goes another way than the one that the configuration below has for their section: a proxy
-    /// has its login in its address or beside it.
+    /// has its login in its address or beside it. An agent in a fleet that does not answer sends nothing:
+    /// `FleetRefusalTests` has that canary.
     private static let elsewhere: Set = [
         "r2.proxy.url", "s3.proxy.url", "gighive.proxy.url", "vopi.proxy.url", "roboscope.proxy.url",
-        "top.proxy.password",
+        "top.proxy.password", "top.fleet.url",
     ]
 
     private static let markers = Data(

@@ -48,7 +48,8 @@ import Testing
         #expect(tags.count == 2 && tags[0] == tags[1])
         #expect(try scene.run("SELECT name, state FROM inlet.agent") == [["station-1", "active"]])
         // Another machine cannot have the name.
-        try await scene.station("station-1").inlet("fleet", "join", code: 1, errors: "is taken", "IN011")
+        try await scene.station("station-1").inlet(
+            "fleet", "join", code: 1, errors: "is taken", "IN011", "another fleet.name")
         let without = try scene.station("station-2", joins: false)
         try await without.inlet("fleet", "join", code: 78, errors: "--secret-file FILE")
         try await without.inlet("fleet", "join", "--secret-file", scene.joinSecret.string, code: 0, says: "station-2")
@@ -147,6 +148,21 @@ import Testing
         try await place.inlet("fleet", "leave", "--yes", code: 0, says: "station-1 has left the fleet")
         #expect(try scene.run("SELECT state FROM inlet.agent") == [["retired"]])
         try await place.inlet("fleet", "leave", "--yes", code: 0, says: "in no fleet")
+    }
+
+    @Test func `an agent that the fleet forgot rejoins as itself, and a retired one under another name`() async throws {
+        let scene = try await FleetScene.prepared()
+        let place = try scene.station("station-1")
+        let joined = try await place.inlet("fleet", "join", code: 0)
+        let tag = try #require(joined.output.firstMatch(of: /tag [a-z2-7]{6}/)?.0)
+        try scene.run("DELETE FROM inlet.beat")
+        try scene.run("DELETE FROM inlet.agent")
+        try await place.inlet("fleet", "join", code: 0, says: "Nothing was changed")
+        try await place.inlet("fleet", "rejoin", code: 0, says: "station-1, \(tag)")
+        try await scene.fleet("takeover", "station-1", "--yes", code: 0)
+        try await place.inlet("fleet", "rejoin", code: 1, errors: "another fleet.name", "rejoin --new-identity")
+        try place.configure(replacing: "name: station-1", with: "name: station-2")
+        try await place.inlet("fleet", "rejoin", "--new-identity", code: 0, says: "station-2, tag ")
     }
 
     @Test func `a copy of a journal comes back as another agent, a restored one as itself`() async throws {

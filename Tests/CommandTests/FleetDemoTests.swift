@@ -36,7 +36,7 @@ import Testing
         let folder = try TemporaryDirectory()
         let base = folder.path.appending("demo").string
         let killed = try InletProcess(["demo", "--fleet", "--dir", base], in: folder.path)
-        try await killed.wait("the invitation") { killed.output.contains("Press Ctrl-C") }
+        try await killed.wait("the invitation") { killed.output.contains("Ctrl-C ends the demo") }
         #expect(killed.output.contains(/The page of station-1: \S*http:\/\/127\.0\.0\.1:\d+\//), "\(killed.output)")
         let cluster = try String(contentsOfFile: base + "/cluster", encoding: .utf8)
         #expect(Self.isThere(cluster + "/data"))

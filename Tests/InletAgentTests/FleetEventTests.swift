@@ -26,7 +26,7 @@ extension EventLineTests {
         (.fleetReported(keys: 3, files: 4), "fleet.reported"), (.fleetOpen, "fleet.open"),
         (.fleetCommand(verb: words, by: words), "fleet.command"), (.fleetDrained(left: 2), "fleet.drained"),
         (.fleetSilent(name: words, since: words), "fleet.silent"),
-        (.fleetSchemaOld(found: 1, needed: 2), "fleet.schema_old"),
+        (.fleetSchemaOld(reason: words, needed: 2), "fleet.schema_old"),
         (.fleetPlaceHeld(place: words, fence: 4), "fleet.place_held"),
         (.fleetPlaceLost(place: words, reason: words), "fleet.place_lost"),
         (.fleetPlaceTaken(place: words, from: words), "fleet.place_taken"),

@@ -26,7 +26,7 @@ final class FleetScene: Sendable {
     private static let making = Mutex(0)
 
     /// - Parameter isAlone: with a server of its own, which may be stopped.
-    init(ttl: String = "1 s", isAlone: Bool = false) throws {
+    init(ttl: String = "2 s", isAlone: Bool = false) throws {
         let folder = isAlone ? try TemporaryDirectory() : nil
         let cluster = try folder.map { try PostgresCluster(in: $0.path) } ?? PostgresCluster.shared()
         (self.folder, self.cluster) = (folder, cluster)
@@ -60,6 +60,19 @@ final class FleetScene: Sendable {
     /// The first column of the first row, as a number.
     func number(_ sql: String) throws -> Int { try run(sql).first?[0].flatMap { Int($0) } ?? -1 }
 
+    func url(user: String) -> String { cluster.url(user: user, database: database) }
+
+    /// As a backup from before `agent` had anything would be, put back under the running fleet.
+    func loseCommits(of agent: String) throws {
+        try run("DELETE FROM inlet.key")
+        try run("DELETE FROM inlet.receipt")
+        try run(
+            """
+            UPDATE inlet.beat SET mark = 0, receipts = 0
+            WHERE agent = (SELECT id FROM inlet.agent WHERE name = '\(agent)')
+            """)
+    }
+
     /// A station that has not begun.
     ///
     /// - Parameters:
@@ -78,8 +91,7 @@ final class FleetScene: Sendable {
         change(&settings)
         scene.fleet = FleetSetup(
             settings: settings,
-            address: try PostgresAddress(
-                cluster.url(user: "inlet_station", database: database), allowsUnverified: false), name: name,
+            address: try PostgresAddress(url(user: "inlet_station"), allowsUnverified: false), name: name,
             secret: Array(Self.secret.utf8), version: "test", about: [:], seat: [seat ?? 1])
         return scene
     }

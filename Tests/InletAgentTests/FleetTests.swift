@@ -92,6 +92,10 @@ struct FleetTests {
             try stage.scene.drop("a.mov")
             let held = try await stage.job("a.mov", "held") { $0.deliveries[0].code == .fleetAway }
             #expect(held.deliveries[0].reason?.contains("cannot reach") == true)
+            for number in 0..<KeyReserver.batch { try stage.scene.drop(FilePath("more-\(number).mov")) }
+            try await eventually("all say why they wait") {
+                try await stage.jobs().count { $0.deliveries[0].code == .fleetAway } == KeyReserver.batch + 1
+            }
             try fleet.cluster.start()
             let job = try await stage.finished("a.mov")
             #expect(job.deliveries[0].key == "a.mov" && job.deliveries[0].code == nil)
@@ -106,7 +110,7 @@ struct FleetTests {
             return scene
         }
         try await whileRunning(try scene("one"), try scene("two")) { one, two in
-            try await one.process("a.mov", "the same")
+            let first = try await one.process("a.mov", "the same")
             try await eventually("it is known to be there") {
                 try fleet.number("SELECT count(*) FROM inlet.content WHERE there") == 1
             }
@@ -116,6 +120,26 @@ struct FleetTests {
             #expect(job.deliveries[0].key == nil && fleet.store.record.orders.count == 1)
             // Its own key goes back.
             try await eventually("its key is free") { try fleet.number("SELECT count(*) FROM inlet.key") == 1 }
+            try await eventually("all is published") { try fleet.number("SELECT count(*) FROM inlet.receipt") == 2 }
+            // A person has it deleted at the store: nobody links to it any more.
+            one.agent.control.live?.fleet?.contents.deleted(first.deliveries[0], of: first.file)
+            try await eventually("it is forgotten") { try fleet.number("SELECT count(*) FROM inlet.content") == 0 }
+        }
+    }
+
+    @Test func `others need not wait for a content whose agent is paused before its next try`() async throws {
+        let (fleet, gate) = (try FleetScene(), Gate())
+        fleet.store.script("a.mov", .hold(gate, .fail(.passing)))
+        var scene = try fleet.station("one")
+        scene.route.dedupe = .skip
+        try await scene.run { stage in
+            try await stage.isLive()
+            try stage.scene.drop("a.mov", "the same")
+            try await eventually("it is on its way") { fleet.store.record.running == 1 }
+            #expect(try fleet.number("SELECT count(*) FROM inlet.content") == 1)
+            _ = try await stage.agent.control.setPaused(true, "here", by: "the test")
+            gate.open()
+            try await eventually("the content is free") { try fleet.number("SELECT count(*) FROM inlet.content") == 0 }
         }
     }
 
@@ -203,11 +227,49 @@ struct FleetTests {
             }
             _ = try await stage.agent.control.setPaused(false, "here", by: "the test")
             // As if the answer had not come.
-            try fleet.run("UPDATE inlet.command SET state = 'open'")
+            try fleet.run("UPDATE inlet.command SET state = 'open', result = NULL")
             try await eventually("the order has ended again") {
                 try fleet.run("SELECT state FROM inlet.command") == [["done"]]
             }
+            #expect(try fleet.run("SELECT result ->> 'text' FROM inlet.command") == [["here"]], "the same answer")
             #expect(stage.events.count("destination.paused") == 1 && stage.events.count("fleet.command") == 1)
+        }
+    }
+
+    @Test func `an order that an earlier process carried out is only answered`() async throws {
+        let fleet = try FleetScene()
+        let scene = try fleet.station("one")
+        try await scene.run { stage in
+            try await stage.isLive()
+            try fleet.run("SELECT inlet.v1_admin_order('one', 'rescan', '{}'::jsonb, interval '1 hour')")
+            try await eventually("the order has ended") {
+                try fleet.run("SELECT state FROM inlet.command") == [["done"]]
+            }
+        }
+        try fleet.run("UPDATE inlet.command SET state = 'open', result = NULL")
+        try await fleet.station("one", in: scene.directory).run { stage in
+            try await eventually("the order has ended again") {
+                try fleet.run("SELECT state FROM inlet.command") == [["done"]]
+            }
+            #expect(stage.events.count("fleet.command") == 0)
+        }
+    }
+
+    @Test func `a changed url_file holds from the next connection on`() async throws {
+        let fleet = try FleetScene(isAlone: true)
+        var scene = try fleet.station("one")
+        let file = try scene.directory.write(Array(fleet.url(user: "inlet_station").utf8), to: "fleet.url")
+        scene.fleet?.settings.url = .file(file)
+        try await scene.run { stage in
+            try await stage.isLive()
+            // As a password that was changed.
+            try fleet.run("ALTER ROLE inlet_station RENAME TO inlet_station_of_today")
+            try scene.directory.write(Array(fleet.url(user: "inlet_station_of_today").utf8), to: "fleet.url")
+            fleet.cluster.stop(immediate: true)
+            try await eventually("it is away") { stage.events.count("fleet.away") == 1 }
+            try fleet.cluster.start()
+            try await stage.isLive()
+            try await stage.process("a.mov")
         }
     }
 
@@ -216,14 +278,7 @@ struct FleetTests {
         try await whileRunning(try fleet.station("one"), try fleet.station("two")) { one, two in
             try await one.process("a.mov", "from one")
             try await eventually("its receipt is up") { try fleet.number("SELECT count(*) FROM inlet.receipt") == 1 }
-            // A backup from before: the key and the receipt are not in it.
-            try fleet.run("DELETE FROM inlet.key")
-            try fleet.run("DELETE FROM inlet.receipt")
-            try fleet.run(
-                """
-                UPDATE inlet.beat SET mark = 0, receipts = 0
-                WHERE agent = (SELECT id FROM inlet.agent WHERE name = 'one')
-                """)
+            try fleet.loseCommits(of: "one")
             try one.scene.drop("b.mov")
             try await eventually("it is reported") { one.events.count("fleet.reported") == 1 }
             try await one.finished("b.mov")
@@ -236,25 +291,6 @@ struct FleetTests {
             #expect(job.deliveries[0].key == "a_2.mov")
             #expect(fleet.store.record.stored["a.mov"] == Array("from one".utf8))
             try await eventually("all receipts are up") { try fleet.number("SELECT count(*) FROM inlet.receipt") == 3 }
-        }
-    }
-
-    @Test func `after commits were lost, a prefix is its agent's again before the fleet is open`() async throws {
-        let fleet = try FleetScene()
-        var scene = try fleet.station("one")
-        scene.fleetShare.prefix = "one/"
-        // Known, and not there: its report is missing, so that the fleet stays closed.
-        try await fleet.station("two").run { try await $0.isLive() }
-        try await scene.run { stage in
-            try await stage.isLive()
-            try await eventually("the prefix is its own") {
-                try await stage.journal.ownPrefixes()[FleetScene.address] == "one/"
-            }
-            try fleet.run("DELETE FROM inlet.prefix")
-            try fleet.run("SELECT inlet.v1_admin_restored('test')")
-            try await eventually("it is reported") { stage.events.count("fleet.reported") == 1 }
-            #expect(try fleet.run("SELECT prefix FROM inlet.prefix") == [["one/"]])
-            #expect(try fleet.run("SELECT state FROM inlet.fleet") == [["recovering"]])
         }
     }
 

@@ -1,5 +1,4 @@
 import InletCore
-import InletFleet
 import InletJournal
 import InletLinux
 import InletTestSupport
@@ -7,6 +6,7 @@ import SystemPackage
 import Testing
 
 @testable import InletAgent
+@testable import InletFleet
 
 /// The parts of a fleet's agent that need no server.
 @Suite struct FleetValueTests {
@@ -53,6 +53,44 @@ import Testing
         let last = try #require(WallTime(rfc3339: "2026-11-27T12:00:00Z"))
         #expect(try members(own: "b").silent(for: .seconds(300), at: last + .seconds(299)).isEmpty)
         #expect(try members(own: "b").silent(for: .seconds(300), at: last + .seconds(301)) == ["gone"])
+    }
+
+    @Test func `receivers hear once of each silence of an agent, also from another process`() async throws {
+        let directory = try TemporaryDirectory()
+        let journal = try Journal(path: directory.path.appending("journal.sqlite"), now: .now)
+        defer { journal.close() }
+        let log = try EventLog(nil)
+        let settings = NotifySettings(name: "ops", receiver: .exec(["/bin/true"]), events: [.agentSilent])
+        let receiver = NotificationReceiver(settings, pool: BlockingPool(name: "hook", threads: 1))
+        func waiting(after name: String, since: String) async throws -> Int {
+            let sender = try await NotificationSender([receiver], journal: journal, log: log, listens: false)
+            sender.hear(.fleetSilent(name: name, since: since))
+            #expect(await sender.flush())
+            return try await journal.outboxBacklog().waiting
+        }
+        let (first, second) = ("2026-11-27T12:00:00Z", "2026-11-27T13:00:00Z")
+        #expect(try await waiting(after: "nas2", since: first) == 1)
+        #expect(try await waiting(after: "nas2", since: first) == 1)
+        #expect(try await waiting(after: "nas4", since: first) == 2)
+        #expect(try await waiting(after: "nas2", since: second) == 3)
+    }
+
+    @Test func `a text for PostgreSQL has no NUL`() {
+        #expect("https://a\0b".withoutNUL == "https://a\u{FFFD}b")
+    }
+
+    @Test func `an old schema is said with what it lacks`() {
+        var news = FleetNews()
+        let error = FleetError(.schema, "it has no v1_limit, and is older than this agent needs")
+        let standing = FleetStanding(
+            state: .refused(.schema), since: .now, error: error, server: "db", ttl: .seconds(15), phase: .open,
+            epoch: 1,
+            owesReport: false, reportFrom: 0, seen: 0, waitingFor: [], hasCommands: false, receipts: 0,
+            figures: FleetFigures())
+        let events = news.take(standing, named: "one", at: .now)
+        #expect(events.map(\.line.name) == ["fleet.schema_old"])
+        let reason = events.first?.line.fields.first { $0.0 == "reason" }.map { "\($0.1)" } ?? ""
+        #expect(reason.contains("v1_limit"))
     }
 
     @Test func `a report has at most 64 KiB`() {

@@ -84,6 +84,7 @@ import Testing
         (NotificationEvent.delivered, "file"), (.failed, "file"), (.rejected, "file"), (.batchDone, "batch"),
         (.destinationDown, "destination"), (.destinationUp, "destination"), (.volumeDone, "volume"),
         (.volumeProblem, "volume"), (.rootPaused, "folder"), (.rootQuiet, "folder"), (.rootRecovered, "folder"),
+        (.agentSilent, "agent"),
     ])
     func `a notice is one JSON object with the same bytes each time`(_ event: NotificationEvent, _ key: String) throws {
         let text = NotificationText(notice(event), identity: "j1", host: "box")

@@ -426,4 +426,9 @@ struct RefusalTests {
         #expect(limit.room(besides: (0, 0)) == 3)
         #expect(QueueLimit().room(besides: (9, 9)) == nil)
     }
+
+    @Test func `a closed queue takes nothing, though it is empty`() {
+        #expect(!QueueLimit.closed.takes(files: 1, bytes: 0, besides: (0, 0)))
+        #expect(QueueLimit.closed.room(besides: (0, 0)) == 0)
+    }
 }

@@ -90,7 +90,7 @@ struct FleetTests {
             ("recovering", "until all agents have reported"), ("confirming", "PostgreSQL was restarted"),
         ] {
             let sentence = FleetError(.nothingGranted, "nothing is granted: the fleet is \(state)").sentence(alone)
-            #expect(sentence.contains(words) && sentence.contains("(\(state) since \(since.clock()))"))
+            #expect(sentence.contains(words) && sentence.contains("since \(since.clock())"))
         }
         let hostile = FleetError.Circumstances(
             server: "a\nb", agent: "c\u{1B}[2J", paused: ["d\n"], waitingFor: ["e\n"])
@@ -109,6 +109,17 @@ struct FleetTests {
         var dumped = "\(identity) \(String(reflecting: identity)) "
         dump(identity, to: &dumped)
         #expect(dumped.contains("station-3") && !dumped.contains("201"))
+    }
+
+    @Test func `a restart ends by itself, and lost commits need all agents`() {
+        let place = FleetError.Circumstances(server: "db")
+        let restarted = FleetError(.nothingGranted, "nothing is granted: the fleet is confirming")
+        #expect(restarted.sentence(place) == "fleet: nothing is granted yet: PostgreSQL was restarted (IN008)")
+        #expect(restarted.advice.hasPrefix("wait"))
+        let restored = FleetError(.nothingGranted, "nothing is granted: the fleet is recovering")
+        #expect(
+            restored.sentence(place) == "fleet: nothing is granted until all agents have reported (recovering) (IN008)")
+        #expect(restored.advice.contains("waive"))
     }
 
     @Test func `every error has a remedy of its own`() {

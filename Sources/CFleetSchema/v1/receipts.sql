@@ -133,7 +133,8 @@ BEGIN
     PERFORM inlet._enter(p_agent, p_token, p_session, 0, false, false);
     RETURN (SELECT jsonb_build_object('status', to_jsonb(s),
         -- With what an agent needs to name the others after a loss of commits.
-        'agents', (SELECT coalesce(jsonb_agg(to_jsonb(a) || jsonb_build_object('journal', x.journal) ORDER BY a.name), '[]')
+        'agents', (SELECT coalesce(
+                jsonb_agg(to_jsonb(a) || jsonb_build_object('journal', x.journal) ORDER BY a.name), '[]')
             FROM inlet.agents a JOIN inlet.agent x ON x.id = a.id),
         'places', (SELECT coalesce(jsonb_agg(to_jsonb(p) ORDER BY p.name), '[]') FROM inlet.places p))
     FROM inlet.status s);

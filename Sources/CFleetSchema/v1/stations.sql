@@ -103,7 +103,8 @@ BEGIN
     FROM (SELECT) one LEFT JOIN inlet.agent a ON a.id = c.agent;
 END $$;
 
--- p_key NULL: it was not brought; the next one may. Also tells contents again after a loss.
+-- p_key NULL: it was not brought, or a person deleted it there; the next one may. Also tells contents again after a
+-- loss.
 CREATE OR REPLACE FUNCTION v1_content_there(p_agent int, p_token bytea, p_session bigint, p_seen bigint,
     p_destination int, p_digest bytea, p_size bigint, p_purpose bigint, p_ref bigint, p_key text, p_url text)
 RETURNS bigint LANGUAGE plpgsql AS $$
@@ -113,7 +114,7 @@ BEGIN
     m := inlet._enter(p_agent, p_token, p_session, p_seen, false, true);
     IF p_key IS NULL THEN
         DELETE FROM inlet.content x WHERE x.destination = p_destination AND x.digest = p_digest
-            AND x.purpose = p_purpose AND x.agent = p_agent AND x.ref = p_ref AND NOT x.there;
+            AND x.purpose = p_purpose AND x.agent = p_agent AND x.ref = p_ref;
     ELSE
         INSERT INTO inlet.content AS x (digest, destination, purpose, size, agent, session, ref, there, key, url)
         VALUES (p_digest, p_destination, p_purpose, p_size, p_agent, p_session, p_ref, true, p_key, p_url)

@@ -5,44 +5,55 @@ internal import Synchronization
 internal import SystemPackage
 
 /// How many more files the queue accepts, which roots wait for room, and how they are woken. Without limits it never
-/// asks the journal.
+/// asks the journal. While it is held, as if the queue were full, nothing is admitted but the files of open units.
 final class QueueCapacity: Sendable {
-    private let limits: Mutex<QueueLimit>
+    private let limits: Mutex<(configured: QueueLimit, isHeld: Bool)>
     private let journal: Journal
     private let log: EventLog
-    /// The roots that found no room, and how to wake each.
-    private let waiting = Mutex<[FilePath: @Sendable () -> Void]>([:])
+    /// The roots that found no room, how to wake each, and whether it was logged that the queue is full.
+    private let waiting = Mutex<(roots: [FilePath: @Sendable () -> Void], isSaid: Bool)>(([:], false))
     /// Whether any root waits: asked at the end of every delivery.
     private let isFull = Atomic<Bool>(false)
 
-    init(_ limit: QueueLimit, journal: Journal, log: EventLog) {
-        limits = Mutex(limit)
+    init(_ limit: QueueLimit, isHeld: Bool = false, journal: Journal, log: EventLog) {
+        limits = Mutex((limit, isHeld))
         (self.journal, self.log) = (journal, log)
     }
 
-    var limit: QueueLimit { limits.withLock(\.self) }
+    var limit: QueueLimit { limits.withLock { $0.isHeld ? .closed : $0.configured } }
+    var isHeld: Bool { limits.withLock(\.isHeld) }
 
     /// Takes another limit, and wakes the roots that wait for room.
     func set(_ limit: QueueLimit) {
-        limits.withLock { $0 = limit }
-        left()
+        limits.withLock { $0.configured = limit }
+        wakeAll()
+    }
+
+    /// Files that come stay in their folders from now on, or are admitted again.
+    func hold(_ isHeld: Bool) {
+        limits.withLock { $0.isHeld = isHeld }
+        wakeAll()
     }
 
     /// How many files of any size fit now; nil is any number. A journal that does not answer sets no limit here.
     func places() async -> Int? {
         let limit = limit
         if limit.isOff { return nil }
+        if limit == .closed { return 0 }
         return await journal.pendingIfKnown().flatMap { limit.room(besides: $0) }
     }
 
-    /// A root has files without room; logged for the first root.
+    /// A root has files without room; logged for the first root, unless it is held: its holder says that.
     func refuse(_ root: FilePath, wake: @escaping @Sendable () -> Void) async {
-        let isFirst = waiting.withLock { waiting in
-            defer { waiting[root] = wake }
-            return waiting.isEmpty
+        let limit = limit
+        let isFull = limit != .closed && !limit.isOff
+        let isNews = waiting.withLock { waiting in
+            defer { waiting.isSaid = waiting.isSaid || isFull }
+            waiting.roots[root] = wake
+            return isFull && !waiting.isSaid
         }
-        isFull.store(true, ordering: .releasing)
-        guard isFirst else { return }
+        self.isFull.store(true, ordering: .releasing)
+        guard isNews else { return }
         let pending = await journal.pendingIfKnown() ?? (files: 0, bytes: 0)
         log.emit(.queueFull(files: pending.files, bytes: pending.bytes))
     }
@@ -50,19 +61,22 @@ final class QueueCapacity: Sendable {
     /// A root has admitted all its ready files; logged when it was the last that waited.
     func release(_ root: FilePath) {
         if !isFull.load(ordering: .acquiring) { return }
-        let isLast = waiting.withLock { waiting in
-            waiting.removeValue(forKey: root) != nil && waiting.isEmpty
+        let (isLast, wasSaid) = waiting.withLock { waiting in
+            let isLast = waiting.roots.removeValue(forKey: root) != nil && waiting.roots.isEmpty
+            defer { if isLast { waiting.isSaid = false } }
+            return (isLast, waiting.isSaid)
         }
         guard isLast else { return }
         isFull.store(false, ordering: .releasing)
-        log.emit(.queueRecovered)
+        if wasSaid { log.emit(.queueRecovered) }
     }
 
     /// A file has left the queue.
     func left() {
-        if !isFull.load(ordering: .acquiring) { return }
-        for wake in waiting.withLock({ Array($0.values) }) { wake() }
+        if isFull.load(ordering: .acquiring) { wakeAll() }
     }
+
+    private func wakeAll() { for wake in waiting.withLock({ Array($0.roots.values) }) { wake() } }
 }
 
 extension Journal {
@@ -89,6 +103,8 @@ extension RootLoop {
     private static let shortestPause = Duration.milliseconds(20)
     /// Some departures from the queue wake nobody.
     private static let longestPause = Duration.seconds(1)
+    /// A queue that is held wakes all roots at the end.
+    private static let heldPause = Duration.seconds(600)
 
     /// Ready files, no more than there is room for.
     mutating func dueNow() async -> [FilePath] {
@@ -128,9 +144,10 @@ extension RootLoop {
 
     private mutating func refuse() async {
         let now = ContinuousClock.now
-        pressure.notBefore = now.advanced(by: Self.shortestPause)
-        pressure.notAfter = now.advanced(by: Self.longestPause)
         await shared.room.refuse(settings.path) { [mailbox] in mailbox.waker.wake() }
+        pressure.notBefore = now.advanced(by: Self.shortestPause)
+        // Asked last: from here on the end of the hold wakes this root.
+        pressure.notAfter = now.advanced(by: shared.room.isHeld ? Self.heldPause : Self.longestPause)
     }
 
     private mutating func release() {

@@ -52,11 +52,7 @@ struct DeliveryAttempt: Sendable {
             return failed(
                 DeliveryError(.outage(after: nil), .notConfigured, "'\(delivery.destination)' is not configured"))
         }
-        switch await shared.fleet.contents.turn(of: claim, at: destination) {
-        case .send: break
-        case .link(let proof): return linked(proof, at: destination)
-        case .wait(let agent): return awaits(agent)
-        }
+        if let ended = await contentElsewhere(destination) { return ended }
         let order: DeliveryOrder
         do throws(DeliveryError) {
             // Written before the source is opened: the next start then knows which delivery killed the process.
@@ -191,6 +187,15 @@ struct DeliveryAttempt: Sendable {
             job: file.id, path: file.fullPath, route: ref.route, destinations: [ref.destination],
             sameAs: original.job)
         return (.delivered(original.link), DeliveryReport(event: event))
+    }
+
+    /// The end of an attempt whose content another agent of the fleet has brought, or brings now.
+    private func contentElsewhere(_ destination: Destination) async -> (ClaimOutcome, DeliveryReport)? {
+        switch await shared.fleet.contents.turn(of: claim, at: destination) {
+        case .send: nil
+        case .link(let proof): linked(proof, at: destination)
+        case .wait(let agent): awaits(agent)
+        }
     }
 
     /// Another agent of the fleet delivered the same content there.

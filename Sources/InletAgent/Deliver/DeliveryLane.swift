@@ -27,6 +27,11 @@ struct DeliveryLane: Sendable {
         id.lane == .small ? DeliveryBurst(shared.destinations[id.destination], stage) : nil
     }
 
+    /// How much more may be claimed; nil while nothing may.
+    private var capacity: ClaimCapacity? {
+        shared.destinations.room(of: id.destination).map(shared.fleet.shares.bounded)
+    }
+
     private func slots<Value: Sendable>(_ body: (inout LaneSlots) -> Value) -> Value { shared.lanes.with(id, body) }
 
     /// Returns when the destination is gone, or the agent is stopping, and every claim has been returned. When the task
@@ -39,9 +44,7 @@ struct DeliveryLane: Sendable {
             while true {
                 shared.health.heartbeat.beat(.workers)
                 let (isLast, isStopping) = (Task.isCancelled, stage.isStopping.isSet)
-                let room =
-                    isLast || isStopping
-                    ? nil : shared.destinations.room(of: id.destination).map(shared.fleet.shares.bounded)
+                let room = isLast || isStopping ? nil : capacity
                 await offerRefused()
                 if let turn = await exchange(room) {
                     begin(in: &group)

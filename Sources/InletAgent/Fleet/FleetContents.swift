@@ -19,29 +19,33 @@ final class FleetContents: ContentIndex {
     private let member: FleetMember
     /// Not said yet. Beyond `most` the oldest are dropped: arrived ones are said again with their receipts.
     private let ends = Mutex<[End]>([])
+    /// Deliveries that the fleet lets bring their content, and which others wait for.
+    private let owned = Mutex<Set<Int64>>([])
     /// Deliveries whose content was said to be there, and whose receipt has not been published.
     private let said = Mutex<Set<Int64>>([])
 
     private static let most = 10_000
-    /// A delivery that is tried again later than this leaves its content to others.
-    private static let shortWait = Duration.seconds(60)
 
     init(_ member: FleetMember) { self.member = member }
 
     func isAsked(about file: FileRow) -> Bool { file.policy.dedupe != .off && file.digests.sha256 != nil }
 
-    /// An attempt that left something at the destination continues with that.
+    /// An attempt that left something at the destination continues with that, whatever the answer.
     func turn(of claim: Claim, at destination: Destination) async -> ContentTurn {
-        guard let content = FleetContent(claim.file, claim.delivery), claim.checkpoint.isEmpty,
-            claim.delivery.waits == 0, member.grants, member.places[destination.name] != nil
+        guard let content = FleetContent(claim.file, claim.delivery), claim.delivery.waits == 0, member.grants,
+            member.places[destination.name] != nil
         else { return .send }
         do throws(FleetError) {
-            switch try await member.link.content(try await member.number(of: destination.name), content) {
+            let standing = try await member.link.content(try await member.number(of: destination.name), content)
+            if case .own = standing { owned.withLock { _ = $0.insert(content.ref) } }
+            guard claim.checkpoint.isEmpty else { return .send }
+            switch standing {
             case .own: return .send
             case .there(let key, let url, let agent): return .link(Self.link(claim.file, key, url, agent))
             case .wait(let agent): return .wait(by: Self.shown(agent))
             }
         } catch {
+            // Sent twice at worst: the standing says why nobody could be asked.
             return .send
         }
     }
@@ -57,18 +61,17 @@ final class FleetContents: ContentIndex {
 
     // MARK: - Ends
 
+    /// One that was not brought is free at once: before its next try a person may pause or cancel it, and others would
+    /// wait for ever.
     func ended(_ claim: Claim, _ outcome: ClaimOutcome) {
         guard let content = FleetContent(claim.file, claim.delivery) else { return }
-        switch outcome {
-        case .delivered(let proof):
+        if case .waiting = outcome { return }
+        let wasOwned = owned.withLock { $0.remove(content.ref) != nil }
+        if case .delivered(let proof) = outcome {
             if proof.isLink || proof.isDeleted { return }
             add(End(destination: claim.delivery.destination, content: content, place: (proof.key, proof.url)))
-        case .again(let time, _, _, _):
-            guard time - .now > Self.shortWait else { return }
-            fallthrough
-        case .ended, .expired:
+        } else if wasOwned {
             add(End(destination: claim.delivery.destination, content: content, place: nil))
-        case .waiting, .renamed: return
         }
     }
 
@@ -108,7 +111,8 @@ final class FleetContents: ContentIndex {
 
     private func say(_ end: End) async throws(FleetError) {
         try await member.link.contentThere(
-            try await member.number(of: end.destination), end.content, key: end.place?.key, url: end.place?.url)
+            try await member.number(of: end.destination), end.content, key: end.place?.key.withoutNUL,
+            url: end.place?.url?.withoutNUL)
         if end.place != nil { said.withLock { if $0.count < Self.most { $0.insert(end.content.ref) } } }
     }
 
@@ -124,7 +128,8 @@ final class FleetContents: ContentIndex {
             let wasSaid = said.withLock { $0.remove(delivery.id) != nil }
             if wasSaid, !isAgain { continue }
             try await member.link.contentThere(
-                try await member.number(of: delivery.destination), content, key: proof.key, url: proof.url)
+                try await member.number(of: delivery.destination), content, key: proof.key.withoutNUL,
+                url: proof.url?.withoutNUL)
         }
     }
 }

@@ -8,7 +8,7 @@ internal import InletPipelines
 internal import Synchronization
 package import SystemPackage
 
-/// What makes an agent a member of a fleet, from its configuration and its machine.
+/// Everything that makes an agent a member of a fleet, from its configuration and its machine.
 package struct FleetSetup: Sendable {
     package var settings: FleetSettings
     package var address: PostgresAddress
@@ -17,7 +17,7 @@ package struct FleetSetup: Sendable {
     /// To join with; nil for an agent that has joined, or that a person joins.
     package var secret: [UInt8]?
     package var version: String
-    /// What the fleet shows of this machine.
+    /// Facts about this machine for the fleet's view.
     package var about: [String: String]
     /// Which lock file this process holds (`FleetLink.seat`).
     package var seat: [UInt8]
@@ -52,6 +52,17 @@ package struct FleetSetup: Sendable {
         seat = FleetLink.seat(
             boot: ProcessSetup.bootID() ?? "", device: lock?.device ?? 0, inode: lock?.inode ?? 0)
     }
+
+    /// The address for a new connection: `url_file` is read each time, because passwords change. Blocks.
+    func addressNow() throws(FleetError) -> PostgresAddress {
+        guard case .file = settings.url else { return address }
+        do throws(FleetError) {
+            return try PostgresAddress(try settings.url.read(), allowsUnverified: settings.allowsUnverified)
+        } catch {
+            // It may be right again at the next connection; `argument` would be a fault of one call.
+            throw error.code == .argument ? FleetError(.away, error.message) : error
+        }
+    }
 }
 
 /// This agent in its fleet: the link, and what its parts have to know of each other.
@@ -73,6 +84,10 @@ final class FleetMember: Sendable {
         var agents = 1
         /// The session in which prefixes were claimed.
         var prefixSession: Int64?
+        /// The destinations at which the journal asks for keys; nil before the first time, and after a reload.
+        var reserved: [String: String?]?
+        /// Whether the fleet had this agent as draining when it was heard last.
+        var isDraining: Bool
     }
 
     let setup: FleetSetup
@@ -95,8 +110,9 @@ final class FleetMember: Sendable {
         (self.setup, self.journal, self.log, self.signals, self.relay) = (setup, journal, log, signals, relay)
         link = FleetLink(
             setup.address, journal, identity: identity, version: setup.version, about: setup.about, seat: setup.seat,
-            onChange: { relay.call($0) })
-        state = Mutex(State(identity: identity, agents: agents))
+            addressNow: { Result { () throws(FleetError) in try setup.addressNow() } }, onChange: { relay.call($0) })
+        state = Mutex(
+            State(identity: identity, agents: agents, isDraining: try await journal.fleetIsDraining()))
         relay.set { [weak self] in self?.hear($0) }
     }
 
@@ -114,6 +130,13 @@ final class FleetMember: Sendable {
     var failingSince: ContinuousClock.Instant? { state.withLock { $0.failingSince } }
     /// Whether another process has this identity: then its tag is shared too.
     var isUsedTwice: Bool { [.refused(.usedTwice), .refused(.isAlive)].contains(standing.state) }
+
+    var isDraining: Bool { state.withLock(\.isDraining) }
+    /// Durably, so that a start without PostgreSQL admits nothing either.
+    func keepDraining(_ isDraining: Bool) async throws(JournalError) {
+        try await journal.keepFleetDraining(isDraining)
+        state.withLock { $0.isDraining = isDraining }
+    }
 
     var agentsKnown: Int { state.withLock { $0.agents } }
     func knows(agents: Int) { state.withLock { $0.agents = max(1, agents) } }
@@ -142,12 +165,22 @@ final class FleetMember: Sendable {
             }
             places[destination.name] = Place(address: address, type: destination.type, share: share)
         }
-        state.withLock { $0.places = places }
+        state.withLock { ($0.places, $0.reserved) = (places, nil) }
     }
 
-    /// Where keys must be asked for, and below which prefix not, given the prefixes that are known to be this agent's.
-    func reservations(_ known: [String: String]) -> [String: String?] {
-        places.mapValues { place -> String? in known[place.address] == place.share.prefix ? place.share.prefix : nil }
+    /// Has keys asked for, except below the prefixes that are known to be this agent's. It goes through all that wait,
+    /// so the same again does nothing.
+    ///
+    /// - Returns: whether something has changed.
+    @discardableResult
+    func reserveKeys(besides known: [String: String]) async throws(JournalError) -> Bool {
+        let wanted = places.mapValues { place -> String? in
+            known[place.address] == place.share.prefix ? place.share.prefix : nil
+        }
+        if state.withLock({ $0.reserved == wanted }) { return false }
+        try await journal.reserveKeys(at: wanted)
+        state.withLock { $0.reserved = wanted }
+        return true
     }
 
     /// Whether the prefixes must be claimed in this session; true once.
@@ -161,6 +194,14 @@ final class FleetMember: Sendable {
 
     /// They could not be claimed, and are again.
     func endsPrefixes() { state.withLock { $0.prefixSession = nil } }
+
+    /// The configured destination at whose address a key was given; nil where none is there any more.
+    func destination(of key: GrantedKey) -> String? {
+        let places = places
+        guard let address = key.address else { return places[key.destination].map { _ in key.destination } }
+        if places[key.destination]?.address == address { return key.destination }
+        return places.first { $0.value.address == address }?.key
+    }
 
     /// The fleet's number of a destination in this session.
     func number(of name: String) async throws(FleetError) -> Int32 {
@@ -180,7 +221,7 @@ final class FleetMember: Sendable {
         for part in Signals.FleetPart.allCases { signals.raise(.fleet(part)) }
     }
 
-    /// What is to be said now without a change: that PostgreSQL is still away.
+    /// Reports, without a change, that PostgreSQL is still away.
     func remind(at now: WallTime) {
         let standing = standing
         log.emit(state.withLock { $0.news.remind(standing, at: now) })
@@ -207,7 +248,8 @@ final class FleetMember: Sendable {
             do {
                 let joined = try await pool.run { [setup] () throws(FleetError) in
                     try FleetMembership.join(
-                        setup.address, secret: secret, name: setup.name, journal: uuid, seen: 0, about: setup.about)
+                        try setup.addressNow(), secret: secret, name: setup.name, journal: uuid, seen: 0,
+                        about: setup.about)
                 }
                 try await journal.keepFleetIdentity(joined, isFresh: true)
                 state.withLock { $0.identity = joined }

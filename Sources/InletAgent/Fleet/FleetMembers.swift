@@ -94,23 +94,36 @@ extension FleetReport.Activity {
 }
 
 /// The overview, asked for at most every few seconds however many people look.
+///
+/// PostgreSQL may take seconds to fail, so that a status only looks at the last one, and has the reporter ask again.
 final class FleetView: Sendable {
     private let member: FleetMember
-    private let state = Mutex<(overview: FleetMembers?, asked: ContinuousClock.Instant?)>((nil, nil))
+    private let state = Mutex<(overview: FleetMembers?, asked: ContinuousClock.Instant?, isWanted: Bool)>(
+        (nil, nil, false))
 
     static let rest = Duration.seconds(3)
 
     init(_ member: FleetMember) { self.member = member }
 
-    /// What was heard last.
+    /// As heard last.
     var last: FleetMembers? { state.withLock(\.overview) }
+    /// Whether somebody has looked at it since it was asked for.
+    var isWanted: Bool { state.withLock(\.isWanted) }
+
+    /// The last one, without a question.
+    func look() -> FleetMembers? {
+        state.withLock { state in
+            state.isWanted = true
+            return state.overview
+        }
+    }
 
     /// - Returns: the last one while PostgreSQL does not answer; nil before any.
     func current() async -> FleetMembers? {
         let now = ContinuousClock.now
         let isDue = state.withLock { state in
-            if let asked = state.asked, now - asked < Self.rest { return false }
-            state.asked = now
+            if state.overview != nil, let asked = state.asked, now - asked < Self.rest { return false }
+            (state.asked, state.isWanted) = (now, false)
             return true
         }
         // The standing says why there is no newer one.

@@ -1,7 +1,7 @@
 internal import InletCore
 internal import InletFleet
 
-/// Turns changes of the session into events: each thing is said once, and that PostgreSQL is away again each hour.
+/// Turns changes of the session into events, each once; that PostgreSQL is away is repeated each hour.
 struct FleetNews: Sendable {
     private enum Condition: Equatable {
         case starting
@@ -70,7 +70,7 @@ struct FleetNews: Sendable {
         switch code {
         case .usedTwice, .isAlive: return [.fleetIdentityTwice(name: name, reason: standing.message ?? "\(error)")]
         case .wentBack: return [.fleetJournalWentBack(reason: standing.message ?? "\(error)")]
-        case .schema: return [.fleetSchemaOld(found: 0, needed: FleetSchema.version)]
+        case .schema: return [.fleetSchemaOld(reason: error.message, needed: FleetSchema.version)]
         default: return [.agentError(reason: standing.message ?? "\(error)")]
         }
     }

@@ -4,27 +4,46 @@ internal import InletJournal
 internal import SystemPackage
 
 /// Carries out orders that came through the fleet, with the agent's own orders. An order's number is in the journal
-/// before it has an effect: one whose answer was lost is not carried out again.
+/// after it had its effect: none is lost, and one that a crash interrupts is repeated, which does no harm. One whose
+/// answer was lost is not carried out again.
 struct FleetOrders: Sendable {
     let member: FleetMember
     let control: AgentControl
 
-    func carryOut() async throws(FleetError) {
+    /// Of this process's orders, newest last, so that one whose answer was lost gets the same answer.
+    private var answers: [(id: String, result: Result<String, Refusal>)] = []
+    private static let mostAnswers = 1000
+
+    init(_ member: FleetMember, _ control: AgentControl) { (self.member, self.control) = (member, control) }
+
+    mutating func carryOut() async throws(FleetError) {
         for command in try await member.link.commands() {
-            let isNew: Bool
+            let result: Result<String, Refusal>
             do throws(JournalError) {
-                isNew = try await member.journal.fleetCommand(command.id)
+                result = try await answer(to: command)
             } catch {
-                // A journal that accepts nothing now is asked at the next beat.
+                // A journal that answers nothing now is asked at the next beat.
                 return
             }
-            guard isNew else {
-                try await end(command, .success("carried out before; its answer was lost"))
-                continue
-            }
-            member.log.emit(.fleetCommand(verb: FleetMembers.cut(command.verb), by: command.askedBy))
-            try await end(command, await result(of: command))
+            try await end(command, result)
         }
+    }
+
+    private mutating func answer(to command: FleetCommand) async throws(JournalError) -> Result<String, Refusal> {
+        if let known = answers.last(where: { $0.id == command.id }) {
+            // Its effect may not be in the journal yet.
+            try await member.journal.keepFleetCommand(command.id)
+            return known.result
+        }
+        if try await member.journal.knowsFleetCommand(command.id) {
+            return .success("carried out before; its answer was lost")
+        }
+        member.log.emit(.fleetCommand(verb: FleetMembers.cut(command.verb), by: command.askedBy))
+        let result = await result(of: command)
+        if answers.count >= Self.mostAnswers { answers.removeFirst() }
+        answers.append((command.id, result))
+        try await member.journal.keepFleetCommand(command.id)
+        return result
     }
 
     private func end(_ command: FleetCommand, _ result: Result<String, Refusal>) async throws(FleetError) {

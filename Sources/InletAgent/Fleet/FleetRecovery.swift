@@ -30,79 +30,69 @@ struct FleetRecovery: Sendable {
 
     private func pass() async throws {
         let standing = member.standing
-        guard standing.owesReport else {
-            if member.grants, member.beginsPrefixes() {
-                try await claimPrefixes(member.places.compactMapValues(\.share.prefix))
-            }
-            return
-        }
+        guard standing.owesReport else { return try await claimPrefixes() }
         let keys = try await reportKeys(after: standing.reportFrom)
-        // Keys below them were never asked for: nobody may get those once the fleet is open.
-        let own = try await member.journal.ownPrefixes()
-        try await claimPrefixes(member.places.compactMapValues { own[$0.address] })
+        // Before the fleet is open, so that nobody is given a key below them.
+        try await claimPrefixes(isAgain: true)
         try await receipts.beginAgain(after: standing.receipts)
         let seen = try await member.journal.fleetSeen()
         try await member.link.againDone(standing, seen: seen, roster: try await member.journal.fleetRoster())
         member.log.emit(.fleetReported(keys: keys, files: 0))
     }
 
+    /// A key was given at an address, so it is reported there, whatever its destination is called now.
+    ///
     /// - Returns: how many keys were reported.
     private func reportKeys(after mark: Int64) async throws -> Int {
-        var (count, last) = (0, Int64(0))
+        var (count, unknown, last) = (0, 0, Int64(0))
         while true {
             let keys = try await member.journal.grantedKeys(after: mark, limit: Self.batch, from: last)
-            for (place, group) in Dictionary(grouping: keys, by: { place(of: $0) }) {
-                guard let place else { continue }
-                let number = try await member.link.destination(
-                    address: place.address, type: place.type, label: place.name, creates: false)
-                let clashes = try await member.link.againKeys(number, group.map(\.key), group.map(\.ref))
-                for index in clashes where group.indices.contains(index) {
-                    let key = group[index].key
-                    member.log.emit(.fleetKeyClash(destination: place.name, key: key, owner: "another agent"))
-                    // At an address of before nothing waits under it.
-                    guard place.isCurrent else { continue }
-                    _ = try await member.journal.loseKey(key, at: place.name, because: Self.clash, now: .now)
+            for (name, group) in Dictionary(grouping: keys, by: member.destination(of:)) {
+                if let name {
+                    try await report(group, at: name)
+                    count += group.count
+                } else {
+                    unknown += group.count
                 }
-                count += group.count
             }
-            guard keys.count == Self.batch, let end = keys.last else { return count }
+            guard keys.count == Self.batch, let end = keys.last else { break }
             last = end.id
+        }
+        if unknown > 0 { member.log.emit(.agentError(reason: Self.unreported(unknown))) }
+        return count
+    }
+
+    private func report(_ keys: [GrantedKey], at name: String) async throws {
+        let number = try await member.number(of: name)
+        let clashes = try await member.link.againKeys(number, keys.map(\.key), keys.map(\.ref))
+        for key in clashes.filter(keys.indices.contains).map({ keys[$0] }) {
+            member.log.emit(.fleetKeyClash(destination: name, key: key.key, owner: "another agent"))
+            // A destination that has moved since asks for its keys anew.
+            if let now = member.places[key.destination], key.address ?? now.address != now.address { continue }
+            _ = try await member.journal.loseKey(key.key, at: key.destination, because: Self.clash, now: .now)
         }
     }
 
-    /// Where a key was granted.
-    private struct KeyPlace: Hashable {
-        var name: String
-        var address: String
-        var type: String
-        /// Whether the destination still has this address.
-        var isCurrent: Bool
-    }
-
-    /// nil for a destination that the configuration has no more, under no name: its type is not known.
-    private func place(of key: GrantedKey) -> KeyPlace? {
-        let places = member.places
-        let current = places[key.destination]
-        guard let address = key.address ?? current?.address,
-            let type = places.values.first(where: { $0.address == address })?.type ?? current?.type
-        else { return nil }
-        return KeyPlace(
-            name: key.destination, address: address, type: type, isCurrent: address == current?.address)
+    private static func unreported(_ count: Int) -> String {
+        "fleet: \(count.counted("key was", "keys were")) not reported after the loss, because their destination left the "
+            + "configuration: others may get them; put it back, and run 'inlet fleet restored'"
     }
 
     private static let clash = "the fleet gave its key to another agent after commits were lost"
 
     // MARK: - Prefixes
 
-    /// Makes prefixes this agent's own: those of the configuration once a session, and those that it had after a loss.
-    /// Until that is known their keys are asked for like others.
+    /// Makes the prefixes of the configuration this agent's own, once a session. Until that is known their keys are
+    /// asked for like others.
     ///
-    /// - Parameter prefixes: by the names of their destinations.
-    private func claimPrefixes(_ prefixes: [String: String]) async throws {
+    /// - Parameter isAgain: those that were its own before the fleet lost commits.
+    private func claimPrefixes(isAgain: Bool = false) async throws {
+        guard isAgain || member.grants && member.beginsPrefixes() else { return }
         do {
-            var known = try await member.journal.ownPrefixes()
-            for (name, prefix) in prefixes {
-                guard let place = member.places[name] else { continue }
+            let before = try await member.journal.ownPrefixes()
+            var known = before
+            for (name, place) in member.places {
+                guard let prefix = isAgain ? before[place.address] : place.share.prefix else { continue }
                 let other = try await member.link.ownPrefix(try await member.number(of: name), prefix)
                 if let other {
                     known[place.address] = nil
@@ -116,12 +106,11 @@ struct FleetRecovery: Sendable {
                     try await member.journal.keepOwnPrefix(place.address, prefix)
                 }
             }
-            try await member.journal.reserveKeys(at: member.reservations(known))
+            // Files below a new prefix are free now.
+            if try await member.reserveKeys(besides: known) { member.signals.raiseDeliverable() }
         } catch {
             member.endsPrefixes()
             throw error
         }
-        // Files below a prefix are free now.
-        member.signals.raiseDeliverable()
     }
 }

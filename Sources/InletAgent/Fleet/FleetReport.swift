@@ -34,6 +34,8 @@ package struct FleetReport: Sendable, Codable, Equatable {
     package var fleet: String?
     /// The agents that have not reported since commits were lost.
     package var waitingFor: [String] = []
+    /// Whether the fleet has this agent as draining: it admits no new files.
+    package var isDraining = false
     /// Files of this agent that wait for their key.
     package var waitingKeys = 0
     /// Since the start: keys that were granted, keys that another had, and keys with this agent's tag.
@@ -56,6 +58,7 @@ package struct FleetReport: Sendable, Codable, Equatable {
         case state, since, message, name, agent, tag, server, fleet, shares, agents
         case sessionSeconds = "session_seconds"
         case waitingFor = "waiting_for"
+        case isDraining = "is_draining"
         case waitingKeys = "waiting_keys"
         case reservedKeys = "reserved_keys"
         case lostKeys = "lost_keys"
@@ -112,11 +115,13 @@ package struct FleetReport: Sendable, Codable, Equatable {
         }
     }
 
-    /// What an agent publishes of itself: at most 64 KiB, and no secrets.
+    /// An agent's report about itself: at most 64 KiB, and no secrets.
     package struct Activity: Sendable, Codable, Equatable {
         /// `ok`, `degraded` or `failing`, as its health says.
         package var state = "ok"
         package var version = ""
+        /// Whether it admits no new files: those below are all that it still has to send.
+        package var isDraining = false
         package var waiting = 0
         package var inFlight = 0
         package var retrying = 0
@@ -139,6 +144,7 @@ package struct FleetReport: Sendable, Codable, Equatable {
         private enum CodingKeys: String, CodingKey {
             case state, version, waiting, retrying, held, parked, oldest, rate, delivered, failed, problems,
                 destinations
+            case isDraining = "is_draining"
             case inFlight = "in_flight"
             case lastError = "last_error"
         }

@@ -5,12 +5,15 @@ internal import InletLinux
 internal import InletPipelines
 internal import Synchronization
 
-/// Publishes what this agent does, carries out the fleet's orders, and does its upkeep.
+/// Publishes what this agent does, carries out the fleet's orders, drains it, and does its upkeep.
 struct FleetReporter: Sendable {
     let member: FleetMember
     let control: AgentControl
     let view: FleetView
 
+    private var orders: FleetOrders
+    /// Whether it was said that all is sent.
+    private var saidDrained = false
     /// The last report, and when it was published.
     private var published: (activity: FleetReport.Activity, at: ContinuousClock.Instant)?
     private var upkeepAt: ContinuousClock.Instant?
@@ -27,6 +30,7 @@ struct FleetReporter: Sendable {
 
     init(_ member: FleetMember, _ control: AgentControl, _ view: FleetView) {
         (self.member, self.control, self.view) = (member, control, view)
+        orders = FleetOrders(member, control)
     }
 
     func run() async {
@@ -45,10 +49,9 @@ struct FleetReporter: Sendable {
     }
 
     private mutating func pass(at now: ContinuousClock.Instant) async throws(FleetError) {
+        await drain()
         guard member.standing.session != nil else { return }
-        if member.standing.hasCommands {
-            try await FleetOrders(member: member, control: control).carryOut()
-        }
+        if member.standing.hasCommands { try await orders.carryOut() }
         try await report(at: now)
         if member.grants, upkeepAt.map({ now - $0 >= Self.hour }) ?? true {
             try await member.link.upkeep()
@@ -57,10 +60,36 @@ struct FleetReporter: Sendable {
         await watch(at: now)
     }
 
+    // MARK: - Draining
+
+    /// Admits nothing while the fleet has this agent as draining. Without an answer the last one holds.
+    private func drain() async {
+        guard let state = member.standing.agentState, let room = control.live?.shared.room else { return }
+        let isDraining = state == "draining"
+        guard isDraining != member.isDraining else { return }
+        room.hold(isDraining)
+        do throws(JournalError) {
+            try await member.keepDraining(isDraining)
+        } catch {
+            // Written at the next beat.
+        }
+    }
+
+    /// Says once that nothing is left that can be sent.
+    private mutating func noteDrained(_ queue: AgentControl.Queue) {
+        let isDraining = member.isDraining
+        let isDone = isDraining && queue.waiting + queue.inFlight + queue.held == 0
+        if isDone, !saidDrained { member.log.emit(.fleetDrained(left: queue.parked)) }
+        saidDrained = isDone || saidDrained && isDraining
+    }
+
     // MARK: - The report
 
     private mutating func report(at now: ContinuousClock.Instant) async throws(FleetError) {
-        let activity = await activity(at: now)
+        // Without an answer of the journal it is failing, which the report says.
+        let queue = try? await control.queue()
+        if let queue { noteDrained(queue) }
+        let activity = activity(queue, at: now)
         if let published, published.activity == activity, now - published.at < Self.always { return }
         try await member.link.report(Self.body(activity))
         published = (activity, now)
@@ -77,12 +106,12 @@ struct FleetReporter: Sendable {
         return body
     }
 
-    private func activity(at now: ContinuousClock.Instant) async -> FleetReport.Activity {
+    private func activity(
+        _ queue: AgentControl.Queue?, at now: ContinuousClock.Instant
+    ) -> FleetReport.Activity {
         var activity = FleetReport.Activity()
         guard let live = control.live else { return activity }
-        activity.version = live.version
-        // Without an answer of the journal it is failing, which the report says.
-        let queue = try? await control.queue()
+        (activity.version, activity.isDraining) = (live.version, member.isDraining)
         if let queue {
             (activity.waiting, activity.inFlight) = (queue.waiting, queue.inFlight)
             (activity.retrying, activity.held, activity.parked) = (queue.retrying, queue.held, queue.parked)
@@ -124,7 +153,7 @@ struct FleetReporter: Sendable {
     /// silent.
     private mutating func watch(at now: ContinuousClock.Instant) async {
         let rest = max(Self.always, .seconds(2) * member.agentsKnown)
-        if let overviewAt, now - overviewAt < rest { return }
+        if let overviewAt, now - overviewAt < rest, !view.isWanted { return }
         overviewAt = now
         guard let overview = await view.current() else { return }
         let found = Set(overview.silent(for: Self.patience, at: .now))

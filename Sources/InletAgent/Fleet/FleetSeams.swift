@@ -10,6 +10,8 @@ struct FleetSeams: Sendable {
     let shares: any RateShare
     /// They wake the lanes, and are woken by admissions.
     let signals: Signals
+    /// Whether the agent begins without admitting files.
+    var isDraining = false
 
     /// For an agent alone.
     static func local(_ journal: Journal) -> FleetSeams {
@@ -20,7 +22,7 @@ struct FleetSeams: Sendable {
 
 // MARK: - Keys
 
-/// Who may have a key at a destination.
+/// Decides whether a delivery may have its key at a destination.
 protocol KeyReservation: Sendable {
     /// Says for which destinations keys must be asked for, before any file is admitted for them.
     func begin(at destinations: [Destination], _ settings: Settings) async throws(JournalError)
@@ -45,7 +47,7 @@ struct LocalKeys: KeyReservation {
 
 // MARK: - Contents
 
-/// Who brings a content to a destination, for routes with `dedupe`.
+/// Decides which agent brings a content to a destination, for routes with `dedupe`.
 protocol ContentIndex: Sendable {
     /// Whether it must be asked before a file is sent: such files are not sent in bursts.
     func isAsked(about file: FileRow) -> Bool
@@ -80,7 +82,7 @@ struct LocalContents: ContentIndex {
 
 /// This agent's part of a limit that several agents share. `BandwidthControl` bounds the rate.
 protocol RateShare: Sendable {
-    /// What may be claimed of `room`.
+    /// The part of `room` that may be claimed.
     func bounded(_ room: ClaimCapacity) -> ClaimCapacity
 }
 

@@ -78,6 +78,8 @@ final class FleetShares: RateShare {
         var due: [String: ContinuousClock.Instant] = [:]
         /// Destinations that had work at the last look.
         var busy: Set<String> = []
+        /// Destinations whose rate is bounded.
+        var bound: Set<String> = []
         /// Limits that were named in this session, and the objection to each that was logged.
         var named: [String: (session: Int64, objection: String?)] = [:]
 
@@ -90,6 +92,7 @@ final class FleetShares: RateShare {
                 counts.map { ($0[name]?.waiting ?? 0) + ($0[name]?.claimed ?? 0) > 0 } ?? true
             }
             for name in busy.subtracting(wanted) { await giveBack(name) }
+            for name in bound.subtracting(member.places.keys) { bind(name, to: nil) }
             busy = Set(wanted)
             var hasChanged = false
             for name in wanted where (due[name] ?? now) <= now { if await ask(name, at: now) { hasChanged = true } }
@@ -115,13 +118,19 @@ final class FleetShares: RateShare {
                     parts[name] = Part(rate: rate, slots: slots, until: share.until)
                 }
             } catch {
+                // The standing has the reason; meanwhile a part is assumed.
                 due[name] = now.advanced(by: member.beat)
                 shares.assume(name, at: now)
             }
             let after = shares.parts.withLock { $0[name] }
-            bandwidth.bound(name, to: after?.rate)
+            bind(name, to: after?.rate)
             return (before?.isValid(at: now) ?? true, before?.slots, before?.rate == 0)
                 != (after?.isValid(at: now) ?? true, after?.slots, after?.rate == 0)
+        }
+
+        private mutating func bind(_ name: String, to rate: Int64?) {
+            if rate == nil { bound.remove(name) } else { bound.insert(name) }
+            bandwidth.bound(name, to: rate)
         }
 
         /// A limit is the fleet's as soon as one agent names it; another one is an error.

@@ -13,7 +13,7 @@ struct FleetParts: Sendable {
     var seams: FleetSeams {
         FleetSeams(
             keys: FleetKeyReservation(member: member, shares: shares), contents: contents, shares: shares,
-            signals: member.signals)
+            signals: member.signals, isDraining: member.isDraining)
     }
 
     init?(_ setup: FleetSetup?, _ journal: Journal, _ log: EventLog) async throws {

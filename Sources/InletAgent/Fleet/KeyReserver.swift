@@ -22,7 +22,7 @@ final class FleetKeyReservation: KeyReservation {
     func begin(at destinations: [Destination], _ settings: Settings) async throws(JournalError) {
         let known = try await member.journal.ownPrefixes()
         member.take(destinations, settings)
-        try await member.journal.reserveKeys(at: member.reservations(known))
+        try await member.reserveKeys(besides: known)
         member.endsPrefixes()
         shares.begin()
         member.signals.raise(.fleet(.recovery))
@@ -55,8 +55,8 @@ struct KeyReserver: Sendable {
     private var refusals: [Int64: Int] = [:]
     /// Deliveries that were refused too often, and when they are asked for again.
     private var resting: [Int64: ContinuousClock.Instant] = [:]
-    /// Those whose rows say why they wait.
-    private var explained: Set<Int64> = []
+    /// While nothing is granted: the rows up to this delivery say why they wait.
+    private var explainedTo: Int64 = 0
     /// When keys were last given back.
     private var returnedAt: ContinuousClock.Instant?
 
@@ -90,6 +90,10 @@ struct KeyReserver: Sendable {
         let nextReturn = try await returnKeys(at: now)
         resting = resting.filter { $0.value > now }
         let requests = try await waiting()
+        // A failure from before nothing waited says nothing of the next outage.
+        if requests.count < Self.batch {
+            failing = failing.filter { name, _ in requests.contains { $0.destination == name } }
+        }
         if requests.isEmpty { return [nextReturn, resting.values.min()].compactMap(\.self).min() }
         var answers: [(KeyRequest, KeyAnswer)] = []
         var failure: FleetError?
@@ -106,13 +110,18 @@ struct KeyReserver: Sendable {
         let end = try await member.journal.answerKeys(answers, at: .now)
         note(answers)
         if end.released > 0 { signals.raiseDeliverable() }
-        if failure != nil { return nextLook(at: now) }
+        if failure != nil {
+            // The next ones get their tag too, or say why they wait.
+            let goesOn = !member.grants && !answers.isEmpty && requests.count == Self.batch
+            return goesOn ? now : nextLook(at: now)
+        }
         if end.again > 0 || requests.count == Self.batch { return .now }
         return [nextReturn, resting.values.min()].compactMap(\.self).min()
     }
 
-    private func waiting() async throws(JournalError) -> [KeyRequest] {
-        let all = try await member.journal.keyRequests(limit: Self.batch + resting.count)
+    private mutating func waiting() async throws(JournalError) -> [KeyRequest] {
+        if member.grants || mayTag { explainedTo = 0 }
+        let all = try await member.journal.keyRequests(limit: Self.batch + resting.count, after: explainedTo)
         return Array(
             all.filter { resting[$0.delivery] == nil && member.places[$0.destination] != nil }.prefix(Self.batch))
     }
@@ -149,19 +158,21 @@ struct KeyReserver: Sendable {
         }
     }
 
-    /// The answers while there is none. A tag needs an identity that nobody else uses.
+    /// A tag needs an identity that nobody else uses.
+    private var mayTag: Bool {
+        member.settings.whenAway == .tag && member.identity != nil && !member.isUsedTwice
+    }
+
+    /// The answers while there is none.
     private mutating func withoutAnswer(
         _ group: [KeyRequest], _ error: FleetError, since: ContinuousClock.Instant, at now: ContinuousClock.Instant
     ) -> [(KeyRequest, KeyAnswer)] {
         let identity = member.identity
-        let mayTag = member.settings.whenAway == .tag && identity != nil && !member.isUsedTwice
-        if mayTag, now < since.advanced(by: member.settings.patience) { return [] }
-        if mayTag, let identity { return group.map { ($0, .tagged(tag: identity.tag)) } }
         if now < since.advanced(by: member.settings.patience), identity != nil { return [] }
+        if mayTag, let identity { return group.map { ($0, .tagged(tag: identity.tag)) } }
         let reason = member.sentence(error)
-        return group.filter { explained.insert($0.delivery).inserted }.map {
-            ($0, .waits(code: .fleetAway, reason: reason))
-        }
+        explainedTo = max(explainedTo, group.map(\.delivery).max() ?? 0)
+        return group.map { ($0, .waits(code: .fleetAway, reason: reason)) }
     }
 
     // MARK: - Afterwards
@@ -182,7 +193,6 @@ struct KeyReserver: Sendable {
             }
             if case .taken = answer { continue }
             refusals[request.delivery] = nil
-            explained.remove(request.delivery)
         }
         member.count { [granted, lost, tagged] figures in
             figures.reserved += granted
@@ -213,6 +223,7 @@ struct KeyReserver: Sendable {
                     let number = try await member.number(of: name)
                     _ = try await member.link.unreserve(number, group.map(\.key), group.map(\.ref))
                 } catch {
+                    // They wait in the journal for the next look.
                     return
                 }
                 try await member.journal.keysReturned(group)

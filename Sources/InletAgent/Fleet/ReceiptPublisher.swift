@@ -70,10 +70,11 @@ struct ReceiptPublisher: Sendable {
     private func receipt(_ row: PublishedReceipt) async throws -> FleetReceipt {
         var number: Int32?
         if let name = row.destination, member.places[name] != nil { number = try await member.number(of: name) }
+        let labels = row.labels.map { ($0.withoutNUL, $1.withoutNUL) }
         return FleetReceipt(
             seq: row.id, destination: number, size: row.size, state: row.state, root: row.root.display,
-            path: row.path.display, mtime: row.modified.milliseconds * 1_000_000, key: row.key, url: row.url,
-            sha256: row.sha256?.hex, labels: row.labels)
+            path: row.path.display, mtime: row.modified.milliseconds &* 1_000_000, key: row.key?.withoutNUL,
+            url: row.url?.withoutNUL, sha256: row.sha256?.hex, labels: Dictionary(labels) { first, _ in first })
     }
 
     /// How many wait, while they cannot be published; at most a batch is counted.
@@ -102,4 +103,10 @@ struct ReceiptPublisher: Sendable {
         try await member.journal.keepFleetCursor(last)
         member.signals.raise(.fleet(.receipts))
     }
+}
+
+extension String {
+    /// PostgreSQL's texts have no NUL. An address of a server's answer, or a label, that has one must not hold up all
+    /// other receipts.
+    var withoutNUL: String { replacing("\0", with: "\u{FFFD}") }
 }

@@ -156,6 +156,10 @@ final class NotificationSender: Service {
             let payload = NotificationText.quietRoot(root, since: since, expect: nil)
             let word = (Journal.thing(arrivalsIn: root), "recovered")
             add(.notify(.rootRecovered, payload: payload, time: .now, word: word, isReply: true))
+        case .fleetSilent(let name, let since):
+            let payload = NotificationText.silentAgent(name, since: since)
+            let word = (Journal.thing(agent: name), "silent since \(since)")
+            add(.notify(.agentSilent, payload: payload, time: .now, word: word))
         case .watchAdded(let root, _, _): add(.forget(thing: Journal.thing(folder: root)))
         default: break
         }
@@ -296,7 +300,8 @@ final class NotificationSender: Service {
         case .delivered, .failed, .rejected:
             let job = if let file = notice.subject { try await journal.job(file) } else { nil as Job? }
             return (notice, job.map { NotificationEnvironment($0) } ?? NotificationEnvironment())
-        case .destinationDown, .destinationUp, .volumeDone, .volumeProblem, .rootPaused, .rootQuiet, .rootRecovered:
+        case .destinationDown, .destinationUp, .volumeDone, .volumeProblem, .rootPaused, .rootQuiet, .rootRecovered,
+            .agentSilent:
             return (notice, NotificationEnvironment(notice.event, notice.payload))
         case .batchDone:
             guard let id = notice.subject,

@@ -24,6 +24,7 @@ struct NotificationText: Sendable {
             case .destinationDown, .destinationUp: "destination"
             case .volumeDone, .volumeProblem: "volume"
             case .rootPaused, .rootQuiet, .rootRecovered: "folder"
+            case .agentSilent: "agent"
             }
         self.init(
             id: "inlet-\(identity)-\(notice.id)", event: notice.event.rawValue, at: notice.createdAt, host: host, key,
@@ -98,6 +99,14 @@ struct NotificationText: Sendable {
         object.add("state", expect == nil ? "active" : "quiet")
         object.add("since", since.rfc3339)
         if let expect { object.add("expect", DurationText.format(expect)) }
+        return object.finished
+    }
+
+    static func silentAgent(_ name: String, since: String) -> [UInt8] {
+        var object = JSONLine()
+        object.add("name", name)
+        object.add("state", "silent")
+        object.add("since", since)
         return object.finished
     }
 

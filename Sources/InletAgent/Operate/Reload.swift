@@ -167,8 +167,7 @@ package final class Reload: Service {
         let uptimes = isNew ? try await journal.uptimes() : [:]
         let unproved = isNew ? try await journal.awaited() : []
         // Before a file is admitted for them.
-        let kept = registry.names.filter { name in !changed.contains { $0.name == name } }.compactMap { registry[$0] }
-        try await shared.fleet.keys.begin(at: kept + changed, settings)
+        try await shared.fleet.keys.begin(at: destinations(with: changed), settings)
         let receivers = diff.has("notify") ? NotificationReceiver.all(settings.notify, trial.notificationClients) : nil
         // Before the first delivery there.
         let notifier = try await register(changed, receivers)
@@ -190,6 +189,11 @@ package final class Reload: Service {
         replace(notifier, settings, trial, diff)
         wakeAll()
         return parked
+    }
+
+    /// The present ones, but for those that have changed.
+    private func destinations(with changed: [Destination]) -> [Destination] {
+        registry.names.filter { name in !changed.contains { $0.name == name } }.compactMap { registry[$0] } + changed
     }
 
     /// Any service may have work now, and a destination be back that has the files of a card.

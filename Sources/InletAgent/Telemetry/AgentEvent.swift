@@ -30,6 +30,8 @@ package enum AgentEvent: Sendable {
     case rootQuiet(root: FilePath, since: WallTime, expect: Duration)
     /// Files come again from a folder that was quiet.
     case rootRecovered(root: FilePath, since: WallTime)
+    /// Another agent of the fleet should be alive, and is not.
+    case fleetSilent(name: String, since: String)
     /// All files of a removable volume that match a route have ended, though not all may be delivered.
     case volumeDone(VolumeReport)
     /// No program derived a file from the original at `path`, which is delivered without it.
@@ -108,6 +110,7 @@ package enum AgentEvent: Sendable {
         case .watchPaused(let root, let reason): rows.watchPaused.line(root, reason)
         case .rootQuiet(let root, let since, let expect): rows.rootQuiet.line(root, since, expect)
         case .rootRecovered(let root, let since): rows.rootRecovered.line(root, since)
+        case .fleetSilent(let name, let since): rows.fleetSilent.line(name, since)
         case .volumeDone(let end):
             (end.isSafe ? rows.volumeDone : rows.volumeUnverified).line(
                 end.root, end.volume, end.files, end.bytes, end.unproved, end.missing, end.unmarked, end.unread,

@@ -373,8 +373,8 @@ package struct EventTable: Sendable {
         "fleet.drained info/warning left#", "fleet: this agent takes no new files; {left} are left",
         note: "warning while files of local folders are left, which no other agent can read")
     let fleetSchemaOld = EventSpec(
-        "fleet.schema_old error found# needed#",
-        "fleet: the schema is version {found}, and this agent needs {needed}; run 'inlet fleet init'")
+        "fleet.schema_old error reason needed#",
+        "fleet: the schema is not version {needed}, which this agent needs ({reason}); run 'inlet fleet init'")
     let fleetPlaceHeld = EventSpec("fleet.place_held info place fence#", "fleet: this agent lists {place}")
     let fleetPlaceLost = EventSpec(
         "fleet.place_lost warning place reason", "fleet: this agent no longer lists {place}: {reason}")

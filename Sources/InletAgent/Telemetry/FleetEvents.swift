@@ -42,15 +42,13 @@ extension AgentEvent {
     static var fleetOpen: Self { say(rows.fleetOpen) }
     static func fleetCommand(verb: String, by: String) -> Self { say(rows.fleetCommand, verb, by) }
 
-    /// Another agent should be alive, and is not.
-    static func fleetSilent(name: String, since: String) -> Self { say(rows.fleetSilent, name, since) }
-
     /// This agent takes no new files. `left` files of its own folders are still to be sent.
     static func fleetDrained(left: Int) -> Self {
         .said(rows.fleetDrained.line(left, level: left > 0 ? .warning : .info))
     }
 
-    static func fleetSchemaOld(found: Int, needed: Int) -> Self { say(rows.fleetSchemaOld, found, needed) }
+    /// - Parameter reason: the difference that the link has found.
+    static func fleetSchemaOld(reason: String, needed: Int) -> Self { say(rows.fleetSchemaOld, reason, needed) }
 
     static func fleetPlaceHeld(place: String, fence: Int64) -> Self { say(rows.fleetPlaceHeld, place, fence) }
     static func fleetPlaceLost(place: String, reason: String) -> Self { say(rows.fleetPlaceLost, place, reason) }

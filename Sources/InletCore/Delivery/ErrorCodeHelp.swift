@@ -194,8 +194,8 @@ extension ErrorCode {
                 "Check the fleet's PostgreSQL with `inlet check`; the file continues when it is back.")
         case .fleetKeyTaken:
             .init(
-                .ended, "Another agent of the fleet has this key; the file waits for its next free name.",
-                "Give each agent a `prefix` of its own to avoid that.")
+                .ended, "The fleet refused 40 names in a row: the folder may be another agent's `prefix`.",
+                "Change the route's `key`, or that `prefix`; Inlet asks again every 10 minutes.")
         default: .init(.local, "Inlet met a state that it does not expect.", "Report it, with the log line.")
         }
     }

@@ -35,7 +35,7 @@ extension FleetError {
             case .unknownAgent: "\(agent) is not known at \(server)"
             case .isAlive: "another process of \(agent) is alive"
             case .usedTwice: "\(agent) was used elsewhere since this journal was last in the fleet"
-            case .nothingGranted: Self.nothing(message, place.waitingFor, since)
+            case .nothingGranted: nothing(place.waitingFor, since)
             case .reportFirst: "\(agent) reports again what it has, because \(server) lost commits"
             case .wentBack: "\(server) lost commits: it is older than \(agent)'s journal"
             case .schema: "the schema at \(server) does not fit this version of Inlet: \(message)"
@@ -54,11 +54,11 @@ extension FleetError {
         return ", \(names) \(places.count == 1 ? "is" : "are") paused"
     }
 
-    /// - Parameter message: The server's, which names the fleet's state.
-    private static func nothing(_ message: String, _ waitingFor: [String], _ since: String) -> String {
-        if waitingFor.isEmpty, !message.contains("recovering") {
-            return "nothing is granted yet: PostgreSQL was restarted (confirming\(since))"
-        }
+    /// The fleet confirms after a restart; otherwise it recovers.
+    private var isConfirming: Bool { code == .nothingGranted && message.hasSuffix("is confirming") }
+
+    private func nothing(_ waitingFor: [String], _ since: String) -> String {
+        if isConfirming { return "nothing is granted yet: PostgreSQL was restarted\(since)" }
         let names = waitingFor.map { DisplayText.escape($0) }.joined(separator: ", ")
         return "nothing is granted until \(names.isEmpty ? "all agents" : names) "
             + "\(waitingFor.count == 1 ? "has" : "have") reported (recovering\(since))"
@@ -75,16 +75,19 @@ extension FleetError {
             "correct the URL's user and password, the role's rights, or the server's pg_hba.conf"
         case .library: "install libpq 12 or newer (apt install libpq5, dnf install libpq)"
         case .unknownAgent:
-            "run 'inlet fleet join' with a secret; after a restore of the database that is expected"
+            "run 'inlet fleet join' with a secret, or 'inlet fleet rejoin' where this agent had joined; "
+                + "after a restore of the database that is expected"
         case .isAlive: "stop it, or give this agent its own name and state_dir"
         case .usedTwice:
             "for a copy, run 'inlet fleet rejoin --new-identity'; for a restored journal, run 'inlet fleet rejoin'"
+        case .nothingGranted where isConfirming:
+            "wait; it ends when all agents are back, or after the fleet's ttl"
         case .nothingGranted:
             "start the agents that have not reported, or run 'inlet fleet waive NAME' for one that is gone for good"
         case .reportFirst, .sessionOver: "wait; the agent does it automatically"
         case .wentBack: "keep all agents running until each has reported; 'inlet fleet status' names the missing ones"
         case .schema:
-            "update the older one: this agent, or the schema with 'inlet fleet init --url' and an owner's address"
+            "update the older one: this agent, or the schema with 'inlet fleet init' and an administrator's address"
         case .fenced: "nothing; the other agent completes it"
         case .notMember: "run 'inlet fleet undrain', or 'inlet fleet join' for a retired agent"
         case .argument: "correct the value that the message names"

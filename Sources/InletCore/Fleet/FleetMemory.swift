@@ -1,4 +1,4 @@
-/// Who this agent is in its fleet. The token is a secret.
+/// This agent's identity in its fleet. The token is a secret.
 package struct FleetIdentity: Sendable, Equatable, Codable {
     /// The agent's number there.
     package var agent: Int32
@@ -25,7 +25,7 @@ extension FleetIdentity: CustomStringConvertible, CustomReflectable {
     package var customMirror: Mirror { Mirror(self, children: ["agent": agent, "name": name, "tag": tag]) }
 }
 
-/// What an agent remembers of its fleet: the journal.
+/// An agent's memory of its fleet: the journal.
 package protocol FleetMemory: Sendable {
     /// nil where the agent has not joined.
     func fleetIdentity() async throws -> FleetIdentity?

@@ -27,7 +27,7 @@ package struct FleetSettings: Sendable, Equatable {
     package var whenAway: WhenAway
     /// Whether receipts go to the fleet, for its search.
     package var receipts: Bool
-    /// The address of a role that may order other agents; nil leaves the page's fleet view read-only.
+    /// The address of a role that may order other agents, for the commands of 'inlet fleet'.
     package var adminURL: Source?
     /// Whether to connect to other machines without checking the server's certificate.
     package var allowsUnverified: Bool
@@ -119,7 +119,7 @@ package struct FleetKeys: KeyTable {
         "join_file", .path, "A file with the secret to join the fleet with. Needed once; delete it afterwards.")
     package let patience = Key(
         "patience", .duration,
-        "How long a new file waits for PostgreSQL before when_away applies, 1s to 24h; 1m by default.")
+        "How long PostgreSQL may grant no keys before when_away applies to new files, 1s to 24h; 1m by default.")
     package let whenAway = Key(
         "when_away", .choice(FleetSettings.WhenAway.self),
         "For a file whose key PostgreSQL does not grant in time: deliver it under a name with this agent's tag (tag, the default), or hold it (wait)."
@@ -129,7 +129,7 @@ package struct FleetKeys: KeyTable {
         "Whether to publish receipts (names, keys and hashes) for the fleet's search; true by default.")
     package let adminURLFile = Key(
         "admin_url_file", .path,
-        "A file with the address for a role of inlet_admin. With it, this agent's page can order other agents; without it, it only shows them."
+        "A file with the address for a role of inlet_admin, for orders of 'inlet fleet'. The agent itself does not use it."
     )
     package let allowUnverified = Key(
         "allow_unverified", .boolean,

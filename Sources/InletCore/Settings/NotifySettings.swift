@@ -18,11 +18,13 @@ package enum NotificationEvent: String, Sendable, CaseIterable {
     /// No file came from a watched folder for longer than it says.
     case rootQuiet = "root_quiet"
     case rootRecovered = "root_recovered"
+    /// Nothing was heard of another agent of the fleet for minutes.
+    case agentSilent = "agent_silent"
 
     /// The events of a receiver without `on:`: all but single deliveries.
     package static let usual: [NotificationEvent] = [
         .failed, .rejected, .batchDone, .destinationDown, .destinationUp, .volumeDone, .volumeProblem, .rootPaused,
-        .rootQuiet, .rootRecovered,
+        .rootQuiet, .rootRecovered, .agentSilent,
     ]
 
     /// Whether it is about a removable volume.

@@ -77,12 +77,15 @@ package struct QueueLimit: Sendable, Equatable {
         self.bytes = bytes
     }
 
+    /// Nothing is admitted but the files of open units.
+    package static let closed = QueueLimit(files: 0)
+
     package var isOff: Bool { files == nil && bytes == nil }
 
-    /// Whether more fits beside the pending files. An empty queue accepts everything: a limit delays files, but never
-    /// blocks one for good.
+    /// Whether more fits beside the pending files. An empty queue accepts everything, unless it is
+    /// closed: a limit delays files, but never blocks one for good.
     package func takes(files more: Int, bytes size: Int64, besides pending: (files: Int, bytes: Int64)) -> Bool {
-        if pending.files == 0 { return true }
+        if pending.files == 0 { return self != .closed }
         if let files, pending.files + more > files { return false }
         if let bytes, pending.bytes + size > bytes { return false }
         return true
@@ -91,7 +94,7 @@ package struct QueueLimit: Sendable, Equatable {
     /// How many files of any size fit beside the pending ones, as far as known without their sizes; nil for no limit.
     package func room(besides pending: (files: Int, bytes: Int64)) -> Int? {
         if isOff { return nil }
-        if pending.files == 0 { return max(1, files ?? .max) }
+        if pending.files == 0 { return self == .closed ? 0 : max(1, files ?? .max) }
         if let bytes, pending.bytes >= bytes { return 0 }
         return files.map { max(0, $0 - pending.files) }
     }

@@ -43,16 +43,18 @@ package struct NotificationMessage: Sendable, Equatable {
                 title: "Folder paused: \(content.text("path"))", text: content.text("reason"), isUrgent: true,
                 tags: [Tag.alarm])
         case .rootQuiet:
-            let since = content.optional("since").flatMap { WallTime(rfc3339: $0) }.map {
-                "Since \($0.day()) \($0.clock())"
-            }
             self.init(
                 title: "Folder quiet: \(content.text("path"))",
-                text: "\(since ?? "Lately") no new file came; one is expected every \(content.text("expect")).",
+                text: "\(content.since) no new file came; one is expected every \(content.text("expect")).",
                 isUrgent: true, tags: [Tag.alarm])
         case .rootRecovered:
             self.init(
                 title: "Folder active: \(content.text("path"))", text: "New files come again.", tags: [Tag.done])
+        case .agentSilent:
+            self.init(
+                title: "Agent silent: \(content.text("name"))",
+                text: "\(content.since) the fleet heard nothing of it. Its files wait for it.", isUrgent: true,
+                tags: [Tag.alarm])
         }
         sign(host)
     }
@@ -193,6 +195,11 @@ private struct Content {
     }
     func texts(_ name: String) -> [String] {
         (members[name]?.array ?? []).compactMap { $0.string.map { DisplayText.escape($0) } }
+    }
+
+    /// `Since 26 November 10:00`.
+    var since: String {
+        optional("since").flatMap { WallTime(rfc3339: $0) }.map { "Since \($0.day()) \($0.clock())" } ?? "Lately"
     }
 
     /// An address that services may turn into something to press.

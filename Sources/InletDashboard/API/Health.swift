@@ -310,6 +310,13 @@ extension Health {
     /// PostgreSQL may come back by itself, so only a refusal is trouble.
     private static func fleet(_ fleet: FleetReport?) -> [HealthFinding] {
         guard let fleet else { return [] }
+        guard fleet.isDraining else { return standing(fleet) }
+        let text = "this agent is draining: new files stay in their folders, and all others are sent"
+        let remedy = "'inlet fleet undrain \(DisplayText.escape(fleet.name))' admits new files again"
+        return [.init(.attention, .fleet, text, remedy)] + standing(fleet)
+    }
+
+    private static func standing(_ fleet: FleetReport) -> [HealthFinding] {
         let since = fleet.since.flatMap { WallTime(rfc3339: $0) }.map { " since \($0.shortClock)" } ?? ""
         let server = DisplayText.escape(fleet.server)
         let (state, text): (State, String)

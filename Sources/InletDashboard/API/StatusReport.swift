@@ -266,9 +266,10 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
         }
     }
 
-    /// A status is sent each second, so it leaves out the other agents: there may be a thousand.
+    /// A status is sent each second, so it leaves out the other agents, of whom there may be a thousand, and waits for
+    /// no PostgreSQL.
     private static func standing(_ agent: AgentControl) async -> FleetReport? {
-        var fleet = await agent.fleet
+        var fleet = await agent.fleetAtOnce
         fleet?.agents = []
         return fleet
     }

@@ -29,7 +29,7 @@ extension LocalControl {
     }
 
     func searchFleet(_ text: String) async throws -> [FleetFinding] {
-        guard await agent.fleet != nil else { throw Self.noFleet }
+        guard agent.isInFleet else { throw Self.noFleet }
         guard !text.isEmpty, text.utf8.count <= Self.longestText else {
             throw APIFault.badRequest("'q' must be a file's name, the beginning of a key, or a SHA-256")
         }
@@ -47,6 +47,7 @@ extension FleetReport: NamedSchema {
         "session_seconds": "How long the session lasts without another beat.", "agents_at": .time,
         "waiting_for": "Agents that have not reported since commits were lost.",
         "waiting_keys": "Files of this agent that wait for their key.",
+        "is_draining": "Whether the fleet drains this agent: its new files stay in their folders.",
         "lost_keys": "Keys that another agent had: these files have another name.",
         "tagged_keys": "Keys with this agent's tag, given while PostgreSQL was away.",
         "receipts_behind": "Receipts that are not published yet.", "agents": "Empty in the answer to status.",

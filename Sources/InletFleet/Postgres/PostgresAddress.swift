@@ -37,7 +37,7 @@ package struct PostgresAddress: Sendable, Equatable, CustomStringConvertible {
     /// All of libpq's options but those of `servers`.
     let options: [String: Secret]
 
-    /// What libpq is given unless the text says otherwise. Nothing may wait for a server that is gone, or for Kerberos.
+    /// Options for libpq unless the text says otherwise. Nothing may wait for a server that is gone, or for Kerberos.
     private static let defaults = [
         "connect_timeout": "5", "keepalives": "1", "keepalives_idle": "10", "keepalives_interval": "5",
         "keepalives_count": "3", "tcp_user_timeout": "10000", "gssencmode": "disable",
@@ -104,7 +104,7 @@ package struct PostgresAddress: Sendable, Equatable, CustomStringConvertible {
         return values(of: list)
     }
 
-    /// Those that have one; an empty one is none, as for libpq.
+    /// Options without a value are left out; an empty one is none, as for libpq.
     private static func values(of list: UnsafeMutablePointer<PQconninfoOption>?) -> [String: String] {
         var (values, next) = ([String: String](), list)
         while let option = next?.pointee, let keyword = option.keyword {

@@ -70,8 +70,12 @@ package struct PostgresConnection: ~Copyable, @unchecked Sendable {
             _ = try answer(by: Deadline(.seconds(300)))
         } catch {
             if isUsable, pq.PQtransactionStatus(connection) != PQTRANS_IDLE {
-                // The script's own error says more than this one.
-                do throws(FleetError) { _ = try run("ROLLBACK") } catch { isSpent = true }
+                do throws(FleetError) {
+                    _ = try run("ROLLBACK")
+                } catch {
+                    // The script's own failure is the one to report; this connection is used no more.
+                    isSpent = true
+                }
             }
             throw self.error(error, of: "")
         }

@@ -43,7 +43,7 @@ enum PostgresFailure: Error {
         return ["40P01", "40001"].contains(sqlstate)
     }
 
-    /// What it means for the caller of `sql`.
+    /// The error for the caller of `sql`.
     func error(of sql: String, at server: String, hiding redactor: Redactor) -> FleetError {
         let function = Self.function(in: sql)
         let what = function ?? "a statement"
@@ -71,7 +71,7 @@ enum PostgresFailure: Error {
         }
     }
 
-    /// What it means for who wanted to connect.
+    /// The error of a connection that was not made.
     func error(connectingTo server: String, as user: String?, hiding redactor: Redactor) -> FleetError {
         switch self {
         case .refused(let sqlstate, let words, _):

@@ -7,7 +7,7 @@ package enum PostgresLibrary {
     /// Nothing but addresses of code, which stay as they are.
     struct Functions: @unchecked Sendable { let table: inlet_pq }
 
-    /// The one that has `tcp_user_timeout`, as PQlibVersion(3) counts.
+    /// The first with `tcp_user_timeout`, as PQlibVersion(3) counts.
     private static let oldest: Int32 = 120_000
     /// A failure is not kept: the library may be installed meanwhile.
     private static let opened = Mutex<Functions?>(nil)
@@ -17,7 +17,7 @@ package enum PostgresLibrary {
 
     /// As PQlibVersion(3) counts, such as 150018; nil where it is not there.
     package static var version: Int32? {
-        // What is missing is `load`'s to say.
+        // `load` gives the reason.
         (try? functions())?.PQlibVersion()
     }
 

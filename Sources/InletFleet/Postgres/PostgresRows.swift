@@ -1,7 +1,7 @@
 internal import CPostgres
 internal import InletCore
 
-/// What a statement answered, as text.
+/// The answer of a statement, as text.
 package struct PostgresRows: Sendable {
     package private(set) var count = 0
     package private(set) var columns: [String] = []

@@ -192,7 +192,7 @@ extension FleetAdministration {
         try rows(of: "inlet.v1_reader_search($1::text, $2::int) r", [.text(text), .integer(Int64(limit))])
     }
 
-    /// Gives the receipts that the fleet has heard of since then, one by one and about in their order: sorting them would
+    /// Gives the receipts that the fleet has heard of since then, one by one and about in their order. Sorting them would
     /// keep the first one until the last is read.
     package mutating func receipts(since time: WallTime, _ body: (FleetReceiptRow) throws -> Void) throws {
         try connection.stream(

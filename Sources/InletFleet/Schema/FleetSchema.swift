@@ -11,7 +11,7 @@ package enum FleetSchema {
     package static let sql = String(cString: fleet_schema_sql())
 }
 
-/// What `inlet fleet init` found and made, and the lines that a person needs next.
+/// The result of `inlet fleet init`, with the lines that a person needs next.
 package struct FleetSchemaReport: Sendable {
     /// The schema's version before; nil where there was none.
     package var before: Int?

@@ -83,7 +83,7 @@ struct FleetFunction: Sendable {
         contentThere, limit, share, receipts, commands, commandEnded, upkeep, overview, search,
     ]
 
-    /// Those of `$1` that the database does not have.
+    /// The names in `$1` of functions that the database does not have.
     static let missing = """
         SELECT wanted.name FROM unnest($1::text[]) AS wanted(name)
         WHERE to_regproc('inlet.' || wanted.name) IS NULL ORDER BY 1

@@ -5,11 +5,12 @@ internal import Synchronization
 /// One connection with the thread that alone uses it.
 final class FleetLine: Sendable {
     private let pool: BlockingPool
-    private let address: PostgresAddress
+    /// Asked at each connection.
+    private let address: @Sendable () -> Result<PostgresAddress, FleetError>
     /// Locked while a call runs: nobody but the thread wants it.
     private let connection = Mutex<PostgresConnection?>(nil)
 
-    init(_ address: PostgresAddress, name: String) {
+    init(_ address: @escaping @Sendable () -> Result<PostgresAddress, FleetError>, name: String) {
         self.address = address
         pool = BlockingPool(name: name, threads: 1)
     }
@@ -23,13 +24,15 @@ final class FleetLine: Sendable {
 
     // MARK: - On the thread
 
-    /// Connects anew.
-    func connect() throws(FleetError) {
+    /// Connects anew. - Returns: where to.
+    @discardableResult
+    func connect() throws(FleetError) -> PostgresAddress {
         close()
-        let address = address
+        let address = try address().get()
         try connection.withLock { (connection) throws(FleetError) in
             connection = try PostgresConnection(address, application: "inlet")
         }
+        return address
     }
 
     /// Names the function in an error.
@@ -50,7 +53,7 @@ final class FleetLine: Sendable {
         let rows = try connection.withLock { (connection) throws(FleetError) in
             try connection?.run(statement, values, within: bound)
         }
-        guard let rows else { throw FleetError(.away, "the connection to \(address.display) was closed") }
+        guard let rows else { throw FleetError(.away, "the connection was closed") }
         return rows
     }
 

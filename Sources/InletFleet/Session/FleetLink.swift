@@ -11,6 +11,8 @@ internal import Synchronization
 package final class FleetLink: Sendable, Service {
     private struct State {
         var session: FleetSession
+        /// For display.
+        var server: String
         var identity: FleetIdentity?
         var seen: Int64 = 0
         var receipts: Int64 = 0
@@ -19,7 +21,7 @@ package final class FleetLink: Sendable, Service {
         var waitingFor: [String] = []
         var error: FleetError?
         var since = WallTime.now
-        /// The ones that were said last.
+        /// As `onChange` had them last.
         var news: FleetStanding.News?
         var figures = FleetFigures()
         var destinations: [[UInt8]: Int32] = [:]
@@ -35,7 +37,6 @@ package final class FleetLink: Sendable, Service {
         }
     }
 
-    private let address: PostgresAddress
     private let memory: any FleetMemory
     private let version: String
     private let about: [String: String]
@@ -52,17 +53,19 @@ package final class FleetLink: Sendable, Service {
     ///   - identity: nil for an agent that has not joined; the memory is looked at again.
     ///   - about: what the fleet shows of this machine.
     ///   - seat: the lock file that this process holds (`seat(boot:device:inode:)`).
+    ///   - addressNow: the address for each connection, on the thread of that; nil is always `address`.
     ///   - onChange: called on the link's own task. It must not block.
     package init(
         _ address: PostgresAddress, _ memory: any FleetMemory, identity: FleetIdentity?, version: String,
-        about: [String: String], seat: [UInt8], onChange: @escaping @Sendable (FleetStanding) -> Void = { _ in }
+        about: [String: String], seat: [UInt8],
+        addressNow: (@Sendable () -> Result<PostgresAddress, FleetError>)? = nil,
+        onChange: @escaping @Sendable (FleetStanding) -> Void = { _ in }
     ) {
-        (self.address, self.memory, self.version, self.about) = (address, memory, version, about)
-        (self.seat, self.onChange) = (seat, onChange)
-        (beats, calls) = (FleetLine(address, name: "fleet beats"), FleetLine(address, name: "fleet calls"))
-        let session = FleetSession(
-            isMember: identity != nil, isUsedTwice: identity?.isUsedTwice ?? false, at: .now)
-        state = Mutex(State(session: session, identity: identity))
+        (self.memory, self.version, self.about, self.seat, self.onChange) = (memory, version, about, seat, onChange)
+        let read = addressNow ?? { .success(address) }
+        (beats, calls) = (FleetLine(read, name: "fleet beats"), FleetLine(read, name: "fleet calls"))
+        let session = FleetSession(isMember: identity != nil, isUsedTwice: identity?.isUsedTwice ?? false, at: .now)
+        state = Mutex(State(session: session, server: address.display, identity: identity))
     }
 
     /// Says which lock file a process holds: two processes with one seat cannot both be alive.
@@ -150,7 +153,8 @@ package final class FleetLink: Sendable, Service {
     private func connect() async throws(FleetError) {
         let names = FleetFunction.all.map(\.name)
         try await beats.run { () throws(FleetError) in
-            try beats.connect()
+            let address = try beats.connect()
+            state.withLock { $0.server = address.display }
             let missing = try beats.run(FleetFunction.missing, [.texts(names)], within: Self.patience)
             guard missing.count > 0, let first = missing[0, 0] else { return }
             throw FleetError(.schema, "it has no \(first), and is older than this agent needs")
@@ -267,7 +271,7 @@ package final class FleetLink: Sendable, Service {
         (figures.isConnected, figures.sessionLeft) = (session != nil, state.session.left(at: now))
         figures.isRecovering = session != nil && (state.session.phase == .recovering || state.session.owesReport)
         return FleetStanding(
-            state: state.session.state(at: now), since: state.since, error: state.error, server: address.display,
+            state: state.session.state(at: now), since: state.since, error: state.error, server: state.server,
             agent: state.identity?.agent, name: state.identity?.name, tag: state.identity?.tag, session: session,
             sessionLeft: figures.sessionLeft, ttl: state.session.ttl, phase: state.session.phase,
             epoch: state.session.epoch,
@@ -356,10 +360,10 @@ extension FleetLink {
 
     /// - Throws: `.away` with the reason for which there is no session.
     private func liveCaller(_ function: FleetFunction) throws(FleetError) -> FleetCaller {
-        let (caller, error) = state.withLock { ($0.liveCaller, $0.error) }
+        let (caller, error, server) = state.withLock { ($0.liveCaller, $0.error, $0.server) }
         if let caller { return caller }
         throw FleetError(
-            .away, error?.message ?? "there is no session at \(address.display) now", function: function.name)
+            .away, error?.message ?? "there is no session at \(server) now", function: function.name)
     }
 
     /// Numbers of destinations may differ after a restore, so that they count for one session.
@@ -377,7 +381,7 @@ extension FleetLink {
         return number
     }
 
-    /// Those that the next beat announces are said, also where none was announced in between.
+    /// Orders that the next beat announces are reported, also where none was announced in between.
     func commandsWereAsked() {
         state.withLock { state in
             state.hasCommands = false

@@ -250,7 +250,7 @@ package struct FleetSession: Sendable, Equatable {
     }
 }
 
-/// What the fleet grants at present.
+/// Whether the fleet grants anything now.
 package enum FleetPhase: String, Sendable, Codable, CaseIterable {
     case open
     /// The server was restarted: nothing is granted before all agents have said hello, at most for one lease.

@@ -14,7 +14,7 @@ package struct FleetContent: Sendable, Equatable {
     }
 }
 
-/// Who brings a content to a destination.
+/// The agent that brings a content to a destination.
 package enum FleetContentStanding: Sendable, Equatable {
     /// This agent, which says so afterwards (`contentThere`).
     case own
@@ -24,7 +24,7 @@ package enum FleetContentStanding: Sendable, Equatable {
     case wait(by: String)
 }
 
-/// This agent's part of a destination's limits; nil where there is none of that kind.
+/// This agent's part of a destination's limits; nil for a limit that is not set.
 package struct FleetShare: Sendable, Equatable {
     /// Bytes a second.
     package var rate: Int64?

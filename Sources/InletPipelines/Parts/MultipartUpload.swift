@@ -166,7 +166,7 @@ struct MultipartUpload: Sendable {
                 .retry(after: nil), .uplinkTooSlow,
                 "\(error.reason), \(count) times in a row: the uplink is too slow for the life of these URLs; "
                     + "lower parallel_parts, or have the API sign them for longer")
-        // What the store refuses of this upload it refuses again.
+        // The store would refuse the same again.
         case .uploadGone, .corrupted, .sourceChanged, .badRequest:
             try await drop(record, keeping: [:])
             return error

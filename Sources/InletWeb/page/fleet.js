@@ -26,9 +26,13 @@ export const view = {
     load: async (page) => {
         await Promise.all([read(page), find(page)]);
     },
-    status: (page) => {
-        // A failure shows in the banner, and the next reading tries again.
-        if (Date.now() - (page.data.readAt ?? 0) >= PACE) read(page).then(page.redraw, () => {});
+    // The status of an idle agent does not change, the others' may.
+    drawn: (page) => {
+        page.data.timer ??= setInterval(() => {
+            if (!page.open) clearInterval(page.data.timer);
+            // A failure shows in the banner, and the next reading tries again.
+            else if (live.status?.fleet) read(page).then(page.redraw, () => {});
+        }, PACE);
     },
     render: (page) => {
         if (!live.status.fleet) return muted("Set fleet in the configuration: this agent is in no fleet.");
@@ -40,7 +44,6 @@ export const view = {
 const cut = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text);
 
 async function read(page) {
-    page.data.readAt = Date.now();
     const fleet = await get("fleet");
     page.data.fleet = fleet;
 }
@@ -54,6 +57,7 @@ function own(fleet) {
         facts([
             ["Name", name(fleet.name)], ["Fleet", fleet.fleet ? name(fleet.fleet) : null], ["Tag", fleet.tag],
             ["Server", name(fleet.server)],
+            ["Draining", fleet.is_draining ? "new files stay in their folders until 'inlet fleet undrain'" : null],
             ["Files", fleet.waiting_keys ? `${count(fleet.waiting_keys, "file waits", "files wait")} for a key` : null],
             ["Keys", `${number(fleet.reserved_keys)} given, ${number(fleet.lost_keys)} taken by others, `
                 + `${number(fleet.tagged_keys)} tagged since the start`],

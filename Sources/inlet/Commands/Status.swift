@@ -154,6 +154,7 @@ extension StatusReport {
         guard let fleet else { return nil }
         let place = DisplayText.escape(fleet.name) + (fleet.fleet.map { " in \(DisplayText.escape($0))" } ?? "")
         let parts = [
+            fleet.isDraining ? "draining: new files stay in their folders until 'inlet fleet undrain'" : nil,
             fleet.waitingKeys > 0 ? "\(fleet.waitingKeys.counted("file waits", "files wait")) for a key" : nil,
             fleet.receiptsBehind > 0 ? "\(fleet.receiptsBehind.counted("receipt")) not published yet" : nil,
             fleet.waitingFor.isEmpty

@@ -15,8 +15,8 @@ struct Demo: AsyncParsableCommand {
             becomes pictures, a 3D model appears in its space. Then it keeps watching: drop files of your own. With
             --once it compares every stored object with its source, byte for byte, and ends.
 
-            --fleet shows several agents instead: it makes a private PostgreSQL cluster (apt install postgresql), and
-            drops equal names at three agents with one store. All of it is removed at the end.
+            With --fleet it shows several agents instead. It makes a private PostgreSQL cluster (apt install
+            postgresql), and drops equal names at three agents with one store. All of it is removed at the end.
 
             Examples:
               inlet demo

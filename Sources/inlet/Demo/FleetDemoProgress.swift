@@ -132,10 +132,11 @@ struct FleetDemoProgress: Sendable {
 
             The page of \(first.name): \(Console.tint(link ?? "see \(first.log.display)", .strong))
             Drop your own files into \(folders.stations.map(\.drop.display).joined(separator: ", ")).
-            In another terminal:
+            Ctrl-C ends the demo and removes all of it, also your own files in these folders.
+
+            In another terminal, run:
               inlet fleet status --config \(first.configuration.display)
               inlet fleet search \(Self.files[0].0) --config \(first.configuration.display)
-            Press Ctrl-C to end the demo and to remove all of it, also your own files in these folders.
 
             """)
     }

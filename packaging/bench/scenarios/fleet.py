@@ -24,7 +24,7 @@ from agent import Agent, configure, instant, route, s3
 from fleet_database import crowd, rights
 from postgres import Pooler, missing
 from process import Worker, memory, until
-from report import SEED, Given, Row, bounded, figure, none
+from report import SEED, Failed, Given, Row, bounded, figure, none
 from servers import Sink
 from stations import Fleet, Station, judge, objects, published
 
@@ -151,11 +151,12 @@ def chaos(folder: Path, given: Given, counts: dict[str, int], count: int = 5) ->
                 Row("A: keys with another name", str(sum(not re.fullmatch(r"clip-\d+\.mov", key) for key, _, _ in objects(fleet))))]
 
 
-def wrong_clock(days: int) -> dict[str, str] | None:
-    """The environment of a process whose wall clock is so many days off; None where faketime is not there."""
+def wrong_clock(days: int) -> dict[str, str]:
+    """The environment of a process whose wall clock is so many days off."""
     library = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
-    return os.environ | {"LD_PRELOAD": str(library), "FAKETIME": f"{days:+}d", "FAKETIME_DONT_FAKE_MONOTONIC": "1"} \
-        if library else None
+    if not library:
+        raise Failed("wrong clocks cannot be tried: apt-get install faketime")
+    return os.environ | {"LD_PRELOAD": str(library), "FAKETIME": f"{days:+}d", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
 
 def judged(letter: str, fleet: Fleet) -> list[Row]:

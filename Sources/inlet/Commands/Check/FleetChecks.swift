@@ -135,7 +135,7 @@ extension Findings {
             let database = DisplayText.escape(rows[0, 1] ?? "")
             add(
                 .wrong, Self.fleetName, "the database \(database) has no fleet",
-                remedy: "run 'inlet fleet init --url' with an owner's address")
+                remedy: "run 'inlet fleet init --url-file FILE' with an administrator's address")
             return false
         }
         let readable = try tables(&connection)
@@ -181,7 +181,7 @@ extension Findings {
         if let first = missing.first {
             add(
                 .wrong, Self.fleetName, "the schema is older than this version of Inlet: it has no \(first)",
-                remedy: "run 'inlet fleet init --url' with an owner's address")
+                remedy: "run 'inlet fleet init --url-file FILE' with an administrator's address")
         } else if let first = refused.first {
             add(
                 .wrong, Self.fleetName, "the role may not call \(first)",
@@ -194,14 +194,14 @@ extension Findings {
         if let name = found.first(where: { $0.0.hasPrefix("v1_admin_") && $0.1 })?.0 {
             add(
                 .warning, Self.fleetName, "the role may administer the fleet (\(DisplayText.escape(name)))",
-                remedy: "give agents a role that is a member of inlet_agent only, and use admin_url_file for orders")
+                remedy: "give agents a role that is a member of inlet_agent only, and admin_url_file another")
         }
     }
 
     /// The functions of the schema that agents may call, sorted.
     private static let functions = Set(
         FleetSchema.sql.matches(of: /FUNCTION (?:inlet\.)?(v1_\w+)\(/).map { String($0.1) }
-            .filter { !$0.hasPrefix("v1_admin_") }
+            .filter { !$0.hasPrefix("v1_admin_") && !$0.hasPrefix("v1_reader_") }
     ).sorted()
 
     /// Whether the server's log may hold the tokens of agents, which are parameters.

@@ -14,7 +14,7 @@ struct FleetURLOption: ParsableArguments {
         help: ArgumentHelp(
             "The database's address, with the rights of an administrator.",
             discussion: """
-                Other users see a command line, so that a password belongs into a file. Without --url and --url-file:
+                Other users see a command line, so a password belongs in a file. Without --url and --url-file:
                 $INLET_FLEET_ADMIN, then 'fleet.admin_url_file' of the configuration.
                 """, valueName: "URL"))
     var url: String?
@@ -25,7 +25,7 @@ struct FleetURLOption: ParsableArguments {
         if url != nil, urlFile != nil { throw ValidationError("give either --url or --url-file") }
     }
 
-    /// What the options name; nil where they name nothing.
+    /// The address of the options; nil without them.
     func named(_ options: ConfigOption) throws -> PostgresAddress? {
         guard let source = url.map({ .text(Secret($0)) }) ?? urlFile.map({ FleetSettings.Source.file(.absolute($0)) })
         else { return nil }

@@ -21,7 +21,7 @@ extension FleetCommands {
         @Option(help: "The fleet's name.") var name: String?
         @Option(
             help: ArgumentHelp(
-                "How long an agent may be silent before others take over its work: 1s to 10m; 15s in a new fleet.",
+                "How long an agent's session lasts without a sign of life: 1s to 10m; 15s in a new fleet.",
                 valueName: "TIME"))
         var ttl: PositiveTime?
 
@@ -43,7 +43,11 @@ extension FleetCommands {
             }
             for warning in report.warnings { Console.printError("warning: \(DisplayText.escape(warning))") }
             Console.print(Self.head(report, address))
-            if name != nil || ttl != nil { Console.print("Set the fleet's name or ttl.") }
+            if name != nil || ttl != nil {
+                Console.print("Set what was given: the fleet's name or ttl.")
+            } else if report.before == report.after {
+                Console.print("Nothing was changed.")
+            }
             guard let secret else {
                 return Console.print("For another join secret, run 'inlet fleet secret'.")
             }
@@ -53,7 +57,7 @@ extension FleetCommands {
         private static func head(_ report: FleetSchemaReport, _ address: PostgresAddress) -> String {
             switch report.before {
             case nil: "Made the schema 'inlet', version \(report.after), at \(address.display)."
-            case report.after?: "The schema is there, version \(report.after). Nothing was changed."
+            case report.after?: "The schema is there, version \(report.after)."
             case let before?: "Updated the schema at \(address.display) from version \(before) to \(report.after)."
             }
         }

@@ -51,6 +51,11 @@ struct FleetJoining {
                 throw ExitStatus.failed.saying(
                     "fleet: the join secret is wrong or closed at \(address.display); make another with "
                         + "'inlet fleet secret'")
+            } catch let error as FleetError where error.code == .argument {
+                // A name is one agent's for ever, also that of a retired one.
+                throw ExitStatus.failed.saying(
+                    "\(error.sentence(.init(server: address.display, agent: name))); set another fleet.name, then run "
+                        + "'inlet fleet join', or 'inlet fleet rejoin --new-identity' where this agent had joined")
             }
         }
     }

@@ -10,8 +10,8 @@ extension FleetCommands {
         static let configuration = CommandConfiguration(
             abstract: "Set what all agents together may send to a destination.",
             discussion: """
-                It holds instead of the limits in the agents' configurations, within a third of the fleet's ttl. 'off'
-                without --slots lets these hold again.
+                It holds instead of the limits in the agents' configurations, within a third of the fleet's ttl. Where
+                the destination had none, it may take a minute. 'off' without --slots lets these hold again.
 
                 Examples:
                   inlet fleet limit archive 100MiB/s
@@ -45,10 +45,10 @@ extension FleetCommands {
 
     struct Drain: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Give an agent no more work of shares, and see what it still has to send.",
+            abstract: "Let an agent take no new files, and send what it has.",
             discussion: """
-                Without NAME: the agent of this configuration. Nobody else can send the files of its own folders, so
-                these go on. --wait says how many are left, and ends when none is. 'undrain' takes it back.
+                Without NAME: the agent of this configuration. New files stay in their folders: nobody else can send
+                those. --wait says how many are left to send, and ends when none is. 'undrain' takes it back.
 
                 Examples:
                   inlet fleet drain station-3
@@ -66,18 +66,18 @@ extension FleetCommands {
             let (address, name) = (try access.required(options), try name ?? options.load().requiredFleet().agentName)
             let shown = DisplayText.escape(name)
             try await FleetConnection.use(address) { try $0.setAgent(name, state: "draining") }
-            Console.print("\(shown) is draining: it gets no more work of shares, and sends what it has.")
+            Console.print("\(shown) is draining: it takes no new files, and sends what it has.")
             guard wait else { return }
             var left: Int?
             while true {
                 let agent = try await FleetConnection.use(address) { try $0.requiredAgent(name) }
                 guard agent.isAlive else {
                     throw ExitStatus.tryLater.saying(
-                        "fleet: \(shown) does not run: start it, and it goes on; "
+                        "fleet: \(shown) does not run: start it, and it sends the rest; "
                             + "'inlet fleet takeover' retires one that is gone for good")
                 }
                 // A report from before the order does not count.
-                let open = agent.state == .draining ? agent.activity?.open : nil
+                let open = agent.activity.flatMap { $0.isDraining ? $0.open : nil }
                 if open == 0 { return Console.print("\(shown) has sent everything.") }
                 if let open, open != left { Console.print("\(open.counted("file")) left") }
                 left = open
@@ -88,8 +88,7 @@ extension FleetCommands {
 
     struct Undrain: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Give a drained agent work of shares again.", discussion: "Example: inlet fleet undrain station-3"
-        )
+            abstract: "Let a drained agent take new files again.", discussion: "Example: inlet fleet undrain station-3")
 
         @OptionGroup var options: ConfigOption
         @OptionGroup(title: "Database") var access: FleetURLOption
@@ -138,8 +137,8 @@ extension FleetCommands {
             abstract:
                 "Say that the database was restored from a backup, so that all agents report what they did since.",
             discussion: """
-                The last line of a restore. New keys wait until every agent has reported; 'status' names those that have
-                not. Agents go on with what has its key.
+                The last line of a restore. No key is granted until every agent has reported; 'status' names those that
+                have not. Meanwhile agents work as if PostgreSQL were away.
 
                 Example: inlet fleet restored --why 'backup of 03:00'
                 """)

@@ -46,7 +46,7 @@ extension FleetCommands {
 
     struct Places: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "List the shares that several agents watch, and who holds them.",
+            abstract: "List the shares that several agents watch; this version of Inlet makes none.",
             discussion: "Example: inlet fleet places --url-file /root/fleet-admin.url")
 
         @OptionGroup var options: ConfigOption
@@ -150,6 +150,7 @@ extension FleetReport {
             lines.append(
                 "  Waits for \(waitingFor.joined(separator: ", ")); 'inlet fleet waive NAME' goes on without one.")
         }
+        if isDraining { lines.append("  Draining: new files stay in their folders until 'inlet fleet undrain'.") }
         if agent != nil {
             lines.append("This agent is \(name), tag \(tag ?? "-").")
             lines += [(waitingKeys, "waits for its key", "wait for their key"), (receiptsBehind, nil, nil)]
