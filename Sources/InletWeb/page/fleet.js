@@ -126,8 +126,10 @@ function queue({ waiting, in_flight, retrying, held, parked }) {
 }
 
 function problems(activity) {
-    const all = activity?.problems ?? [];
-    if (!all.length) return activity ? "none" : "–";
+    if (!activity) return "–";
+    const failed = activity.failed ? [`${count(activity.failed, "file")} failed in 30 days`] : [];
+    const all = [...activity.problems, ...failed];
+    if (!all.length) return "none";
     const more = andMore(all.length - MOST_PROBLEMS);
     return [texts(all.slice(0, MOST_PROBLEMS).map(cut), "plain"), more ? small(more) : null];
 }
