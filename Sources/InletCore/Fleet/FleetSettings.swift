@@ -110,7 +110,7 @@ package struct FleetKeys: KeyTable {
 
     package let url = Key(
         "url", .secret,
-        "The address of PostgreSQL, as in postgresql://inlet_station@db.example/inlet?sslmode=verify-full. Give either this, or url_file."
+        "The address of PostgreSQL, as in postgresql://station@db.lan/inlet?sslmode=verify-full. Give either this, or url_file."
     )
     package let urlFile = Key("url_file", .path, "A file that holds only the address; read at each connection.")
     package let name = Key(
