@@ -7,7 +7,7 @@ package import SystemPackage
 package struct FleetURL: Sendable, Equatable {
     private var values: [String: String] = [:]
 
-    package static let example = "postgresql://inlet_station@db.example/inlet?sslmode=verify-full"
+    package static let example = "postgresql://station@db.lan/inlet?sslmode=verify-full"
 
     /// - Throws: an error that quotes nothing of the text.
     package init(_ text: String) throws(PatternError) {
