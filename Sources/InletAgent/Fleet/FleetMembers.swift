@@ -46,10 +46,7 @@ struct FleetMembers: Sendable {
         String(DisplayText.escape(text.utf8.prefix(4 * length)).prefix(length))
     }
 
-    /// PostgreSQL writes `2026-11-27T12:00:00.123456+00:00`, and `-infinity` for never.
-    private static func time(_ value: JSONValue?) -> String? {
-        value?.string.flatMap { WallTime(rfc3339: $0) }?.rfc3339
-    }
+    private static func time(_ value: JSONValue?) -> String? { FleetReport.time(value?.string) }
 
     /// A report of another version may have other members.
     static func activity(_ value: JSONValue) -> FleetReport.Activity? {

@@ -11,7 +11,8 @@ extension FleetReport {
         self.agents = agents.map { Member($0) }
     }
 
-    fileprivate static func time(_ text: String?) -> String? { text.flatMap { WallTime(rfc3339: $0) }?.rfc3339 }
+    /// PostgreSQL writes `2026-11-27T12:00:00.123456+00:00`, and `-infinity` for never.
+    static func time(_ text: String?) -> String? { text.flatMap { WallTime(rfc3339: $0) }?.rfc3339 }
 }
 
 extension FleetReport.Member {
