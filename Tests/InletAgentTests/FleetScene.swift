@@ -26,7 +26,7 @@ final class FleetScene: Sendable {
     private static let making = Mutex(0)
 
     /// - Parameter isAlone: with a server of its own, which may be stopped.
-    init(ttl: String = "2 s", isAlone: Bool = false) throws {
+    init(ttl: String = "4 s", isAlone: Bool = false) throws {
         let folder = isAlone ? try TemporaryDirectory() : nil
         let cluster = try folder.map { try PostgresCluster(in: $0.path) } ?? PostgresCluster.shared()
         (self.folder, self.cluster) = (folder, cluster)

@@ -299,13 +299,15 @@ struct FleetTests {
         try await whileRunning(try fleet.station("one"), try fleet.station("two")) { one, two in
             try await one.process("a.mov")
             let report = try await two.fleet("complete") { report in
-                report.agents.count == 2 && report.agents.allSatisfy { $0.activity?.version == "test" }
+                report.state == .live && report.agents.count == 2
+                    && report.agents.allSatisfy { $0.activity?.version == "test" && $0.isAlive }
             }
-            #expect(report.state == .live && report.name == "two" && report.message == nil)
+            #expect(report.name == "two" && report.message == nil)
             #expect(report.agents.map(\.name) == ["one", "two"] && report.agents.map(\.isSelf) == [false, true])
-            #expect(report.agents.map(\.isAlive) == [true, true])
             try await eventually("the receipt is found") {
-                try await two.agent.control.searchFleet("a.mov").map(\.agent) == ["one"]
+                // While its session is over nothing is found: on a busy machine a beat may come too late.
+                let found = try? await two.agent.control.searchFleet("a.mov")
+                return found?.map(\.agent) == ["one"]
             }
             // For the report after a loss of commits.
             #expect(try await two.journal.fleetRoster().map(\.name) == ["one", "two"])
