@@ -176,6 +176,8 @@ struct FleetTests {
         func scene(_ name: String) throws -> Scene {
             var scene = try fleet.station(name)
             scene.fleetShare.bandwidth = limit
+            // What hangs at the end is not waited for.
+            scene.grace = .zero
             scene.valve = { rate, destination in
                 guard destination == "here" else { return }
                 rates.withLock { $0[name] = rate }
