@@ -36,6 +36,10 @@ final class Signals: Sendable {
         case receipts
         case recovery
         case report
+        /// Shares: who holds them, and whether they are there.
+        case places
+        /// Their work: to claim, to settle, to give back.
+        case work
     }
 
     /// The signals that were awaited or raised.

@@ -82,9 +82,11 @@ package enum ClaimOutcome: Sendable {
     case again(at: WallTime, countsAttempt: Bool, code: ErrorCode?, reason: String?)
     /// Back to the queue until `until`, because the destination is working on it; `saying` describes its work.
     case waiting(until: WallTime, saying: String?)
-    /// Back to the queue under its next free name: the destination has another file under its key, which stays spent. It
+    /// Back to the queue under another name: the destination has another file under its key, which stays spent. It
     /// counts no attempt.
-    case renamed(reason: String)
+    ///
+    /// - Parameter key: the name, where the fleet has said it.
+    case renamed(reason: String, key: String? = nil)
     /// Ends the delivery without proof. A superseded one frees its key once nothing of it is left.
     case ended(DeliveryState, code: ErrorCode, reason: String)
     /// Ends a delivery that never began: it waited for longer than it may.

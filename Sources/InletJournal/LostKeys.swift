@@ -22,7 +22,11 @@ extension Journal {
 
     /// In transactions of others; a claim that ends so counts no attempt. Where keys are asked for, the new one is too,
     /// before the delivery goes on. The former key is spent, and never goes back to the fleet: something is there.
-    static func loseKey(_ row: DeliveryRow, _ reason: String, _ now: WallTime, _ database: Database) throws {
+    ///
+    /// - Parameter name: the next name; nil is the next free one.
+    static func loseKey(
+        _ row: DeliveryRow, _ reason: String, to name: String? = nil, _ now: WallTime, _ database: Database
+    ) throws {
         guard let key = row.key else { return }
         try database.change(
             "INSERT OR IGNORE INTO spent_key (destination, key) VALUES (?, ?)", row.destination, key)
@@ -30,7 +34,8 @@ extension Journal {
         try database.change(
             "UPDATE delivery SET interrupted = 0, code = ?, reason = ? WHERE id = ?", ErrorCode.fleetKeyTaken, reason,
             row.id)
-        let next = try freeKey(try unnumbered(key, row.destination, database), row.destination, database)
+        let next =
+            try name ?? freeKey(try unnumbered(key, row.destination, database), row.destination, database)
         try rename(row.id, from: key, to: next, database)
         guard row.state == .claimed else {
             // With its notes gone it may wait for the new key.

@@ -336,6 +336,8 @@ package struct FilePolicy: Sendable, Hashable, Codable {
     package var ownLabels: Set<String> = []
     /// A person's answer about the source. An order to put it away is forgotten once it was carried out.
     package var answer: FileAnswer?
+    /// Whether it is work of a share: the fleet says when its source may be disposed of.
+    package var isOfPlace = false
 }
 
 extension FilePolicy {
@@ -371,6 +373,7 @@ extension FilePolicy {
     private enum CodingKeys: String, CodingKey {
         case onSuccess, onFailure, retry, receipts, dedupe, manifest, window, answer
         case ownLabels = "own_labels"
+        case isOfPlace = "place"
     }
 
     package init(from decoder: any Decoder) throws {
@@ -386,6 +389,7 @@ extension FilePolicy {
         ownLabels = try values.decodeIfPresent(Set<String>.self, forKey: .ownLabels) ?? []
         // An answer of a later version, which this one cannot carry out, is none.
         answer = try values.decodeIfPresent(String.self, forKey: .answer).flatMap(FileAnswer.init)
+        isOfPlace = try values.decodeIfPresent(Bool.self, forKey: .isOfPlace) ?? false
     }
 
     package func encode(to encoder: any Encoder) throws {
@@ -399,6 +403,7 @@ extension FilePolicy {
         try values.encodeIfPresent(window, forKey: .window)
         if !ownLabels.isEmpty { try values.encode(ownLabels.sorted(), forKey: .ownLabels) }
         try values.encodeIfPresent(answer, forKey: .answer)
+        if isOfPlace { try values.encode(true, forKey: .isOfPlace) }
     }
 }
 

@@ -58,7 +58,7 @@ extension Journal {
                 """, time, counts ? 0 : 1, (code ?? row.code)?.rawValue, reason ?? row.reason, row.id)
             // Nor does it wait for its destination while its own volume is away.
             if row.isBeingWorkedOn && code != nil || code == .sourceGone { try renewExpiry(of: row, database) }
-        case .renamed(let reason): try loseKey(row, reason, now, database)
+        case .renamed(let reason, let key): try loseKey(row, reason, to: key, now, database)
         case .waiting(let time, let saying):
             return try wait(row, until: time, saying: saying, database)
         case .ended(let state, let code, let reason):

@@ -39,6 +39,10 @@ package protocol Pipeline: Sendable {
     /// need removing.
     func reusable(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]]
 
+    /// The notes of a checkpoint that another agent may continue with, where this one dies: without secrets, and without
+    /// what only this machine has. They are shown to all agents of the fleet.
+    func handedOver(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]]
+
     /// Whether the destination answers and accepts our credentials; leaves nothing behind.
     /// - Returns: its answer, in a few words.
     func probe() async throws(DeliveryError) -> String
@@ -50,6 +54,9 @@ extension Pipeline {
     ) async throws(DeliveryError) -> DeliveryOutcome? { nil }
 
     package func reusable(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]] { [:] }
+
+    /// Nothing: a successor begins anew.
+    package func handedOver(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]] { [:] }
 }
 
 /// The end of an attempt without an error.

@@ -1,6 +1,8 @@
 internal import InletCore
 internal import InletJournal
+internal import InletLinux
 internal import InletPipelines
+internal import SystemPackage
 
 /// Where an agent of a fleet asks the others, and an agent alone knows by itself. Each has both answers, so that nobody
 /// else asks whether there is a fleet.
@@ -8,6 +10,7 @@ struct FleetSeams: Sendable {
     let keys: any KeyReservation
     let contents: any ContentIndex
     let shares: any RateShare
+    let places: any PlaceQueue
     /// They wake the lanes, and are woken by admissions.
     let signals: Signals
     /// Whether the agent begins without admitting files.
@@ -16,7 +19,8 @@ struct FleetSeams: Sendable {
     /// For an agent alone.
     static func local(_ journal: Journal) -> FleetSeams {
         FleetSeams(
-            keys: LocalKeys(journal: journal), contents: LocalContents(), shares: LocalShares(), signals: Signals())
+            keys: LocalKeys(journal: journal), contents: LocalContents(), shares: LocalShares(),
+            places: LocalPlaces(journal: journal), signals: Signals())
     }
 }
 
@@ -89,4 +93,84 @@ protocol RateShare: Sendable {
 /// Limits are the agent's own.
 struct LocalShares: RateShare {
     func bounded(_ room: ClaimCapacity) -> ClaimCapacity { room }
+}
+
+// MARK: - Shares
+
+/// The queue of shares that several agents watch: one of them lists a share and admits its files, all deliver them.
+protocol PlaceQueue: Sendable {
+    /// Takes the shares of the configuration, before anything is watched or claimed: at the start, and at each reload.
+    func begin(_ settings: Settings) async throws(JournalError)
+
+    /// Whether the folder may be listed now; nil for a folder of this agent's own.
+    func ownership(of root: WatchSettings) -> RootOwnership.Outcome?
+
+    /// Why the folder may not be listed any longer; nil while it may.
+    func objection(to root: FilePath) -> String?
+
+    /// Which of these new files the fleet has admitted before. nil for a folder of this agent's own.
+    ///
+    /// - Throws: where that cannot be known now.
+    func known(_ arrivals: [FoundFile]) async throws(FleetError) -> [Bool]?
+
+    /// Admits files of a share; nil for files of this agent's own.
+    func admit(_ files: [FileAdmission]) async -> [AdmissionResult]?
+
+    /// Whether anything of the file may be sent now: its claim is this agent's.
+    func maySend(_ file: FileRow) -> Bool
+
+    /// After the journal has them and before they are relied upon: shows notes of a delivery to a successor, and asks
+    /// whether the claim is still this agent's.
+    ///
+    /// - Throws: where it is not, or nobody can tell.
+    func noted(
+        _ claim: Claim, _ notes: [String: [UInt8]], replacing: Bool
+    ) async throws(DeliveryError)
+
+    /// The destination has something else under the key of a claim. - Returns: the end of the claim; nil where the usual
+    /// rules decide.
+    func lost(_ claim: Claim, _ error: DeliveryError) async -> ClaimOutcome?
+
+    /// A delivery of the file has ended in the journal.
+    func ended(_ file: FileRow)
+
+    /// Whether the source may be disposed of now.
+    func disposal(of file: FileRow) async -> DisposalRight
+
+    /// The disposal of the source has ended in the journal.
+    func finished(_ file: FileRow)
+}
+
+enum DisposalRight: Sendable, Equatable {
+    case granted
+    /// Others dispose of it; the reason, in a few words.
+    case left(String)
+    /// Nobody can tell now.
+    case unknown(String)
+}
+
+/// No folder is a share.
+struct LocalPlaces: PlaceQueue {
+    let journal: Journal
+
+    /// Drops the work of a fleet that is no longer configured: others take it over.
+    func begin(_ settings: Settings) async throws(JournalError) {
+        try await journal.dropPlaceWork(try await journal.placeWork().map(\.file))
+    }
+
+    func ownership(of root: WatchSettings) -> RootOwnership.Outcome? { nil }
+    func objection(to root: FilePath) -> String? { nil }
+    func known(_ arrivals: [FoundFile]) async throws(FleetError) -> [Bool]? { nil }
+    func admit(_ files: [FileAdmission]) async -> [AdmissionResult]? { nil }
+    func maySend(_ file: FileRow) -> Bool { true }
+    func noted(
+        _ claim: Claim, _ notes: [String: [UInt8]], replacing: Bool
+    ) async throws(DeliveryError) {}
+    func lost(_ claim: Claim, _ error: DeliveryError) async -> ClaimOutcome? { nil }
+    func ended(_ file: FileRow) {}
+    /// Work of shares is gone where there is no fleet; what is left of it is for others.
+    func disposal(of file: FileRow) async -> DisposalRight {
+        file.policy.isOfPlace ? .left("the agents of its fleet finish it") : .granted
+    }
+    func finished(_ file: FileRow) {}
 }

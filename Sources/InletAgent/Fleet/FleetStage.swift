@@ -9,17 +9,19 @@ struct FleetParts: Sendable {
     let contents: FleetContents
     let shares: FleetShares
     let view: FleetView
+    let places: FleetPlaces
 
     var seams: FleetSeams {
         FleetSeams(
             keys: FleetKeyReservation(member: member, shares: shares), contents: contents, shares: shares,
-            signals: member.signals, isDraining: member.isDraining)
+            places: places, signals: member.signals, isDraining: member.isDraining)
     }
 
     init?(_ setup: FleetSetup?, _ journal: Journal, _ log: EventLog) async throws {
         guard let setup else { return nil }
         member = try await FleetMember(setup, journal, log, signals: Signals())
         (contents, shares, view) = (FleetContents(member), FleetShares(member), FleetView(member))
+        places = FleetPlaces(member)
     }
 }
 
@@ -49,6 +51,8 @@ struct FleetStage: Service {
                 { await publisher.run() },
                 { await FleetRecovery(member: member, receipts: publisher).run() },
                 { await FleetReporter(member, control, parts.view).run() },
+                { await PlaceKeeper(parts.places, shared).run() },
+                { await PlaceWorker(parts.places, shared).run() },
             ] as [@Sendable () async -> Void] {
                 group.addTask { await cancelWhenGracefulShutdown { await part() } }
             }

@@ -70,6 +70,8 @@ package struct WatchSettings: Sendable, Equatable {
     package var readers = WatchKeys.all.readers.standard
     /// Whether other agents may watch it at the same time.
     package var isShared = false
+    /// The name of a share that other agents of the fleet watch too; nil for a folder of this agent's own.
+    package var place: String?
     /// Whether files may be moved, deleted or written in folders of a pattern.
     package var volumeWrites = false
     /// What to do with a card of a pattern that is safe to remove.

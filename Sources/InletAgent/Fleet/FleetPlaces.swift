@@ -1,0 +1,111 @@
+internal import InletCore
+internal import InletFleet
+internal import InletJournal
+internal import InletLinux
+internal import InletPipelines
+internal import Synchronization
+internal import SystemPackage
+
+/// The shares that this agent watches together with others, and its work there. Its parts: `PlaceKeeper` finds the
+/// shares and holds those that it may list, `PlaceAdmission` admits their files, `PlaceWorker` claims work and settles it.
+final class FleetPlaces: PlaceQueue {
+    /// A share of the configuration.
+    struct Share: Sendable {
+        let name: String
+        let root: FilePath
+        /// The UUID in `.inlet/place`, as the fleet has it; nil before both were seen.
+        var marker: String?
+        /// The fleet's number in this session.
+        var number: Int32?
+        /// Why nothing of it may be touched: no marker, another share's marker.
+        var trouble: String?
+        /// With this fence it is this agent's, in this session.
+        var fence: Int64?
+        /// The agent that holds it; for display.
+        var holder: String?
+    }
+
+    /// Work that is this agent's.
+    struct Hold: Sendable, Equatable {
+        var work: Int64
+        var fence: Int64
+        var session: Int64
+        var root: FilePath
+        var isFinishing: Bool
+        var size: Int64
+    }
+
+    struct State {
+        var shares: [FilePath: Share] = [:]
+        /// The session for which numbers and fences hold.
+        var session: Int64 = 0
+        /// By file.
+        var work: [Int64: Hold] = [:]
+    }
+
+    let member: FleetMember
+    let state = Mutex(State())
+
+    init(_ member: FleetMember) { self.member = member }
+
+    var journal: Journal { member.journal }
+
+    /// The shares that are there, have their marker and a number in this session.
+    var usable: [Share] {
+        let session = member.session
+        return state.withLock { state in
+            guard session != 0, state.session == session else { return [] }
+            return state.shares.values.filter { $0.trouble == nil && $0.marker != nil && $0.number != nil }
+        }
+    }
+
+    /// The share of a root.
+    func share(_ root: FilePath) -> Share? { state.withLock { $0.shares[root] } }
+
+    /// The live claim of a file; nil where another may have it.
+    func hold(of file: Int64) -> Hold? {
+        guard member.grants else { return nil }
+        let session = member.session
+        return state.withLock { state in
+            guard let hold = state.work[file], hold.session == session, state.shares[hold.root]?.trouble == nil else {
+                return nil
+            }
+            return hold
+        }
+    }
+}
+
+// Of `PlaceKeeper`.
+extension FleetPlaces {
+    func begin(_ settings: Settings) async throws(JournalError) { fatalError() }
+    func ownership(of root: WatchSettings) -> RootOwnership.Outcome? { fatalError() }
+    func objection(to root: FilePath) -> String? { fatalError() }
+}
+
+// Of `PlaceAdmission`.
+extension FleetPlaces {
+    func known(_ arrivals: [FoundFile]) async throws(FleetError) -> [Bool]? { fatalError() }
+    func admit(_ files: [FileAdmission]) async -> [AdmissionResult]? { fatalError() }
+}
+
+// Of `PlaceWorker`.
+extension FleetPlaces {
+    func maySend(_ file: FileRow) -> Bool { fatalError() }
+    func noted(
+        _ claim: Claim, _ notes: [String: [UInt8]], replacing: Bool
+    ) async throws(DeliveryError) { fatalError() }
+    func lost(_ claim: Claim, _ error: DeliveryError) async -> ClaimOutcome? { fatalError() }
+    func ended(_ file: FileRow) { fatalError() }
+    func disposal(of file: FileRow) async -> DisposalRight { fatalError() }
+    func finished(_ file: FileRow) { fatalError() }
+}
+
+struct PlaceKeeper: Sendable {
+    init(_ places: FleetPlaces, _ shared: Shared) {}
+    func run() async { fatalError() }
+}
+
+struct PlaceWorker: Sendable {
+    init(_ places: FleetPlaces, _ shared: Shared) {}
+    func run() async { fatalError() }
+}
