@@ -111,16 +111,25 @@ extension Journal {
         let states = try database.rows(
             """
             SELECT state, next_at >= \(never), waits > 0 AND code IS NULL,
-                EXISTS (SELECT 1 FROM key_request WHERE delivery_id = delivery.id)
+                EXISTS (SELECT 1 FROM key_request WHERE delivery_id = delivery.id),
+                EXISTS (SELECT 1 FROM place_work WHERE file_id = delivery.file_id AND session <= 0)
             FROM delivery WHERE file_id = ?
             """, file
-        ) { (state: $0.text(0), isHeld: $0.bool(1), isWorkedOn: $0.bool(2), hasNoKey: $0.bool(3)) }
+        ) { row in
+            (
+                state: row.text(0), isHeld: row.bool(1), isWorkedOn: row.bool(2), hasNoKey: row.bool(3),
+                isAway: row.bool(4)
+            )
+        }
         let ready = states.filter { $0.state == "ready" }
         if ready.contains(where: { !$0.isHeld && !$0.isWorkedOn }) { return .hurried }
         if states.contains(where: { $0.state == "claimed" }) || ready.contains(where: \.isWorkedOn) {
             return .skipped("is being sent")
         }
-        if !ready.isEmpty { return .skipped(reasonToWait(forKey: ready.contains(where: \.hasNoKey))) }
+        if !ready.isEmpty {
+            return .skipped(
+                reasonToWait(forKey: ready.contains(where: \.hasNoKey), forFleet: ready.contains(where: \.isAway)))
+        }
         if states.contains(where: { $0.state == "parked" }) { return .skipped("waits for a destination's settings") }
         return .skipped(hasNothing)
     }
@@ -166,7 +175,7 @@ extension Journal {
         try revive(file, database)
         let forgettable = """
             id = ? AND state <> 'pending' AND finished_at IS NOT NULL
-                AND NOT EXISTS (
+                AND NOT EXISTS (SELECT 1 FROM place_work WHERE file_id = file.id) AND NOT EXISTS (
                     SELECT 1 FROM delivery LEFT JOIN leftover ON delivery_id = delivery.id
                     WHERE file_id = file.id AND (delivery_id IS NOT NULL OR owner IS NOT NULL))
             """
@@ -299,12 +308,15 @@ extension Journal {
         return true
     }
 
+    /// - Parameter asWork: the fleet has given it again.
     static func retry(
         _ file: Int64, _ uptimes: [String: Int64], _ returned: [Int64: FileIdentity],
-        of scope: RetryScope = RetryScope(), _ now: WallTime, _ database: Database
+        of scope: RetryScope = RetryScope(), asWork: Bool = false, _ now: WallTime, _ database: Database
     ) throws -> Bool {
         try reviveUndelivered(file, database)
-        guard try isInPlace(file, returned, database) else { return false }
+        guard try isInPlace(file, returned, database), try asWork || becomesOwn(file, scope, database) else {
+            return false
+        }
         let sentAgain = try database.change(
             """
             UPDATE delivery SET state = 'ready', attempts = 0, crashes = 0, next_at = ?4, ended_at = NULL,

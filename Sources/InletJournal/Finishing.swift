@@ -41,13 +41,13 @@ extension Journal {
         }
     }
 
-    /// When the finisher should look next; nil when nothing is unfinished.
+    /// When the finisher should look next; nil when nothing is unfinished, or what is waits for its fleet.
     package func nextFinish(removals: Bool? = nil) async throws(JournalError) -> WallTime? {
         try await read { database in
             try database.time(
                 """
                 SELECT min(finish_at) FROM file INDEXED BY file_unfinished
-                WHERE finished_at IS NULL AND state <> 'pending' \(Self.only(removals))
+                WHERE finished_at IS NULL AND state <> 'pending' AND finish_at < \(Self.never) \(Self.only(removals))
                 """)
         }
     }

@@ -69,8 +69,11 @@ extension Journal: FleetMemory {
             guard isFresh else { return }
             try database.change("UPDATE fleet SET hello = 0, seen = 0, roster = NULL, is_draining = 0")
             try database.change("UPDATE fleet_key SET mark = 0 WHERE mark > 0")
+            try database.change("UPDATE place_file SET mark = 0 WHERE mark > 0")
             try database.change("DELETE FROM own_prefix")
-            if let former, let identity, identity.fleet != former { try database.change("DELETE FROM fleet_key") }
+            guard let former, let identity, identity.fleet != former else { return }
+            try database.change("DELETE FROM fleet_key")
+            try database.change("DELETE FROM place_file")
         }
         if isFresh { heard.withLock { $0.reset() } }
     }

@@ -84,7 +84,8 @@ extension Job {
             modified: WallTime(nanoseconds: file.identity.modified), sha256: file.digests.sha256?.bytes,
             labels: file.labels, file: file.id)
         row.sha256 = row.sha256 ?? file.content?.wholeSHA256
-        if deliveries.isEmpty { return [row] }
+        // Other agents publish what they have delivered of a share.
+        if deliveries.isEmpty { return file.policy.isOfPlace ? [] : [row] }
         return deliveries.map { delivery in
             var row = row
             let proof = delivery.proof

@@ -17,10 +17,12 @@ extension Journal {
     static let movedAtOnce = 25
 
     /// Moves some of the files that were finished at `time` or before to the history, in one transaction. At every
-    /// moment a file is complete in one of the two places. Writes nothing when there is nothing to move.
+    /// moment a file is complete in one of the two places. Writes nothing when there is nothing to move. The first step
+    /// also forgets old versions in shares.
     package func moveToHistory(
         finishedBy time: WallTime, from place: HistoryPlace = (0, 0)
     ) async throws(JournalError) -> HistoryStep {
+        if place == (0, 0) { try await prunePlaceFiles(time) }
         var (files, step) = try await read { try Self.candidates(time, place, $0) }
         if files.isEmpty { return step }
         step.files = try await commit { [files] database in
@@ -131,7 +133,8 @@ private struct HistoryMove {
         let found = try database.row(
             """
             SELECT batch_id FROM file
-            WHERE id = ? AND finished_at <= ? AND state IN (\(Self.states)) AND intent IS NULL AND NOT EXISTS (
+            WHERE id = ? AND finished_at <= ? AND state IN (\(Self.states)) AND intent IS NULL
+                AND NOT EXISTS (SELECT 1 FROM place_work WHERE file_id = file.id) AND NOT EXISTS (
                 SELECT 1 FROM delivery WHERE file_id = file.id AND (
                     owner IS NOT NULL OR state IN ('ready', 'claimed', 'parked')
                     OR EXISTS (SELECT 1 FROM checkpoint WHERE delivery_id = delivery.id)

@@ -51,7 +51,7 @@ extension Job {
         }
     }
 
-    private var mayForget: Bool { file.state.isFinal && file.finishedAt != nil && !isUnderWay }
+    private var mayForget: Bool { file.state.isFinal && file.finishedAt != nil && !isUnderWay && !isWork }
 
     // MARK: - Sending
 
@@ -63,14 +63,14 @@ extension Job {
         {
             return "is being sent"
         }
-        if !ready.isEmpty { return Journal.reasonToWait(forKey: asksForKey) }
+        if !ready.isEmpty { return Journal.reasonToWait(forKey: asksForKey, forFleet: isWorkAwaited) }
         if deliveries.contains(where: { $0.state == .parked }) { return "waits for a destination's settings" }
         return Journal.hasNothing
     }
 
     /// A delivery that comes after another is sent again only while that one is open, or has arrived.
     private func canBeSentAgain(_ row: DeliveryRow) -> Bool {
-        guard Journal.undone.contains(row.state) else { return false }
+        guard Journal.undone.contains(row.state), !isWork else { return false }
         guard let leader = row.afterID else { return row.key != nil }
         guard let state = leaders[leader] ?? deliveries.first(where: { $0.id == leader })?.state else { return false }
         // It is sent again with its leader, in the same file.
@@ -138,6 +138,10 @@ extension Journal {
                 WHERE file_id = ? AND state = 'ready'
                 """, job.file.id)
         }
+        let session =
+            job.file.policy.isOfPlace
+            ? try database.integer("SELECT session FROM place_work WHERE file_id = ?", job.file.id) : nil
+        (job.isWork, job.isWorkAwaited) = (session != nil, session.map { $0 <= 0 } ?? false)
         // A delivery that arrived left nothing to clean up.
         guard job.file.state.isFinal, job.deliveries.contains(where: { $0.state != .delivered }) else { return }
         job.isUnderWay = try database.exists(
@@ -148,8 +152,9 @@ extension Journal {
     }
 
     /// Why a file that is held back is not sent now.
-    static func reasonToWait(forKey: Bool) -> String {
-        forKey ? "waits for its key in the fleet" : "waits for another file, or for its unit"
+    static func reasonToWait(forKey: Bool, forFleet: Bool) -> String {
+        if forFleet { return "waits for its fleet" }
+        return forKey ? "waits for its key in the fleet" : "waits for another file, or for its unit"
     }
 
     /// Sends what waits before the others.

@@ -25,7 +25,8 @@ enum KeyTriggers {
     }
 
     /// Whether a row needs a key that is not granted. Where something may be visible under its key, or is under way
-    /// there, it keeps the key. Only a key of an address that the destination has left is asked for again.
+    /// there, it keeps the key. Only a key of an address that the destination has left is asked for again. Work of a share
+    /// came with its key.
     static func wants(_ row: String) -> String {
         """
         \(row).state = 'ready' AND \(row).key IS NOT NULL
@@ -33,6 +34,7 @@ enum KeyTriggers {
                 SELECT 1 FROM reserved_destination AS reserved WHERE reserved.name = \(row).destination
                     AND (prefix IS NULL OR substr(\(row).key, 1, length(prefix)) <> prefix))
             AND NOT EXISTS (SELECT 1 FROM fleet_key WHERE \(known(row)) AND mark IS NOT NULL AND freed < 2)
+            AND NOT EXISTS (SELECT 1 FROM place_work WHERE file_id = \(row).file_id)
             AND (\(row).interrupted = 0 AND \(row).waits = 0
                     AND NOT EXISTS (SELECT 1 FROM checkpoint WHERE delivery_id = \(row).id)
                 OR EXISTS (SELECT 1 FROM fleet_key WHERE \(known(row, "<>")) AND mark IS NOT NULL))

@@ -229,7 +229,8 @@ extension Journal {
     }
 
     /// The file that was renamed from `old` to `arrival`, if it continues as the same file. Then inode, size and time
-    /// are the same, it waits or is delivered, it belongs to no set, and nothing was ever known of its new path.
+    /// are the same, it waits or is delivered, it belongs to no set and no share, and nothing was ever known of its new
+    /// path.
     ///
     /// The caller must check that the content is the same, and that `old` no longer names it.
     package func renamed(from old: FilePath, to arrival: FoundFile) async throws(JournalError) -> RenamedFile? {
@@ -242,6 +243,7 @@ extension Journal {
         let volume = arrival.volume?.key
         guard try latest(arrival.root, arrival.path, volume, database) == nil,
             let file = try latest(arrival.root, old, volume, database), file.batchID == nil, file.role == nil,
+            !file.policy.isOfPlace,
             arrival.identity.isUntouched(since: file.identity, ignoringChangeTime: true)
         else { return nil }
         switch file.state {

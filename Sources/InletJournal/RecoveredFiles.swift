@@ -15,8 +15,8 @@ package struct RetryScope: Sendable {
 /// Files that failed while a destination was away.
 extension Journal {
     /// Files with a delivery to `destination` that failed between `since` and `time`, from one of `causes`: the next
-    /// ones after the file `last`, in their order. Without those that were sent again already, and without files of
-    /// which a person has cancelled a delivery.
+    /// ones after the file `last`, in their order. Without those that were sent again already, without files of which a
+    /// person has cancelled a delivery, and without those of shares, of which the fleet decides.
     package func failedFiles(
         at destination: String, from causes: [ErrorCode], since: WallTime, by time: WallTime, after last: Int64,
         limit: Int
@@ -26,7 +26,8 @@ extension Journal {
                 """
                 SELECT DISTINCT file_id FROM delivery INDEXED BY delivery_failed
                 WHERE destination = ? AND state = 'failed' AND file_id > ? AND ended_at >= ? AND ended_at <= ?
-                    AND resent = 0 AND code IN (\(causes.literals)) AND NOT EXISTS (
+                    AND resent = 0 AND code IN (\(causes.literals))
+                    AND NOT EXISTS (SELECT 1 FROM file WHERE id = file_id AND \(FilePolicy.hasPlace)) AND NOT EXISTS (
                         SELECT 1 FROM delivery AS other
                         WHERE other.file_id = delivery.file_id AND other.state = 'cancelled')
                 ORDER BY file_id LIMIT ?

@@ -61,6 +61,9 @@ extension Journal {
                 UPDATE delivery SET owner = NULL, until = NULL, interrupted = interrupted + 1
                 WHERE owner IS NOT NULL AND state <> 'claimed'
                 """)
+            // No session outlives its process.
+            try Self.dropLetGo(self.heardMark(database), database)
+            try Self.holdWork(database)
             let (parked, unparked) = try Self.arrange(destinations, now, database)
             return Recovery(
                 freedClaims: freed, parked: parked, unparked: unparked, crashed: crashed,

@@ -105,6 +105,10 @@ package struct Job: Sendable, Equatable {
     var isUnderWay = false
     /// Whether one of its deliveries waits for its key in the fleet.
     var asksForKey = false
+    /// Whether it is work of a share, which goes by the fleet's word only.
+    var isWork = false
+    /// Whether this agent must claim that work again.
+    var isWorkAwaited = false
     /// Whether a worker has it at hand, although it counts as waiting.
     package var isAtHand = false
 
@@ -352,6 +356,8 @@ extension FilePolicy {
     static let isLeft = "instr(policy, CAST('\"answer\":\"left\"' AS BLOB)) > 0"
     static let isAnswered = "instr(policy, CAST('\"answer\":' AS BLOB)) > 0"
     static let isToBeRemoved = "instr(policy, CAST('\"answer\":\"removed\"' AS BLOB)) > 0"
+    /// The same for work of a share.
+    static let hasPlace = "instr(policy, CAST('\"place\":true' AS BLOB)) > 0"
 
     private static let notes = DecodeCache<FilePolicy, [UInt8]>()
     private static let policies = DecodeCache<[UInt8], FilePolicy>()
@@ -444,41 +450,4 @@ extension JSONLine {
         self.init()
         for (name, text) in texts.sorted(by: { $0.key < $1.key }) { add(name, text) }
     }
-}
-
-/// The fate of a source file, as in the journal's `disposition` column.
-package enum Disposition {
-    /// The file stays in place.
-    package static let kept = "kept"
-    /// The same, although a person wanted it to go.
-    package static func kept(because why: String) -> String { "\(kept): \(why)" }
-    package static let deleted = "deleted"
-    /// A person had it removed, because this was proved.
-    package static func deleted(because why: String) -> String { "\(deleted): \(why)" }
-    package static func archived(_ path: String) -> String { "archived: \(path)" }
-    package static func quarantined(_ path: String) -> String { "quarantined: \(path)" }
-    /// The file was gone or replaced when its turn came; nothing was done.
-    package static func untouched(_ why: String) -> String { "untouched: \(why)" }
-
-    /// It could not be moved or removed; the next attempt follows.
-    package static func stuck(_ why: String) -> String { "waiting: could not be put away: \(why)" }
-
-    /// The place of a quarantined file, for people; nil for every other fate.
-    package static func quarantine(_ text: String?) -> String? {
-        guard let text, text.hasPrefix(quarantined("")) else { return nil }
-        return String(text.dropFirst(quarantined("").count))
-    }
-
-    /// Whether the file is in its place, untouched.
-    package static func isKept(_ text: String?) -> Bool { text == kept || text?.hasPrefix(kept(because: "")) == true }
-    /// The same as SQL. No other fate begins like that.
-    static let isKept = "(disposition = '\(kept)' OR disposition LIKE '\(kept(because: ""))%')"
-
-    /// Whether this freed the path, so that a file dropped there later is new.
-    static func vacates(_ text: String?) -> Bool {
-        guard let text, text != kept else { return false }
-        return text == deleted || away.contains { text.hasPrefix($0) }
-    }
-
-    private static let away = [deleted(because: ""), archived(""), quarantined("")]
 }

@@ -135,7 +135,9 @@ extension Database {
     }
 
     /// Whether there is a row.
-    func exists(_ sql: String, _ values: any SQLValue...) throws -> Bool {
+    func exists(_ sql: String, _ values: any SQLValue...) throws -> Bool { try exists(sql, values) }
+
+    func exists(_ sql: String, _ values: [any SQLValue]) throws -> Bool {
         try !rows(sql, values) { _ in true }.isEmpty
     }
 

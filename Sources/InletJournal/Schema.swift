@@ -25,6 +25,7 @@ enum Schema {
             try $0.execute(sql: storeChecksums)
         }
         migrator.registerMigration("14 fleet", foreignKeyChecks: .immediate) { try $0.execute(sql: fleet) }
+        migrator.registerMigration("15 places", foreignKeyChecks: .immediate) { try $0.execute(sql: places) }
         return migrator
     }
 
@@ -240,6 +241,32 @@ enum Schema {
         CREATE TABLE own_prefix (address TEXT PRIMARY KEY, prefix TEXT NOT NULL) WITHOUT ROWID;
         CREATE TABLE fleet_command (id INTEGER PRIMARY KEY, command TEXT NOT NULL UNIQUE);
         CREATE TABLE fleet_receipt (id INTEGER PRIMARY KEY, file_id INTEGER NOT NULL);
+        """
+
+    /// Only an agent of a fleet writes to these. `place` has the marker of each share by its name: with `is_made` 0 it was
+    /// about to be made. A file of the queue is work of a share while `place_work` has it, by the fleet's number of the
+    /// work; its `session` is 0 where it must be claimed again, -1 where it was let go while a worker had it. `place_file`
+    /// has versions in shares by 16 bytes of the share's marker, of the path and of the version (`PlaceVersion`). Its
+    /// `mark` is 0 where only others have said it, and NULL where the fleet may not know what this agent does. A
+    /// `place_row` is what a report after a loss says of a delivery.
+    private static let places = """
+        CREATE TABLE place (name TEXT PRIMARY KEY, marker TEXT NOT NULL, is_made INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE TABLE place_work (
+            file_id INTEGER PRIMARY KEY REFERENCES file(id) ON DELETE CASCADE,
+            place TEXT NOT NULL, number INTEGER NOT NULL, fence INTEGER NOT NULL, session INTEGER NOT NULL,
+            path TEXT NOT NULL, version TEXT NOT NULL, is_finishing INTEGER NOT NULL);
+        CREATE INDEX place_work_by_number ON place_work(number);
+        CREATE INDEX place_work_by_version ON place_work(path, version);
+        CREATE TABLE place_file (
+            place BLOB NOT NULL, path BLOB NOT NULL, version BLOB NOT NULL,
+            is_admitted INTEGER NOT NULL, mark INTEGER, is_finished INTEGER NOT NULL DEFAULT 0,
+            kept_at INTEGER NOT NULL DEFAULT (CAST(strftime('%s', 'now') AS INTEGER) * 1000),
+            PRIMARY KEY (place, path, version)) WITHOUT ROWID;
+        CREATE INDEX place_file_by_age ON place_file(kept_at);
+        CREATE TABLE place_row (
+            place BLOB NOT NULL, path BLOB NOT NULL, version BLOB NOT NULL, ref INTEGER NOT NULL, body BLOB NOT NULL,
+            PRIMARY KEY (place, path, version, ref),
+            FOREIGN KEY (place, path, version) REFERENCES place_file(place, path, version) ON DELETE CASCADE);
         """
 
     /// When everything had been admitted that was on a volume when it was first watched.

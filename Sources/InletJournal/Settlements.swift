@@ -19,6 +19,7 @@ extension Journal {
         }
         try database.change("UPDATE delivery SET owner = NULL, until = NULL WHERE id = ?", row.id)
         let file = try file(row.fileID, database)
+        if file.policy.isOfPlace { try holdIfAway(file.id, database) }
         if case .delivered(let proof) = ended.settlement {
             if !file.digests.isEmpty { try rememberContent(of: file, row, proof, now, database) }
             if file.policy.dedupe != .off, try wakeTwins(of: row.id, now, database) { hasReleased = true }
@@ -90,7 +91,13 @@ extension Journal {
     /// Reopens a file and its batch, whose earlier conclusions no longer hold. Work that the finisher has begun stays
     /// begun.
     static func reopen(_ file: Int64, _ database: Database) throws {
-        try database.change("UPDATE file SET finished_at = NULL, disposition = NULL, finish_at = 0 WHERE id = ?", file)
+        // The fleet says when the source of its work is finished.
+        try database.change(
+            """
+            UPDATE file SET finished_at = NULL, disposition = NULL, finish_at = iif(EXISTS (
+                SELECT 1 FROM place_work WHERE file_id = file.id AND NOT is_finishing), \(never), 0)
+            WHERE id = ?
+            """, file)
         try database.change("DELETE FROM receipt WHERE file_id = ?", file)
         let row = try self.file(file, database)
         // It was about the end that no longer holds.
