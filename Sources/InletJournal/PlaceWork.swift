@@ -67,8 +67,8 @@ extension Journal {
     ) async throws(JournalError) -> [PlaceWorkStart] {
         if works.isEmpty { return [] }
         return try await commit { database in
-            try Self.dropLetGo(self.heardMark(database), database)
             let starts = try works.map { try Self.take($0, self.seal.closed($0.notes), now, database) }
+            try Self.dropLetGo(self.heardMark(database), database)
             for root in Set(works.lazy.filter { !$0.isFinishing }.map(\.admission.arrival.root)) {
                 try Self.noteArrival(in: root, now, database)
             }
