@@ -133,6 +133,8 @@ END $$;
 CREATE OR REPLACE FUNCTION _free(p_agent int) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE inlet.place SET holder = NULL WHERE holder = p_agent;
+    -- In the order of v1_settle_many, which may run on the agent's other connection.
+    PERFORM FROM inlet.work w WHERE w.agent = p_agent AND w.state = 'c' ORDER BY w.id FOR UPDATE;
     UPDATE inlet.work SET state = 'r', agent = NULL, session = NULL, next_at = clock_timestamp()
     WHERE agent = p_agent AND state = 'c';
     UPDATE inlet.content SET at = '-infinity' WHERE agent = p_agent AND NOT there;

@@ -20,47 +20,66 @@ END $$;
 -- share.
 CREATE OR REPLACE FUNCTION v1_place(p_agent int, p_token bytea, p_session bigint, p_name text, p_marker uuid)
 RETURNS TABLE (place int, marker uuid, is_new boolean) LANGUAGE plpgsql AS $$
-DECLARE p inlet.place; fresh boolean := false;
+DECLARE p inlet.place; fresh boolean := false; other text;
 BEGIN
     PERFORM inlet._enter(p_agent, p_token, p_session, 0, false, false);
+    PERFORM inlet._check(p_name ~ '^[^[:cntrl:]]{1,128}$' AND p_marker IS NOT NULL,
+        'a name of 1 to 128 plain characters, and a marker');
     SELECT * INTO p FROM inlet.place x WHERE x.name = p_name;
     IF p.id IS NULL THEN
         INSERT INTO inlet.place AS x (name, marker) VALUES (p_name, p_marker)
-        ON CONFLICT (name) DO NOTHING RETURNING * INTO p;
+        ON CONFLICT DO NOTHING RETURNING * INTO p;
         fresh := p.id IS NOT NULL;
         IF p.id IS NULL THEN SELECT * INTO p FROM inlet.place x WHERE x.name = p_name; END IF;
+        IF p.id IS NULL THEN
+            SELECT x.name INTO other FROM inlet.place x WHERE x.marker = p_marker;
+            PERFORM inlet._check(false, format('this share is the place %s: give it that name', other));
+        END IF;
     END IF;
     IF p.marker = p_marker THEN INSERT INTO inlet.member VALUES (p.id, p_agent) ON CONFLICT DO NOTHING; END IF;
     RETURN QUERY SELECT p.id, p.marker, fresh;
 END $$;
 
--- Asks for places, every third of ttl. Returns those that are this agent's now; `taken`: it has just become so.
+-- Asks for places, every third of ttl. Returns those that are this agent's now; `taken`: it has just become so. An
+-- agent that is draining gives them up.
 CREATE OR REPLACE FUNCTION v1_hold(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_places int[])
 RETURNS TABLE (place int, fence bigint, taken boolean, left_ms int) LANGUAGE plpgsql AS $$
 DECLARE p inlet.place;
 BEGIN
     PERFORM inlet._enter(p_agent, p_token, p_session, p_seen, true, false);
-    IF EXISTS (SELECT FROM inlet.agent a WHERE a.id = p_agent AND a.state = 'draining') THEN RETURN; END IF;
-    FOR p IN SELECT x.* FROM inlet.place x JOIN inlet.member m ON m.place = x.id AND m.agent = p_agent
-        WHERE x.id = ANY (p_places) ORDER BY x.id FOR NO KEY UPDATE OF x SKIP LOCKED
+    IF EXISTS (SELECT FROM inlet.agent a WHERE a.id = p_agent AND a.state = 'draining') THEN
+        UPDATE inlet.place x SET holder = NULL WHERE x.id = ANY (p_places) AND x.holder = p_agent;
+        RETURN;
+    END IF;
+    -- What it has needs no lock: one that another has for a moment must not look like a loss.
+    FOR place IN SELECT x.id FROM inlet.place x JOIN inlet.member m ON m.place = x.id AND m.agent = p_agent
+        WHERE x.id = ANY (p_places) ORDER BY x.id
     LOOP
-        place := p.id; taken := false; fence := p.fence;
-        IF p.holder = p_agent AND p.session = p_session THEN NULL;
-        ELSIF p.holder IS NULL OR p.holder = p_agent OR inlet._lapsed(p_agent, p.holder, p.session) THEN
+        SELECT * INTO p FROM inlet.place x WHERE x.id = place;
+        taken := (p.holder = p_agent AND p.session = p_session) IS NOT TRUE;
+        fence := p.fence;
+        IF taken THEN
+            CONTINUE WHEN NOT inlet._is_free(p_agent, p);
+            SELECT * INTO p FROM inlet.place x WHERE x.id = place FOR NO KEY UPDATE SKIP LOCKED;
+            CONTINUE WHEN NOT FOUND OR NOT inlet._is_free(p_agent, p);
             UPDATE inlet.place x
             SET holder = p_agent, session = p_session, fence = x.fence + 1, held_since = clock_timestamp()
-            WHERE x.id = p.id RETURNING x.fence INTO fence;
-            taken := true;
+            WHERE x.id = place RETURNING x.fence INTO fence;
             IF p.holder <> p_agent THEN
                 INSERT INTO inlet.event (agent, name, body) VALUES (p_agent, 'fleet.place_taken',
                     jsonb_build_object('place', p.name, 'from', p.holder, 'fence', fence));
             END IF;
-        ELSE CONTINUE;
         END IF;
         left_ms := (SELECT inlet._left(b.until) FROM inlet.beat b WHERE b.agent = p_agent);
         RETURN NEXT;
     END LOOP;
 END $$;
+
+-- Whether the agent may take the place, which is not its in this session.
+CREATE OR REPLACE FUNCTION _is_free(p_agent int, p_place inlet.place) RETURNS boolean LANGUAGE sql AS $$
+    SELECT p_place.holder IS NULL OR p_place.holder = p_agent
+        OR inlet._lapsed(p_agent, p_place.holder, p_place.session)
+$$;
 
 CREATE OR REPLACE FUNCTION v1_release(p_agent int, p_token bytea, p_session bigint, p_places int[]) RETURNS void
 LANGUAGE plpgsql AS $$
@@ -75,7 +94,8 @@ CREATE OR REPLACE FUNCTION v1_known(p_agent int, p_token bytea, p_session bigint
 BEGIN
     PERFORM inlet._enter(p_agent, p_token, p_session, 0, false, false);
     PERFORM inlet._member(p_agent, p_place);
-    PERFORM inlet._check(cardinality(p_paths) <= 1000, 'at most 1,000 at once');
+    PERFORM inlet._check(cardinality(p_paths) <= 1000 AND cardinality(p_paths) = cardinality(p_versions),
+        'at most 1,000 paths, one version each');
     RETURN (SELECT coalesce(array_agg(f.path IS NOT NULL ORDER BY w.n), '{}')
         FROM unnest(p_paths, p_versions) WITH ORDINALITY w(p, v, n)
         LEFT JOIN inlet.file f ON f.place = p_place AND f.path = w.p AND f.version = w.v);
@@ -111,27 +131,30 @@ BEGIN
 END $$;
 
 -- Claims deliveries of places that this agent is a member of: first its own from before its session, then ready ones,
--- then those of lapsed agents. Each claim has a higher fence, which all further calls about it must name.
+-- then those of lapsed agents. Each claim has a higher fence, which all further calls about it must name. An agent that
+-- is draining gets its own alone, to end them or to give them back. Settings: a plan that was made while the queue was
+-- short would read all of it when it is long.
 CREATE OR REPLACE FUNCTION v1_claim(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_places int[],
     p_count int)
 RETURNS TABLE (work bigint, fence bigint, place int, kind "char", path uuid, version uuid, attempts smallint,
     destination int, ref bigint, key text, name bytea, size bigint, plan jsonb, notes jsonb, taken_from int, code text)
-LANGUAGE plpgsql AS $$
-DECLARE t timestamptz := clock_timestamp();
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+DECLARE t timestamptz := clock_timestamp(); may boolean;
 BEGIN
     PERFORM inlet._check(p_count BETWEEN 0 AND 1000, 'at most 1,000 at once');
     PERFORM inlet._enter(p_agent, p_token, p_session, p_seen, true, false);
-    IF EXISTS (SELECT FROM inlet.agent a WHERE a.id = p_agent AND a.state = 'draining') THEN RETURN; END IF;
+    may := NOT EXISTS (SELECT FROM inlet.agent a WHERE a.id = p_agent AND a.state = 'draining');
     RETURN QUERY
     WITH mine AS (
         SELECT w.id FROM inlet.work w
         WHERE w.state = 'c' AND w.agent = p_agent AND w.session <> p_session AND w.place = ANY (p_places)
         LIMIT p_count FOR UPDATE SKIP LOCKED
     ), ready AS (
-        -- By place and priority, so that the index answers each: due rows are found at once however many wait.
+        -- By place and priority, so that the index answers each: due rows are found at once however many wait. No place
+        -- waits for the end of another one's queue.
         SELECT x.id FROM (
             SELECT m.place, q.priority::smallint FROM inlet.member m, generate_series(0, 2) q(priority)
-            WHERE m.agent = p_agent AND m.place = ANY (p_places) ORDER BY 2, 1) s
+            WHERE may AND m.agent = p_agent AND m.place = ANY (p_places) ORDER BY 2, random()) s
         CROSS JOIN LATERAL (
             SELECT w.id FROM inlet.work w
             WHERE w.place = s.place AND w.priority = s.priority AND w.state = 'r' AND w.next_at <= t
@@ -139,22 +162,21 @@ BEGIN
         LIMIT greatest(0, p_count - (SELECT count(*) FROM mine))
     ), dead AS (
         -- Taken over: the rule of _lapsed, by agent instead of by row.
-        SELECT w.id FROM inlet.fleet f, inlet.beat me, inlet.beat b
+        SELECT w.id, w.agent FROM inlet.fleet f, inlet.beat me, inlet.beat b
         JOIN inlet.work w ON w.agent = b.agent AND w.state = 'c' AND w.place = ANY (p_places)
         JOIN inlet.member m ON m.place = w.place AND m.agent = p_agent
-        WHERE me.agent = p_agent AND me.since <= t - f.ttl AND b.agent <> p_agent
+        WHERE may AND me.agent = p_agent AND me.since <= t - f.ttl AND b.agent <> p_agent
             AND (b.until < t OR b.session <> w.session AND b.since < t - f.ttl)
         LIMIT greatest(0, p_count - (SELECT count(*) FROM mine) - (SELECT count(*) FROM ready))
         FOR UPDATE OF w SKIP LOCKED
-    ), old AS (
-        SELECT w.id, w.agent FROM inlet.work w
-        WHERE w.id IN (SELECT id FROM mine UNION ALL SELECT id FROM ready UNION ALL SELECT id FROM dead)
+    ), found AS (
+        SELECT id, NULL::int AS former FROM mine UNION ALL SELECT id, NULL FROM ready UNION ALL SELECT * FROM dead
     )
     UPDATE inlet.work w SET state = 'c', agent = p_agent, session = p_session, fence = w.fence + 1,
-        attempts = w.attempts + (w.kind = 'd')::int
-    FROM old WHERE w.id = old.id
+        attempts = least(w.attempts + (w.kind = 'd')::int, 32000)
+    FROM found WHERE w.id = found.id
     RETURNING w.id, w.fence, w.place, w.kind, w.path, w.version, w.attempts, w.destination, w.ref, w.key, w.name,
-        w.size, w.plan, w.notes, nullif(old.agent, p_agent), w.code;
+        w.size, w.plan, w.notes, found.former, w.code;
 END $$;
 
 -- After a loss: admissions and claims of places that this agent's journal has, with the keys that were frozen then,
@@ -169,7 +191,11 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('inlet.again'), p_place);
     INSERT INTO inlet.file (path, version, place, remaining)
     SELECT DISTINCT r.path, r.version, p_place, 0 FROM jsonb_to_recordset(p_rows) r(path uuid, version uuid)
-    ON CONFLICT DO NOTHING;
+    ORDER BY 1, 2 ON CONFLICT DO NOTHING;
+    -- Where the fleet was opened without this agent, others may be at the end of these versions.
+    PERFORM FROM inlet.file f WHERE f.place = p_place AND (f.path, f.version) IN (
+        SELECT r.path, r.version FROM jsonb_to_recordset(p_rows) r(path uuid, version uuid))
+    ORDER BY f.path, f.version FOR UPDATE;
     WITH added AS (
         INSERT INTO inlet.work (place, path, version, priority, destination, ref, key, name, size, plan)
         SELECT p_place, r.path, r.version, coalesce(r.priority, 1::smallint), r.destination, r.ref, r.key,

@@ -16,9 +16,13 @@ BEGIN
         FROM jsonb_to_recordset(p_rows) r(work bigint, fence bigint, notes jsonb)
         WHERE r.notes IS NOT NULL AND w.id = r.work AND w.fence = r.fence
             AND w.state = 'c' AND w.agent = p_agent AND w.session = p_session
+        RETURNING w.id
     )
-    SELECT r.work, CASE WHEN w.id IS NULL THEN 'IN009' END, m, inlet._left(b.until)
-    FROM ROWS FROM (jsonb_to_recordset(p_rows) AS (work bigint, fence bigint)) WITH ORDINALITY r(work, fence, n)
+    -- Notes are kept when they were written, not when the claim was seen: another may take it in between.
+    SELECT r.work, CASE WHEN CASE WHEN r.notes IS NULL THEN w.id IS NULL ELSE NOT EXISTS (
+            SELECT FROM noted x WHERE x.id = r.work AND w.id = r.work) END THEN 'IN009' END, m, inlet._left(b.until)
+    FROM ROWS FROM (jsonb_to_recordset(p_rows) AS (work bigint, fence bigint, notes jsonb))
+        WITH ORDINALITY r(work, fence, notes, n)
     JOIN inlet.beat b ON b.agent = p_agent
     LEFT JOIN inlet.work w ON w.id = r.work AND w.fence = r.fence
         AND w.state = 'c' AND w.agent = p_agent AND w.session = p_session
@@ -35,22 +39,33 @@ BEGIN
     RETURN QUERY SELECT r.mark, r.left_ms;
 END $$;
 
+-- Of an earlier state of this version of the schema: CREATE OR REPLACE changes no result.
+DO $$ BEGIN
+    IF pg_get_function_result(to_regprocedure('inlet.v1_settle_many(int, bytea, bigint, bigint, jsonb)'))
+        NOT LIKE '%failed boolean%' THEN
+        DROP FUNCTION inlet.v1_settle_many(int, bytea, bigint, bigint, jsonb);
+        DROP FUNCTION inlet._settle(int, bigint, jsonb, jsonb);
+    END IF;
+END $$;
+
 -- Ends claims. delivered: durable point 2. failed, superseded: the version ends as failed. The last delivery of a
--- version to end makes the work of finishing it (archive, delete, quarantine), claimed by who settled, with fence 1.
--- finished: durable point 3. retry, park: back, after after_ms. p_rows: [{work, fence, outcome, after_ms, code,
--- reason}]. A row each in the answer, in their order: refused NULL is done, IN009 another has it, IN011 the outcome
--- does not fit.
+-- version to end makes the work of finishing it (archive, delete, quarantine), claimed by who settled, with fence 1;
+-- `failed`: a delivery of the version has not arrived. finished: durable point 3. retry, park: back, after after_ms.
+-- p_rows: [{work, fence, outcome, after_ms, code, reason}]. A row each in the answer, in their order: refused NULL is
+-- done, IN009 another has it, IN011 the outcome does not fit.
 CREATE OR REPLACE FUNCTION v1_settle_many(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_rows jsonb)
-RETURNS TABLE (work bigint, refused text, finish bigint, mark bigint, left_ms int) LANGUAGE plpgsql AS $$
-DECLARE m bigint; held jsonb;
+RETURNS TABLE (work bigint, refused text, finish bigint, mark bigint, left_ms int, failed boolean)
+LANGUAGE plpgsql AS $$
+DECLARE m bigint; held jsonb; fruitless boolean;
 BEGIN
     PERFORM inlet._check_rows(p_rows, 500);
     m := inlet._enter(p_agent, p_token, p_session, p_seen, true, true);
     -- Rows of work first, then versions in their order: two agents that settle parts of the same versions never wait
     -- for each other. Of a claim that is named twice the first row counts.
-    SELECT coalesce(jsonb_object_agg(h.id, h.n), '{}') INTO held FROM (
-        SELECT DISTINCT ON (l.id) l.id, l.n FROM (
-            SELECT w.id, w.kind, r.n, r.outcome, r.after_ms
+    SELECT coalesce(jsonb_object_agg(h.id, h.n), '{}'), bool_or(h.outcome = 'finished' AND h.code = 'failed')
+    INTO held, fruitless FROM (
+        SELECT DISTINCT ON (l.id) l.id, l.n, l.outcome, l.code FROM (
+            SELECT w.id, w.kind, w.code, r.n, r.outcome, r.after_ms
             FROM ROWS FROM (jsonb_to_recordset(p_rows) AS (work bigint, fence bigint, outcome text, after_ms bigint))
                 WITH ORDINALITY r(work, fence, outcome, after_ms, n)
             JOIN inlet.work w ON w.id = r.work AND w.fence = r.fence
@@ -64,8 +79,18 @@ BEGIN
         SELECT w.place, w.path, w.version FROM inlet.work w
         WHERE w.id IN (SELECT k::bigint FROM jsonb_object_keys(held) k))
     ORDER BY f.place, f.path, f.version FOR UPDATE;
+    IF fruitless THEN
+        -- Of which nothing was sent: the file went away, or was another. When it is back, it is admitted again.
+        DELETE FROM inlet.file f
+        USING inlet.work w, ROWS FROM (jsonb_to_recordset(p_rows) AS (work bigint, outcome text))
+            WITH ORDINALITY r(work, outcome, n)
+        WHERE r.outcome = 'finished' AND (held ->> r.work::text)::bigint = r.n AND w.id = r.work
+            AND f.place = w.place AND f.path = w.path AND f.version = w.version
+            AND f.state = 'x' AND f.remaining = 0 AND NOT f.sent;
+    END IF;
     RETURN QUERY SELECT r.work, CASE WHEN (held ->> r.work::text)::bigint = r.n THEN NULL
-            WHEN w.id IS NULL THEN 'IN009' ELSE 'IN011' END, s.finish, m, inlet._left(b.until)
+            WHEN w.id IS NULL THEN 'IN009' ELSE 'IN011' END, s.finish, m, inlet._left(b.until),
+        coalesce(s.failed, false)
     FROM ROWS FROM (jsonb_to_recordset(p_rows) AS (work bigint, fence bigint)) WITH ORDINALITY r(work, fence, n)
     JOIN inlet.beat b ON b.agent = p_agent
     LEFT JOIN inlet.work w ON w.id = r.work AND w.fence = r.fence
@@ -74,10 +99,12 @@ BEGIN
     ORDER BY r.n;
 END $$;
 
--- The rows of `held` (work: row), whose claims and versions are locked.
+-- The rows of `held` (work: row), whose claims and versions are locked. plpgsql keeps its plan.
 CREATE OR REPLACE FUNCTION _settle(p_agent int, p_session bigint, p_rows jsonb, p_held jsonb)
-RETURNS TABLE (n bigint, finish bigint) LANGUAGE sql AS $$
-    WITH rows AS MATERIALIZED (
+RETURNS TABLE (n bigint, finish bigint, failed boolean) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY WITH rows AS MATERIALIZED (
         SELECT r.n, r.outcome, r.after_ms, r.code AS new_code, r.reason AS new_reason, w.*
         FROM ROWS FROM (jsonb_to_recordset(p_rows)
             AS (work bigint, outcome text, after_ms bigint, code text, reason text))
@@ -86,25 +113,26 @@ RETURNS TABLE (n bigint, finish bigint) LANGUAGE sql AS $$
     ), back AS (
         UPDATE inlet.work w SET state = CASE r.outcome WHEN 'park' THEN 'p' ELSE 'r' END::"char", agent = NULL,
             session = NULL, next_at = clock_timestamp() + coalesce(r.after_ms, 0) * interval '1 ms',
-            code = left(r.new_code, 100), reason = left(r.new_reason, 500)
+            -- Of a finishing it says that the version has failed.
+            code = CASE r.kind WHEN 'f' THEN w.code ELSE left(r.new_code, 100) END, reason = left(r.new_reason, 500)
         FROM rows r WHERE w.id = r.id AND r.outcome IN ('retry', 'park')
     ), gone AS (
         DELETE FROM inlet.work w USING rows r WHERE w.id = r.id AND r.outcome NOT IN ('retry', 'park')
     ), ended AS (
         SELECT place, path, version, max(n) AS n, (array_agg(id ORDER BY n DESC))[1] AS last,
-            count(*) FILTER (WHERE kind = 'd') AS sent, bool_or(outcome IN ('failed', 'superseded')) AS failed,
-            bool_or(outcome = 'finished') AS finished
+            count(*) FILTER (WHERE kind = 'd') AS ends, bool_or(outcome IN ('failed', 'superseded')) AS failed,
+            bool_or(outcome IN ('delivered', 'failed')) AS sent, bool_or(outcome = 'finished') AS finished
         FROM rows WHERE outcome NOT IN ('retry', 'park') GROUP BY 1, 2, 3
     ), files AS (
-        UPDATE inlet.file f SET remaining = f.remaining - e.sent, at = clock_timestamp(),
+        UPDATE inlet.file f SET remaining = f.remaining - e.ends, sent = f.sent OR e.sent, at = clock_timestamp(),
             state = CASE WHEN e.failed OR f.state = 'x' THEN 'x' WHEN e.finished THEN 'f'
-                WHEN f.state = 'o' AND f.remaining = e.sent THEN 'd' ELSE f.state END
+                WHEN f.state = 'o' AND f.remaining = e.ends THEN 'd' ELSE f.state END
         FROM ended e WHERE f.place = e.place AND f.path = e.path AND f.version = e.version
-        RETURNING f.remaining, f.state, e.n, e.last, e.sent
+        RETURNING f.remaining, f.state, e.n, e.last, e.ends
     ), made AS MATERIALIZED (
         -- Numbered here: a join of what was inserted with `files` would compare each with each.
         SELECT f.*, nextval(pg_get_serial_sequence('inlet.work', 'id')) AS id FROM files f
-        WHERE f.remaining = 0 AND f.sent > 0
+        WHERE f.remaining = 0 AND f.ends > 0
     ), finishing AS (
         INSERT INTO inlet.work (id, place, path, version, kind, state, agent, session, fence, name, size, plan, code)
         OVERRIDING SYSTEM VALUE
@@ -112,8 +140,8 @@ RETURNS TABLE (n bigint, finish bigint) LANGUAGE sql AS $$
             CASE m.state WHEN 'x' THEN 'failed' END
         FROM made m JOIN inlet.work w ON w.id = m.last
     )
-    SELECT m.n, m.id FROM made m
-$$;
+    SELECT m.n, m.id, m.state = 'x' FROM made m;
+END $$;
 
 CREATE OR REPLACE FUNCTION v1_settle(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_work bigint,
     p_fence bigint, p_outcome text, p_after_ms bigint, p_code text, p_reason text)
@@ -126,4 +154,23 @@ BEGIN
     IF r.refused = 'IN009' THEN RAISE EXCEPTION 'another has this delivery' USING ERRCODE = 'IN009'; END IF;
     PERFORM inlet._check(r.refused IS NULL, format('outcome %s does not fit', p_outcome));
     RETURN QUERY SELECT r.mark, r.finish, r.left_ms;
+END $$;
+
+-- The destination has something else under the key of a claim: reserves another one for the place, and gives it to the
+-- claim. Its notes go: they are of the former key. A repeated call gets the same answer.
+CREATE OR REPLACE FUNCTION v1_rename(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_work bigint,
+    p_fence bigint, p_key text) RETURNS TABLE (mark bigint, granted boolean) LANGUAGE plpgsql AS $$
+DECLARE w inlet.work;
+BEGIN
+    PERFORM inlet._check(p_key <> '', 'a key');
+    mark := inlet._enter(p_agent, p_token, p_session, p_seen, true, true);
+    SELECT * INTO w FROM inlet.work x WHERE x.id = p_work AND x.fence = p_fence AND x.state = 'c'
+        AND x.agent = p_agent AND x.session = p_session FOR UPDATE;
+    IF NOT FOUND THEN RAISE EXCEPTION 'another has this delivery' USING ERRCODE = 'IN009'; END IF;
+    PERFORM inlet._check(w.kind = 'd', 'a delivery');
+    granted := (inlet._reserve(-w.place, w.destination, ARRAY[p_key], ARRAY[w.ref]))[1];
+    IF granted AND w.key <> p_key THEN
+        UPDATE inlet.work x SET key = p_key, notes = NULL WHERE x.id = p_work;
+    END IF;
+    RETURN NEXT;
 END $$;

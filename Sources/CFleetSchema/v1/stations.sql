@@ -19,33 +19,42 @@ BEGIN
     RETURN d;
 END $$;
 
--- Reserves keys, 1,000 at most. A repeated call gets the same answer. p_place: for files of a place that this agent
--- holds.
-CREATE OR REPLACE FUNCTION v1_reserve(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_destination int,
-    p_keys text[], p_refs bigint[], p_place int) RETURNS TABLE (mark bigint, granted boolean[]) LANGUAGE plpgsql AS $$
-DECLARE m bigint; me int := coalesce(-p_place, p_agent); hashes uuid[]; barred boolean[]; owned boolean;
+-- For an agent, or for a place (p_owner < 0): which of the keys are its. Tags and own prefixes are of one agent's own
+-- files, which never ask: a place gets none of them.
+CREATE OR REPLACE FUNCTION _reserve(p_owner int, p_destination int, p_keys text[], p_refs bigint[]) RETURNS boolean[]
+LANGUAGE plpgsql AS $$
+DECLARE hashes uuid[]; barred boolean[]; owned boolean;
 BEGIN
-    PERFORM inlet._check_keys(p_keys, p_refs);
-    m := inlet._enter(p_agent, p_token, p_session, p_seen, true, true);
-    IF p_place IS NOT NULL THEN PERFORM inlet._holds(p_agent, p_session, p_place, NULL); END IF;
     -- Against v1_own_prefix, which takes it exclusively.
     PERFORM pg_advisory_xact_lock_shared(hashtext('inlet.prefix'), p_destination);
-    owned := EXISTS (SELECT FROM inlet.prefix x WHERE x.destination = p_destination AND x.agent <> p_agent);
+    owned := EXISTS (SELECT FROM inlet.prefix x WHERE x.destination = p_destination AND x.agent <> p_owner);
     SELECT array_agg(inlet._hash(w.key) ORDER BY w.n), array_agg(
-        EXISTS (SELECT FROM inlet.agent a WHERE a.id <> p_agent
+        EXISTS (SELECT FROM inlet.agent a WHERE a.id <> p_owner
             AND a.tag = substring(w.key FROM '_([a-z2-7]{6})(?:_[0-9]+)?(?:\.[^./]*)?$'))
         OR owned AND EXISTS (SELECT FROM inlet.prefix x
-            WHERE x.destination = p_destination AND x.agent <> p_agent AND starts_with(w.key, x.prefix))
+            WHERE x.destination = p_destination AND x.agent <> p_owner AND starts_with(w.key, x.prefix))
         ORDER BY w.n)
     INTO hashes, barred FROM unnest(p_keys) WITH ORDINALITY w(key, n);
     -- In the order of their hashes, so that two agents never wait for each other.
     INSERT INTO inlet.key (ref, hash, destination, owner)
-    SELECT w.ref, w.hash, p_destination, me FROM unnest(hashes, p_refs, barred) w(hash, ref, barred)
+    SELECT w.ref, w.hash, p_destination, p_owner FROM unnest(hashes, p_refs, barred) w(hash, ref, barred)
     WHERE NOT w.barred ORDER BY w.hash, w.ref ON CONFLICT DO NOTHING;
     -- A statement of its own: it sees the keys that others committed while the first one waited.
-    RETURN QUERY SELECT m, coalesce(array_agg(k.hash IS NOT NULL ORDER BY w.n), '{}')
-    FROM unnest(hashes, p_refs) WITH ORDINALITY w(hash, ref, n)
-    LEFT JOIN inlet.key k ON k.destination = p_destination AND k.hash = w.hash AND k.owner = me AND k.ref = w.ref;
+    RETURN (SELECT coalesce(array_agg(k.hash IS NOT NULL ORDER BY w.n), '{}')
+        FROM unnest(hashes, p_refs) WITH ORDINALITY w(hash, ref, n) LEFT JOIN inlet.key k
+            ON k.destination = p_destination AND k.hash = w.hash AND k.owner = p_owner AND k.ref = w.ref);
+END $$;
+
+-- Reserves keys, 1,000 at most. A repeated call gets the same answer. p_place: for files of a place that this agent
+-- holds.
+CREATE OR REPLACE FUNCTION v1_reserve(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_destination int,
+    p_keys text[], p_refs bigint[], p_place int) RETURNS TABLE (mark bigint, granted boolean[]) LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM inlet._check_keys(p_keys, p_refs);
+    mark := inlet._enter(p_agent, p_token, p_session, p_seen, true, true);
+    IF p_place IS NOT NULL THEN PERFORM inlet._holds(p_agent, p_session, p_place, NULL); END IF;
+    granted := inlet._reserve(coalesce(-p_place, p_agent), p_destination, p_keys, p_refs);
+    RETURN NEXT;
 END $$;
 
 -- Gives back keys under which nothing was ever sent.

@@ -13,17 +13,18 @@ CREATE TABLE IF NOT EXISTS member (
     at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (place, agent));
 
 -- Each version of a file in a place, by hashes of its path and of (size, mtime): admitted once, whoever holds the
--- place. State: o open, d delivered, f finished, x failed.
+-- place. State: o open, d delivered, f finished, x failed. `sent`: a delivery ended otherwise than superseded.
 CREATE TABLE IF NOT EXISTS file (
     path uuid NOT NULL, version uuid NOT NULL, place int NOT NULL, remaining smallint NOT NULL DEFAULT 1,
-    state "char" NOT NULL DEFAULT 'o', at timestamptz NOT NULL DEFAULT now(),
+    state "char" NOT NULL DEFAULT 'o', sent boolean NOT NULL DEFAULT false, at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (place, path, version)) PARTITION BY HASH (path);
+ALTER TABLE file ADD COLUMN IF NOT EXISTS sent boolean NOT NULL DEFAULT false;
 
 -- Open deliveries of places, and the finishing of their sources (kind 'f'), which waits for all of them. Rows go when
 -- they end. State: r ready, c claimed, p parked. `notes` is for a successor: part size, upload id, offset. `fence`
--- grows with each claim.
+-- grows with each claim. No reference to `place`: each row would lock that of its place, and places stay.
 CREATE TABLE IF NOT EXISTS work (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, place int NOT NULL REFERENCES place,
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, place int NOT NULL,
     path uuid NOT NULL, version uuid NOT NULL, kind "char" NOT NULL DEFAULT 'd' CHECK (kind IN ('d', 'f')),
     state "char" NOT NULL DEFAULT 'r' CHECK (state IN ('r', 'c', 'p')),
     priority smallint NOT NULL DEFAULT 1 CHECK (priority BETWEEN 0 AND 2), attempts smallint NOT NULL DEFAULT 0,
@@ -32,6 +33,7 @@ CREATE TABLE IF NOT EXISTS work (
     plan jsonb NOT NULL DEFAULT '{}', notes jsonb, code text, reason text
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE work DROP CONSTRAINT IF EXISTS work_place_fkey;
 CREATE INDEX IF NOT EXISTS work_ready ON work (place, priority, next_at, id) WHERE state = 'r';
 CREATE INDEX IF NOT EXISTS work_claimed ON work (agent, place) WHERE state = 'c';
 CREATE INDEX IF NOT EXISTS work_file ON work (place, path, version);
