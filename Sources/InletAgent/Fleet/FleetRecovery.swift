@@ -9,7 +9,7 @@ struct FleetRecovery: Sendable {
     let member: FleetMember
     let receipts: ReceiptPublisher
 
-    private static let batch = 1000
+    static let batch = 1000
 
     func run() async {
         await member.signals[.fleet(.recovery)].loop {
@@ -32,12 +32,13 @@ struct FleetRecovery: Sendable {
         let standing = member.standing
         guard standing.owesReport else { return try await claimPrefixes() }
         let keys = try await reportKeys(after: standing.reportFrom)
+        let files = try await reportPlaces(after: standing.reportFrom)
         // Before the fleet is open, so that nobody is given a key below them.
         try await claimPrefixes(isAgain: true)
         try await receipts.beginAgain(after: standing.receipts)
         let seen = try await member.journal.fleetSeen()
         try await member.link.againDone(standing, seen: seen, roster: try await member.journal.fleetRoster())
-        member.log.emit(.fleetReported(keys: keys, files: 0))
+        member.log.emit(.fleetReported(keys: keys, files: files))
     }
 
     /// A key was given at an address, so it is reported there, whatever its destination is called now.

@@ -57,6 +57,8 @@ struct FleetFunction: Sendable {
     static let report = FleetFunction("v1_report", .session, ["jsonb"])
     static let againKeys = FleetFunction("v1_again_keys", .session, ["int", "text[]", "bigint[]", "int"])
     static let againDone = FleetFunction("v1_again_done", .session, ["bigint", "jsonb"], answer: "mark, state")
+    static let againAdmitted = FleetFunction("v1_again_admitted", .session, ["int", "jsonb"])
+    static let againFinished = FleetFunction("v1_again_finished", .session, ["int", "uuid[]", "uuid[]"])
     static let destination = FleetFunction("v1_destination", .session, ["bytea", "text", "text", "boolean"])
     static let reserve = FleetFunction(
         "v1_reserve", .seen, ["int", "text[]", "bigint[]", "int"], answer: "mark, granted")
@@ -74,13 +76,24 @@ struct FleetFunction: Sendable {
     static let commands = FleetFunction("v1_commands", .session, [], answer: "id, verb, args, asked_by")
     static let commandEnded = FleetFunction("v1_command_ended", .session, ["uuid", "boolean", "jsonb"])
     static let upkeep = FleetFunction("v1_upkeep", .session, [])
+    static let place = FleetFunction("v1_place", .session, ["text", "uuid"], answer: "place, marker, is_new")
+    static let hold = FleetFunction("v1_hold", .seen, ["int[]"], answer: "place, fence, taken")
+    static let release = FleetFunction("v1_release", .session, ["int[]"])
+    static let known = FleetFunction("v1_known", .session, ["int", "uuid[]", "uuid[]"])
+    static let admit = FleetFunction("v1_admit", .seen, ["int", "bigint", "jsonb"], answer: "mark, admitted")
+    static let claim = FleetFunction(
+        "v1_claim", .seen, ["int[]", "int"],
+        answer: "work, fence, place, kind, path, version, destination, key, name, size, plan, notes, taken_from, code")
+    static let note = FleetFunction("v1_note_many", .seen, ["jsonb"], answer: "mark, code")
+    static let settle = FleetFunction("v1_settle_many", .seen, ["jsonb"], answer: "mark, refused, finish, failed")
+    static let rename = FleetFunction("v1_rename", .seen, ["bigint", "bigint", "text"], answer: "mark, granted")
     static let overview = FleetFunction("v1_overview", .session, [])
     static let search = FleetFunction("v1_search", .session, ["text", "int"], answer: "to_jsonb(answer)")
 
     static let all = [
-        join, leave, hello, beat, bye, report, againKeys, againDone, destination, reserve, unreserve, ownPrefix,
-        content,
-        contentThere, limit, share, receipts, commands, commandEnded, upkeep, overview, search,
+        join, leave, hello, beat, bye, report, againKeys, againAdmitted, againFinished, againDone, destination, reserve,
+        unreserve, ownPrefix, content, contentThere, limit, share, receipts, commands, commandEnded, upkeep, place,
+        hold, release, known, admit, claim, note, settle, rename, overview, search,
     ]
 
     /// The names in `$1` of functions that the database does not have.

@@ -24,11 +24,13 @@ extension FleetLink {
     }
 
     /// At most 1,000 keys. Asked again with the same refs it answers the same.
+    ///
+    /// - Parameter place: the share whose files get them, which this agent must hold; nil: they are its own files'.
     package func reserve(
-        _ destination: Int32, _ keys: [String], _ refs: [Int64]
+        _ destination: Int32, _ keys: [String], _ refs: [Int64], place: Int32? = nil
     ) async throws(FleetError) -> (mark: Int64, granted: [Bool]) {
         let (answer, mark) = try await marked(
-            .reserve, [.integer(Int64(destination)), .texts(keys), .integers(refs), .null])
+            .reserve, [.integer(Int64(destination)), .texts(keys), .integers(refs), Self.number(place)])
         let granted = answer.rows.booleans(0, 1)
         guard granted.count == keys.count else { throw answer.unfit("an answer for each key", 1) }
         return (mark, granted)
@@ -126,11 +128,13 @@ extension FleetLink {
     // MARK: - Reports after a restore
 
     /// At most 1,000 keys that this agent was given. - Returns: the places in `keys` of those that belong to another now.
+    ///
+    /// - Parameter place: the share whose files have them.
     package func againKeys(
-        _ destination: Int32, _ keys: [String], _ refs: [Int64]
+        _ destination: Int32, _ keys: [String], _ refs: [Int64], place: Int32? = nil
     ) async throws(FleetError) -> [Int] {
         let rows = try await call(
-            .againKeys, [.integer(Int64(destination)), .texts(keys), .integers(refs), .null]
+            .againKeys, [.integer(Int64(destination)), .texts(keys), .integers(refs), Self.number(place)]
         ).answer.rows
         return (0..<rows.count).compactMap { rows.integer($0, 0).map { Int($0) - 1 } }.filter(keys.indices.contains)
     }
@@ -175,6 +179,8 @@ extension FleetLink {
             .integer(content.ref),
         ]
     }
+
+    private static func number(_ place: Int32?) -> PostgresValue { place.map { .integer(Int64($0)) } ?? .null }
 
     private static func text(_ text: String?) -> PostgresValue { text.map { .text($0) } ?? .null }
 

@@ -81,6 +81,12 @@ package final class FleetLink: Sendable, Service {
     /// After a join, or a remedy: reads the identity and asks at once.
     package func lookAgain() { interrupt(.lookAgain) }
 
+    /// Ends the session here and says hello again: claims whose answer was lost come back with the next one.
+    package func renew() {
+        guard let session = state.withLock({ $0.session.liveSession(at: .now) }) else { return }
+        interrupt(.failed(FleetFailure(.sessionOver, session: session, jitter: .random(in: 0..<1))))
+    }
+
     // MARK: - Service
 
     package func run() async throws {
