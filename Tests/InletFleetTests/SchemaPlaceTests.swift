@@ -181,7 +181,8 @@ struct SchemaPlaceTests {
         let start = try #require(body.range(of: "WITH mine AS")), end = try #require(body.range(of: ";\nEND"))
         let values = [
             ("p_agent", "\(one.id)"), ("p_session", "\(one.session)"), ("ANY (p_places)", "ANY ('{1}'::int[])"),
-            ("p_count", "20"), (" t\n", " now()\n"), ("<= t -", "<= now() -"), ("< t ", "< now() "),
+            ("p_count", "20"), ("WHERE may ", "WHERE true "), (" t\n", " now()\n"), ("<= t -", "<= now() -"),
+            ("< t ", "< now() "),
             ("< t)", "< now())"),
         ]
         let statement = values.reduce(String(body[start.lowerBound..<end.lowerBound])) {
