@@ -140,6 +140,7 @@ package final class Agent: Sendable {
         let fleet = try await FleetParts(setup, journal, log)
         let shared = Shared(live, journal, registry, log, fleet?.seams)
         try await shared.fleet.keys.begin(at: destinations, settings)
+        try await shared.fleet.places.begin(settings)
         return (shared, notifier, fleet)
     }
 

@@ -15,7 +15,11 @@ struct Admission: Sendable {
     /// The derived files of the root; nil where no rule derives any.
     var deriver: Deriver?
 
-    init(_ shared: Shared) { (self.shared, routes) = (shared, shared.settings.routes) }
+    /// - Parameter isOfPlace: whether it is for the files of a share, each of which goes alone.
+    init(_ shared: Shared, isOfPlace: Bool = false) {
+        let table = shared.settings.routes
+        (self.shared, routes) = (shared, isOfPlace ? table.forPlaces : table)
+    }
 
     var journal: Journal { shared.journal }
     var registry: DestinationRegistry { shared.destinations }
@@ -63,15 +67,25 @@ struct Admission: Sendable {
         }
     }
 
-    /// The journal's record of the files.
-    func recall(_ arrivals: [FoundFile], tolerance: Int64) async -> Result<[KnownFile], JournalError> {
+    /// The journal's record of the files, and the fleet's of those in a share. - Returns: or why nobody can tell now.
+    func recall(_ arrivals: [FoundFile], tolerance: Int64) async -> Result<[KnownFile], Refusal> {
         if arrivals.isEmpty { return .success([]) }
+        var known: [KnownFile]
         do throws(JournalError) {
-            return .success(try await journal.recall(arrivals, tolerance: tolerance))
+            known = try await journal.recall(arrivals, tolerance: tolerance)
         } catch {
             health.fails(error)
-            return .failure(error)
+            return .failure(Refusal("the journal cannot be read"))
         }
+        let new = known.indices.filter { known[$0].isNew }
+        do throws(FleetError) {
+            if let answer = try await shared.fleet.places.known(new.map { arrivals[$0] }) {
+                for (place, isKnown) in zip(new, answer) where isKnown { known[place] = .known }
+            }
+        } catch {
+            return .failure(Refusal("waiting for the fleet: \(error.message)"))
+        }
+        return .success(known)
     }
 
     // MARK: - Where a file goes
@@ -188,6 +202,15 @@ struct Admission: Sendable {
     /// - Parameter isAgain: for a file that the journal refused once, alone or beside others.
     /// - Returns: the result for each file, in their order.
     func commit(_ files: [FileAdmission], _ why: AdmissionReason, isAgain: Bool = false) async -> [AdmissionResult] {
+        if let placed = await shared.fleet.places.admit(files.filter { $0.plan != nil }) {
+            for result in placed where !result.outcome.comesBack {
+                let arrival = result.arrival
+                let path = arrival.root.pushing(arrival.path)
+                shared.arrivals.note(Arrival(job: 0, path: path, at: .now), in: arrival.root)
+            }
+            // A rejected file is this journal's.
+            return placed + (await commit(files.filter { $0.plan == nil }, why))
+        }
         let limit = why.isAsked ? QueueLimit() : shared.room.limit
         var results: [AdmissionResult] = []
         for group in files.groups(of: why.group) {

@@ -75,15 +75,18 @@ struct AdmissionStage: Sendable {
     /// Leaves known files alone, compares touched files, and looks at new files together with their companions. Opens
     /// each new file once to find writers. Blocks.
     ///
-    /// - Parameter answer: the journal's answer about the arrivals. On an error every file is asked about again.
+    /// - Parameter answer: the journal's answer about the arrivals. Where there is none every file is asked about again.
     mutating func consider(
-        _ looks: FileChecker.Looks, _ answer: Result<[KnownFile], JournalError>
+        _ looks: FileChecker.Looks, _ answer: Result<[KnownFile], Refusal>
     ) async -> [(FilePath, EvaluationResult)] {
         defer { checker.endTurn() }
         (found, late) = ([:], [:])
         let arrivals = looks.arrivals
-        guard case .success(let known) = answer else {
-            return looks.judged + arrivals.map { ($0.path, .look(.later("the journal cannot be read", .seconds(1)))) }
+        let known: [KnownFile]
+        switch answer {
+        case .success(let facts): known = facts
+        case .failure(let why):
+            return looks.judged + arrivals.map { ($0.path, .look(.later(why.description, .seconds(1)))) }
         }
         // By the places of the arrivals; nil for a file to admit as new.
         var considered = known.map { $0.isKnown ? EvaluationResult.known : nil }

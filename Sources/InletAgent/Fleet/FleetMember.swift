@@ -148,6 +148,9 @@ final class FleetMember: Sendable {
         return "\(error.sentence(place)); \(error.advice)"
     }
 
+    /// The watched folders that the news of an outage name.
+    func knows(shares: [String]) { state.withLock { $0.news.shares = shares } }
+
     func count(_ change: @Sendable (inout FleetFigures) -> Void) { link.count(change) }
 
     // MARK: - Destinations
@@ -155,14 +158,15 @@ final class FleetMember: Sendable {
     /// The destinations at which agents can meet, by name.
     var places: [String: Place] { state.withLock { $0.places } }
 
-    /// A folder is this machine's own, unless the configuration gives the fleet a part in it.
+    /// A folder is this machine's own, unless the configuration gives the fleet a part in it, or files of shares may go
+    /// there.
     func take(_ destinations: [Destination], _ settings: Settings) {
+        let hasPlaces = settings.watch.contains { $0.place != nil }
         let shares = Dictionary(settings.destinations.map { ($0.name, $0.fleet) }) { first, _ in first }
         let places = destinations.reduce(into: [String: Place]()) { places, destination in
             let share = shares[destination.name] ?? FleetShareSettings()
-            guard let address = destination.address, destination.folder == nil || share != FleetShareSettings() else {
-                return
-            }
+            let isOwn = destination.folder != nil && share == FleetShareSettings() && !hasPlaces
+            guard let address = destination.address, !isOwn else { return }
             places[destination.name] = Place(address: address, type: destination.type, share: share)
         }
         state.withLock { ($0.places, $0.reserved) = (places, nil) }

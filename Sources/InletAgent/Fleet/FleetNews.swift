@@ -16,6 +16,9 @@ struct FleetNews: Sendable {
     /// Since when PostgreSQL is away, and when that was last said.
     private var away: (since: WallTime, said: WallTime)?
 
+    /// The watched folders that pause while PostgreSQL is away.
+    var shares: [String] = []
+
     static let interval = Duration.seconds(3600)
 
     mutating func take(_ standing: FleetStanding, named name: String, at now: WallTime) -> [AgentEvent] {
@@ -58,7 +61,7 @@ struct FleetNews: Sendable {
         }
         guard away == nil else { return [] }
         (condition, away) = (.away, (now, now))
-        return [Self.away(standing, error, since: now)]
+        return [away(standing, error, since: now)]
     }
 
     private mutating func refused(
@@ -79,10 +82,10 @@ struct FleetNews: Sendable {
     mutating func remind(_ standing: FleetStanding, at now: WallTime) -> [AgentEvent] {
         guard let away, let error = standing.error, now - away.said >= Self.interval else { return [] }
         self.away = (away.since, now)
-        return [Self.away(standing, error, since: away.since)]
+        return [self.away(standing, error, since: away.since)]
     }
 
-    private static func away(_ standing: FleetStanding, _ error: FleetError, since: WallTime) -> AgentEvent {
-        .fleetAway(server: standing.server, reason: error.message, since: since, paused: [])
+    private func away(_ standing: FleetStanding, _ error: FleetError, since: WallTime) -> AgentEvent {
+        .fleetAway(server: standing.server, reason: error.message, since: since, paused: shares)
     }
 }

@@ -10,7 +10,7 @@ internal import SystemPackage
 /// shares and holds those that it may list, `PlaceAdmission` admits their files, `PlaceWorker` claims work and settles it.
 final class FleetPlaces: PlaceQueue {
     /// A share of the configuration.
-    struct Share: Sendable {
+    struct Share: Sendable, Equatable {
         let name: String
         let root: FilePath
         /// The UUID in `.inlet/place`, as the fleet has it; nil before both were seen.
@@ -23,6 +23,10 @@ final class FleetPlaces: PlaceQueue {
         var fence: Int64?
         /// The agent that holds it; for display.
         var holder: String?
+        /// Whether the fleet was asked in this session who holds it.
+        var isAsked = false
+        /// How often in a row the fleet has left it out, although it is this agent's.
+        var misses = 0
     }
 
     /// Work that is this agent's.
@@ -37,6 +41,10 @@ final class FleetPlaces: PlaceQueue {
 
     struct State {
         var shares: [FilePath: Share] = [:]
+        /// Held shares that left the configuration.
+        var left: [Share] = []
+        /// Whether the first configuration was taken.
+        var hasBegun = false
         /// The session for which numbers and fences hold.
         var session: Int64 = 0
         /// By file.
@@ -75,19 +83,6 @@ final class FleetPlaces: PlaceQueue {
     }
 }
 
-// Of `PlaceKeeper`.
-extension FleetPlaces {
-    func begin(_ settings: Settings) async throws(JournalError) { fatalError() }
-    func ownership(of root: WatchSettings) -> RootOwnership.Outcome? { fatalError() }
-    func objection(to root: FilePath) -> String? { fatalError() }
-}
-
-// Of `PlaceAdmission`.
-extension FleetPlaces {
-    func known(_ arrivals: [FoundFile]) async throws(FleetError) -> [Bool]? { fatalError() }
-    func admit(_ files: [FileAdmission]) async -> [AdmissionResult]? { fatalError() }
-}
-
 // Of `PlaceWorker`.
 extension FleetPlaces {
     func maySend(_ file: FileRow) -> Bool { fatalError() }
@@ -98,11 +93,6 @@ extension FleetPlaces {
     func ended(_ file: FileRow) { fatalError() }
     func disposal(of file: FileRow) async -> DisposalRight { fatalError() }
     func finished(_ file: FileRow) { fatalError() }
-}
-
-struct PlaceKeeper: Sendable {
-    init(_ places: FleetPlaces, _ shared: Shared) {}
-    func run() async { fatalError() }
 }
 
 struct PlaceWorker: Sendable {

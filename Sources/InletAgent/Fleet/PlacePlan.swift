@@ -31,7 +31,24 @@ struct PlacePlan: Codable, Sendable, Equatable {
     }
 
     /// One plan for each delivery that waits for no other, with those behind it; nil where a destination has no address.
-    static func all(of file: FileAdmission, address: (String) -> String?) -> [PlacePlan]? { fatalError() }
+    static func all(of file: FileAdmission, address: (String) -> String?) -> [PlacePlan]? {
+        guard let plan = file.plan else { return nil }
+        var plans: [PlacePlan] = []
+        for leader in file.steps.steps where leader.after == nil {
+            let names = [leader.destination] + file.steps.steps.filter { $0.after == leader.destination }.map(\.destination)
+            let addresses = names.compactMap(address)
+            guard addresses.count == names.count else { return nil }
+            let key = plan.key(at: leader.destination)
+            plans.append(PlacePlan(plan, file.arrival, addresses.map { Step(address: $0, key: key) }))
+        }
+        return plans
+    }
+
+    /// The key that the fleet decides about.
+    var key: String { steps.first?.key ?? "" }
+
+    /// Registrations follow the file to its name.
+    mutating func rename(to key: String) { for place in steps.indices { steps[place].key = key } }
 
     /// The admission of this work here; nil where a destination is not configured here.
     ///
@@ -40,7 +57,37 @@ struct PlacePlan: Codable, Sendable, Equatable {
     ///   - name: the local name of the destination at an address.
     func admission(
         of arrival: FoundFile, terms: AdmissionTerms, name: (String) -> String?
-    ) -> FileAdmission? { fatalError() }
+    ) -> FileAdmission? {
+        let names = steps.compactMap { name($0.address) }
+        guard names.count == steps.count, Set(names).count == names.count else { return nil }
+        var plan = Plan(
+            route: route, category: category, key: key, mediaType: mediaType, with: fields, destinations: names,
+            onSuccess: policy.onSuccess, onFailure: policy.onFailure, retry: policy.retry)
+        plan.otherKeys = Dictionary(uniqueKeysWithValues: zip(names, steps.map(\.key))).filter { $0.value != key }
+        (plan.priority, plan.labels, plan.ownLabels) = (Priority(rank: priority), labels, policy.ownLabels)
+        (plan.receipts, plan.window) = (policy.receipts, policy.window)
+        let size = arrival.identity.size
+        let lanes = names.map { ($0, terms.lane(of: size, to: $0)) }
+        var file = FileAdmission(
+            arrival, plan: plan, lanes: Dictionary(uniqueKeysWithValues: lanes), uptimes: terms.uptimes)
+        let followers = names.dropFirst().map { ($0, names[0]) }
+        if !followers.isEmpty { file.storages = Dictionary(uniqueKeysWithValues: followers) }
+        return file
+    }
+}
+
+extension PlacePlan {
+    private init(_ plan: Plan, _ arrival: FoundFile, _ steps: [Step]) {
+        func texts(_ texts: [String: String]) -> [String: String] {
+            Dictionary(texts.map { ($0.withoutNUL, $1.withoutNUL) }) { first, _ in first }
+        }
+        (route, category, mediaType) = (plan.route, plan.category, plan.mediaType)
+        (fields, labels, priority) = (texts(plan.with), texts(plan.labels), plan.priority.rank)
+        (self.steps, inode) = (steps, arrival.identity.inode)
+        policy = FilePolicy(onSuccess: plan.onSuccess, onFailure: plan.onFailure, retry: plan.retry)
+        (policy.receipts, policy.window, policy.ownLabels) = (plan.receipts, plan.window, plan.ownLabels)
+        policy.isOfPlace = true
+    }
 }
 
 /// What is kept for a report after a loss: a row of `v1_again_admitted` with the destination's address instead of its

@@ -182,6 +182,8 @@ package final class Reload: Service {
             destinations: registry.names.filter { names.contains($0) && registry[$0]?.folder == nil })
         await parts.roots.end(plan)
         shared.settings.replace(settings, former: left)
+        // Once nobody lists what was a share, or becomes one.
+        await beginPlaces(settings)
         parts.roots.begin(beginning, plan)
         let parked = await park(exceptOf: names, isNew)
         await closeUnits(settings)
@@ -219,6 +221,14 @@ package final class Reload: Service {
             scheduler.replace(.history, by: HistoryPruner(shared, settings.historyAfter))
         }
         if diff.hasDestinations { scheduler.replace(.keepAlive, by: KeepAlive(shared)) }
+    }
+
+    private func beginPlaces(_ settings: Settings) async {
+        do throws(JournalError) {
+            try await shared.fleet.places.begin(settings)
+        } catch {
+            shared.log.emit(.agentError(reason: "the shares of the fleet wait for the next reload or start: \(error)"))
+        }
     }
 
     /// Units of folders that are no longer watched: nobody else would close them.

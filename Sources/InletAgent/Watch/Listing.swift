@@ -325,7 +325,7 @@ extension RootLoop {
     /// Separates complete files that need no more than their names, which it returns, from the rest. Files that must be
     /// read are admitted before the next events are read: files in flight must not be renamed or removed meanwhile.
     private mutating func judge(
-        _ looked: FileChecker.Looks, _ known: Result<[KnownFile], JournalError>
+        _ looked: FileChecker.Looks, _ known: Result<[KnownFile], Refusal>
     ) async -> [FileAdmission] {
         if losesPassing() { return [] }
         let considered = await stage.consider(looked, known)

@@ -64,6 +64,7 @@ struct RootLoop: ~Copyable {
             shared.health.heartbeat.beat(.intake(settings.path))
             settler.note(.now, wall: .now)
             apply(mailbox.take())
+            if let why = shared.fleet.places.objection(to: settings.path) { loseRoot(why) }
             if isLost { return }
             for event in try watch.read() { apply(event) }
             checkLock()
@@ -145,6 +146,8 @@ struct RootLoop: ~Copyable {
 
     /// Copy programs end each file by a rename; no journal knows its earlier name.
     private mutating func leaves(_ path: FilePath, isFolder: Bool, _ rename: UInt32) {
+        // In a share a file of another name is another file: the other agents know it by its path.
+        if settings.place != nil { return }
         if ignore.ignores(path, isDirectory: isFolder), stage.renames.origins(of: path).isEmpty { return }
         stage.renames.leaves(path, cookie: rename)
     }

@@ -91,6 +91,7 @@ extension RootRunner {
 
     /// Why the folder is not watched now; nil when it is right, which is remembered.
     func objection() async throws -> String? {
+        if let outcome = shared.fleet.places.ownership(of: settings) { return objection(outcome) }
         guard var now = try RootCheck.mark(of: root) else { return nil }
         let before = try await shared.journal.mark(of: root)
         let isEmpty = RootCheck.isEmpty(root)
@@ -110,6 +111,20 @@ extension RootRunner {
         }
         shared.roots.set(.present(volume: nil), root)
         return nil
+    }
+
+    /// The same for a share: its marker tells whether it is the right folder.
+    private func objection(_ outcome: RootOwnership.Outcome) -> String? {
+        switch outcome {
+        case .guarded(let why):
+            shared.roots.set(.guarded, root)
+            return why
+        // Without its marker nobody knows whether its files are there.
+        case .waits: return nil
+        case .watch, .standBy:
+            shared.roots.set(.present(volume: nil), root)
+            return nil
+        }
     }
 
     /// Called when watching ends in order: an empty folder was seen becoming empty, so the next start need not ask. Not
@@ -162,14 +177,18 @@ package struct RootOwnership: Sendable {
     private static let pause = Duration.seconds(30)
 
     /// Cards have no lock: they are never written to, and can be removed only while nothing on them is open.
-    package static func isLocked(_ settings: WatchSettings) -> Bool { settings.pattern == nil && !settings.isShared }
+    /// Of shares PostgreSQL says who watches them.
+    package static func isLocked(_ settings: WatchSettings) -> Bool {
+        settings.pattern == nil && !settings.isShared && settings.place == nil
+    }
 
     private var own: String { "inlet on \(ProcessSetup.hostName), state_dir \(stateDirectory.display)" }
 
-    /// Creates the lock's folder in each watched folder where possible, before the agent gives up write access there.
+    /// Creates the folder of the lock, or of a share's marker, in each watched folder where possible, before the agent
+    /// gives up write access there.
     package static func prepare(_ watched: [WatchSettings]) {
-        for watch in watched where isLocked(watch) {
-            // Silence is right: without the folder there is no lock, as `inlet check` reports.
+        for watch in watched where isLocked(watch) || watch.place != nil {
+            // Silence is right: without the folder there is no lock and no marker, as `inlet check` reports.
             _ = try? Folder(watch.path).folder(WatchLock.folder, making: 0o755, asFolderOwner: true)
         }
     }
@@ -179,6 +198,10 @@ package struct RootOwnership: Sendable {
         case watch(WatchLock?, doubt: String?)
         /// Another agent watches it, with its description.
         case standBy(String)
+        /// A share that is not the right folder, or that nobody can tell; the reason.
+        case guarded(String)
+        /// A share for which PostgreSQL grants nothing now; the reason.
+        case waits(String)
     }
 
     /// Blocks.

@@ -48,7 +48,7 @@ final class RootRunner: Sendable {
 
     /// By the present routes.
     private func watch() async {
-        var admission = Admission(shared)
+        var admission = Admission(shared, isOfPlace: settings.place != nil)
         if admission.routes.hasDerivations { admission.deriver = Deriver(mailbox, shared) }
         await withDiscardingTaskGroup { [admission] tasks in
             if let deriver = admission.deriver { tasks.addTask { await deriver.run() } }
@@ -110,6 +110,7 @@ final class RootRunner: Sendable {
 
     /// Whether the folder may be watched. If another agent watches it, logs that once and waits.
     private func standsBy(_ last: inout String?) -> RootOwnership.Outcome {
+        if let outcome = shared.fleet.places.ownership(of: settings) { return waits(outcome) }
         let outcome = hold.take()
         guard case .standBy(let holder) = outcome else {
             last = nil
@@ -119,6 +120,19 @@ final class RootRunner: Sendable {
         if holder != last { log.emit(.watchStandby(root: settings.path, holder: holder)) }
         last = holder
         hold.wait(mailbox.waker)
+        return outcome
+    }
+
+    /// Shows why a share is not listed here, and waits until that may change. The events of the fleet log it.
+    private func waits(_ outcome: RootOwnership.Outcome) -> RootOwnership.Outcome {
+        let state: RootStatus.State
+        switch outcome {
+        case .watch: return outcome
+        case .standBy(let holder): state = .standby(holder)
+        case .guarded(let why), .waits(let why): state = .guarded(why)
+        }
+        mailbox.publish(RootStatus(root: settings.path, state: state))
+        mailbox.waker.rest(until: .now.advanced(by: Self.guardPause))
         return outcome
     }
 

@@ -39,6 +39,7 @@ struct SettingsReader {
         settings.ping = ping()
         settings.dashboard = dashboard()
         settings.fleet = fleet(settings.destinations)
+        checkPlaces()
         checkFolders(settings)
         checkVolumes(settings)
         return settings

@@ -16,6 +16,7 @@ extension SettingsReader {
         watch.readers = section.readers
         watch.expect = expectation(section)
         readPattern(section, into: &watch)
+        watch.place = place(section)
         watch.sources = sourceRule(section)
         if watch.adoptCheck, watch.existing != .adopt {
             report(section.position(\.adoptCheck), "'adopt_check' needs 'existing: adopt'")
@@ -35,6 +36,50 @@ extension SettingsReader {
         }
         if expect < .seconds(1) { report(place, "'expect' must be 1s or longer, or off") }
         return expect
+    }
+
+    // MARK: - Shares
+
+    /// The name of a folder that other agents of the fleet watch too.
+    private mutating func place(_ section: Section<WatchKeys>) -> String? {
+        guard let name = section.place else { return nil }
+        let place = section.position(\.place)
+        if let objection = FleetSettings.objection(toName: name) { report(place, "'place' \(objection)") }
+        if let path = section.path, RootPattern.isPattern(path) {
+            report(
+                place, "remove 'place': it is only for a path without a pattern, because cards and disks come and go")
+        }
+        if section.shared == true {
+            report(
+                section.position(\.shared),
+                "remove 'shared': with 'place' PostgreSQL says which agent lists the folder, and all deliver its files")
+        }
+        if section.existing == .adopt {
+            report(
+                section.position(\.existing),
+                "'existing: adopt' is not possible with 'place', because other agents may have sent a file; "
+                    + "choose ingest or skip")
+        }
+        return name
+    }
+
+    /// A share needs a fleet, and a name of its own: two folders of one name would be two shares with one marker.
+    mutating func checkPlaces() {
+        var paths: [String: FilePath] = [:]
+        for entry in file.watch {
+            guard let name = entry.place else { continue }
+            if file.place(\.fleet) == nil {
+                report(
+                    entry.position(\.place),
+                    "'place' needs 'fleet:' at the top level; use 'shared: true' for agents without a fleet")
+            }
+            if let other = paths[name] {
+                report(
+                    entry.position(\.place),
+                    "'place' is also that of \(other.display); give each folder a name of its own")
+            }
+            paths[name] = paths[name] ?? entry.path
+        }
     }
 
     // MARK: - Whose files are taken

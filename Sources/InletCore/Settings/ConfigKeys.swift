@@ -176,6 +176,10 @@ package struct WatchKeys: KeyTable {
     package let shared = Key(
         "shared", .boolean,
         "Allow several agents to watch the folder at the same time. Without it, one waits while another watches.")
+    package let place = Key(
+        "place", .string,
+        "The folder's name in the fleet: all agents that give it the same name watch the same folder. One of them lists it, and all deliver its files."
+    )
     package let recursive = Key("recursive", .boolean, default: true, "Watch subfolders too.")
     package let settle = Key(
         "settle", .duration, default: "5s", "How long a file must stay unchanged before it counts as complete.")
@@ -445,34 +449,4 @@ package struct SpanKeys: KeyTable {
         "to", .time, required: true, "When it ends, up to \"24:00\"; a time before 'from' is on the next day.")
     package let days = Key(
         "days", .list(.choice(Weekday.allCases.map(\.name))), "The days on which it starts; every day by default.")
-}
-
-/// `proxy:` at the top level, and in every destination on the network.
-package struct ProxyKeys: KeyTable {
-    package init() {}
-
-    package let url = Key("url", .url, required: true, "http, https, socks5 or socks5h://host:port, or off.")
-    package let user = Key("user", .string, "The user name for the proxy.")
-    package let password = Key("password", .secret, "The password for the proxy.")
-    package let noProxy = Key(
-        "no_proxy", .list(.string),
-        "Hosts to reach without the proxy: a domain with its subdomains, host:port, an address, a network such as 10.0.0.0/8, or *."
-    )
-
-    /// - Parameter untilRestart: as in `KeySpec`.
-    package static func key(
-        untilRestart: (@Sendable (inout Settings, Settings) -> Void)? = nil
-    ) -> Key<Section<ProxyKeys>> {
-        Key(
-            "proxy", ProxyKeys(), brief: "url", untilRestart: untilRestart,
-            "The proxy to use: its URL, a mapping, or off for none. Without it, the environment decides (HTTPS_PROXY …)."
-        )
-    }
-}
-
-extension Key where Value == Bool {
-    /// The key of everything that uses HTTP.
-    package static var allowHTTP: Self {
-        Key("allow_http", .boolean, default: false, "Allow plain HTTP to hosts other than loopback.")
-    }
 }

@@ -1,0 +1,116 @@
+internal import FoundationEssentials
+internal import InletCore
+internal import InletLinux
+internal import Synchronization
+package import SystemPackage
+
+/// The marker of a share, `.inlet/place`: a UUID, by which all agents tell whether they see the same folder.
+package enum PlaceMarker: Sendable, Equatable {
+    /// The folder of the share is not there.
+    case away
+    /// The folder is there without a marker: perhaps nothing is mounted.
+    case missing
+    case found(String)
+    /// It cannot be read, or is no UUID; the reason.
+    case unreadable(String)
+
+    private static let name: FilePath.Component = "place"
+    private static let longest = 128
+
+    /// Its path in a share.
+    package static func path(in root: FilePath) -> FilePath { root.pushing(WatchLock.folder).appending(name) }
+
+    /// Follows no symlink. Blocks as long as a server does not answer.
+    package static func read(in root: FilePath) -> Self {
+        do throws(SystemError) {
+            let folder: Folder
+            do throws(SystemError) { folder = try Folder(root) } catch  where error.isMissing { return .away }
+            let bytes = try folder.folder(WatchLock.folder).read(name, limit: longest)
+            return marker(of: bytes).map { .found($0) } ?? .unreadable("it holds no UUID")
+        } catch  where error.isMissing {
+            return .missing
+        } catch {
+            return .unreadable("\(error)")
+        }
+    }
+
+    /// nil for a text that is no UUID.
+    static func marker(of bytes: [UInt8]) -> String? {
+        let words = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace)
+        guard words.count == 1, let word = words.first else { return nil }
+        return UUID(uuidString: String(word))?.uuidString.lowercased()
+    }
+
+    /// Makes the file, whole or not at all, and never replaces one: `isTaken` where there is one. Blocks.
+    static func make(_ marker: String, in root: FilePath) throws(SystemError) {
+        let folder = try Folder(root).folder(WatchLock.folder, making: 0o755, asFolderOwner: true)
+        try folder.create(Array("\(marker)\n".utf8), as: name, mode: 0o644)
+    }
+
+    // MARK: - For people
+
+    /// Why nothing of a share may be touched, and the remedy; nil where it has the right marker.
+    ///
+    /// - Parameter expected: the marker that the fleet, or the journal, has; nil where nobody knows.
+    package func trouble(in root: FilePath, expected: String?) -> String? {
+        let file = Self.path(in: root).display
+        switch self {
+        case .away: return "\(root.display) is not there; mount it"
+        case .unreadable(let why): return "its marker \(file) cannot be read (\(why))"
+        case .missing:
+            guard let expected else { return nil }
+            return "it has no marker (\(file)), so it is perhaps not mounted; mount it, or, where it is the right folder, "
+                + "write the marker again: echo \(expected) > \(file)"
+        case .found(let marker):
+            guard let expected, expected != marker else { return nil }
+            return "place_differs: \(file) holds \(marker), and the fleet's share has \(expected); mount the right folder, "
+                + "or give this one another 'place'"
+        }
+    }
+}
+
+/// Reads and makes markers on threads of their own, one at a time for each share: a server that does not answer holds up
+/// nobody.
+final class MarkerThreads: Sendable {
+    private let busy = Mutex<Set<FilePath>>([])
+
+    static let patience = Duration.seconds(5)
+
+    /// - Returns: nil without an answer in time. Blocks at most for so long.
+    func read(in root: FilePath) -> PlaceMarker? {
+        do throws(SystemError) {
+            return try result(root) { () throws(SystemError) in PlaceMarker.read(in: root) }
+        } catch {
+            return .unreadable("\(error)")
+        }
+    }
+
+    /// Makes a marker; as `PlaceMarker.make`.
+    ///
+    /// - Returns: false without an answer in time; it may be made later.
+    func make(_ marker: String, in root: FilePath) throws(SystemError) -> Bool {
+        try result(root) { () throws(SystemError) in
+            try PlaceMarker.make(marker, in: root)
+            return true
+        } ?? false
+    }
+
+    private func result<Value: Sendable>(
+        _ root: FilePath, _ body: @escaping @Sendable () throws(SystemError) -> Value
+    ) throws(SystemError) -> Value? {
+        // The call before has not ended yet.
+        guard busy.withLock({ $0.insert(root).inserted }) else { return nil }
+        do throws(SystemError) {
+            return try LoopThread.result(name: "place", within: Self.patience) { [self] () throws(SystemError) in
+                defer { ended(root) }
+                return try body()
+            }
+        } catch {
+            // Where no thread began, nobody else says so.
+            ended(root)
+            throw error
+        }
+    }
+
+    private func ended(_ root: FilePath) { busy.withLock { _ = $0.remove(root) } }
+}
