@@ -97,11 +97,79 @@ final class FleetScene: Sendable {
     }
 }
 
+/// A folder that several stations watch together.
+struct Share: Sendable {
+    static let name = "media"
+    let directory: TemporaryDirectory
+    let root: FilePath
+    var marker: FilePath { root.appending(".inlet").appending("place") }
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        root = try directory.makeDirectory("share")
+    }
+
+    @discardableResult
+    func drop(_ name: FilePath, _ content: String = "content") throws -> FilePath {
+        try directory.write(Array(content.utf8), to: FilePath("share").pushing(name))
+    }
+
+    /// What the file of its marker holds; nil where there is none.
+    var held: String? { if case .found(let marker) = PlaceMarker.read(in: root) { marker } else { nil } }
+
+    /// Puts a file in the place of its marker.
+    func mark(_ id: String) throws { try DurableFile.write(Array(id.utf8), to: marker, mode: 0o644) }
+    func unmark() throws { try DurableFile.remove(marker) }
+}
+
+extension FleetScene {
+    /// A station that watches a share with others.
+    func placed(
+        _ name: String, _ share: Share, in directory: TemporaryDirectory? = nil, seat: UInt8? = nil,
+        _ change: (inout WatchSettings) -> Void = { _ in }
+    ) throws -> Scene {
+        var scene = try station(name, in: directory, seat: seat)
+        (scene.watch[0].path, scene.watch[0].place) = (share.root, Share.name)
+        scene.route.onSuccess = .keep
+        change(&scene.watch[0])
+        return scene
+    }
+
+    /// Runs two stations beside each other that watch one share; the first one lists it.
+    func whileSharing(_ share: Share, _ body: (Stage, Stage) async throws -> Void) async throws {
+        try await placed("one", share).run { one in
+            try await one.lists()
+            try await placed("two", share, seat: 2).run { two in
+                try await two.isLive()
+                try await two.standsBy()
+                try await body(one, two)
+            }
+        }
+    }
+
+    /// How many versions the fleet has admitted.
+    var admitted: Int { get throws { try number("SELECT count(*) FROM inlet.file") } }
+}
+
 extension Stage {
     var member: FleetMember? { agent.control.live?.fleet?.member }
 
     func isLive() async throws {
         try await eventually("the station is in the fleet") { member?.grants == true }
+    }
+
+    var places: FleetPlaces? { agent.control.live?.fleet?.places }
+    /// Why the share is not read; nil while it may be.
+    var trouble: String? { places?.share(root)?.trouble }
+
+    func lists() async throws {
+        try await eventually("the station lists the share") { places?.holds(root) == true }
+    }
+
+    func standsBy() async throws {
+        try await eventually("another station lists the share") {
+            if case .standby = rootStatus?.state { true } else { false }
+        }
     }
 
     /// What is known of its fleet when `condition` holds.

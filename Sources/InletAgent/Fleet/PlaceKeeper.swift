@@ -3,6 +3,7 @@ internal import InletCore
 internal import InletFleet
 internal import InletJournal
 internal import InletLinux
+internal import Synchronization
 internal import SystemPackage
 
 extension FleetPlaces {
@@ -70,7 +71,7 @@ struct PlaceKeeper: Sendable {
     private typealias Share = FleetPlaces.Share
 
     /// What a look at a share's marker has found.
-    private enum Finding {
+    fileprivate enum Finding {
         /// It is the right folder; with its number, where the fleet has said it in this session.
         case right(marker: String, number: Int32?)
         case trouble(String)

@@ -84,9 +84,7 @@ extension PlacePlan {
         (route, category, mediaType) = (plan.route, plan.category, plan.mediaType)
         (fields, labels, priority) = (texts(plan.with), texts(plan.labels), plan.priority.rank)
         (self.steps, inode) = (steps, arrival.identity.inode)
-        policy = FilePolicy(onSuccess: plan.onSuccess, onFailure: plan.onFailure, retry: plan.retry)
-        (policy.receipts, policy.window, policy.ownLabels) = (plan.receipts, plan.window, plan.ownLabels)
-        policy.isOfPlace = true
+        policy = FilePolicy(ofPlace: plan)
     }
 }
 

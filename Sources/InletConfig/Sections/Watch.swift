@@ -42,7 +42,7 @@ extension SettingsReader {
 
     /// The name of a folder that other agents of the fleet watch too.
     private mutating func place(_ section: Section<WatchKeys>) -> String? {
-        guard let name = section.place else { return nil }
+        guard let name = section[dynamicMember: \.place] else { return nil }
         let place = section.position(\.place)
         if let objection = FleetSettings.objection(toName: name) { report(place, "'place' \(objection)") }
         if let path = section.path, RootPattern.isPattern(path) {
@@ -67,7 +67,7 @@ extension SettingsReader {
     mutating func checkPlaces() {
         var paths: [String: FilePath] = [:]
         for entry in file.watch {
-            guard let name = entry.place else { continue }
+            guard let name = entry[dynamicMember: \.place] else { continue }
             if file.place(\.fleet) == nil {
                 report(
                     entry.position(\.place),

@@ -1,3 +1,4 @@
+import InletAgent
 import InletConfig
 import InletCore
 import InletDashboard
@@ -13,6 +14,7 @@ extension Findings {
     mutating func checkFleet(_ settings: Settings) {
         guard let fleet = settings.fleet else { return }
         checkPrefixes(settings)
+        checkShares(settings)
         var server = "PostgreSQL"
         do throws(FleetError) {
             let text = try fleet.url.read()
@@ -28,7 +30,7 @@ extension Findings {
         } catch {
             add(error, at: server)
         }
-        if let admin = fleet.adminURL { checkAdmin(admin, fleet) }
+        if let admin = fleet.adminURL { checkAdmin(admin, fleet, settings.watch.compactMap(\.place)) }
     }
 
     private static let fleetName = "fleet"
@@ -217,7 +219,7 @@ extension Findings {
         }
     }
 
-    private mutating func checkAdmin(_ source: FleetSettings.Source, _ fleet: FleetSettings) {
+    private mutating func checkAdmin(_ source: FleetSettings.Source, _ fleet: FleetSettings, _ places: [String]) {
         let what = "fleet, admin_url_file"
         var server = "PostgreSQL"
         do throws(FleetError) {
@@ -238,9 +240,79 @@ extension Findings {
             }
             let found = try connection.run("SELECT max(version) FROM inlet.migration").integer(0, 0) ?? 0
             add(.fine, what, "the role \(role) may order agents; the schema's version is \(found)")
+            try checkHolders(&connection, places)
         } catch {
             add(error, at: server, what)
         }
+    }
+
+    // MARK: - Shares
+
+    /// Whether a share has its marker. Which one it should have only the fleet knows: the agent compares them.
+    mutating func checkMarker(_ root: FilePath, _ place: String, _ name: String) {
+        let (share, seen) = (DisplayText.escape(place), PlaceMarker.read(in: root))
+        let trouble = seen.trouble(in: root, expected: nil) ?? "it has no marker (\(PlaceMarker.path(in: root).display))"
+        switch seen {
+        case .found(let marker):
+            add(.fine, name, "it is the fleet's share '\(share)', with the marker \(marker)")
+        case .missing:
+            add(
+                .warning, name, "\(trouble): the first agent of the fleet's share '\(share)' makes it",
+                remedy: "mount the share, if an agent has watched it before; without its marker nothing is read")
+        case .away, .unreadable:
+            add(.warning, name, trouble, remedy: "mount the share, and let Inlet read its marker")
+        }
+    }
+
+    /// Who lists each share, as an administrator's role sees it.
+    private mutating func checkHolders(
+        _ connection: inout PostgresConnection, _ places: [String]
+    ) throws(FleetError) {
+        guard !places.isEmpty else { return }
+        let rows = try connection.run("SELECT name, CASE WHEN held THEN holder END FROM inlet.places")
+        for row in 0..<rows.count {
+            guard let name = rows[row, 0], places.contains(name) else { continue }
+            let holder = rows[row, 1].map { "\(DisplayText.escape($0)) lists it" } ?? "no agent lists it now"
+            add(.fine, "share \(DisplayText.escape(name))", holder)
+        }
+    }
+
+    /// What differs for the files of shares, and the destinations that enforce nothing.
+    private mutating func checkShares(_ settings: Settings) {
+        let shares = settings.watch.compactMap(\.place).map { "share \(DisplayText.escape($0))" }
+        guard let first = shares.first else { return }
+        let what = shares.count == 1 ? first : "shares"
+        for route in settings.routes {
+            let idle = Self.idleInShares(route)
+            guard !idle.isEmpty else { continue }
+            add(
+                .warning, what,
+                "the route '\(route.name)' has \(idle.joined(separator: ", ")), which does not apply there: each file "
+                    + "of a share goes alone")
+        }
+        for destination in settings.destinations {
+            guard let type = DestinationKinds.named(destination.type)?.type, type.folderKey != nil else { continue }
+            add(
+                .fine, what,
+                "destination '\(destination.name)' is a folder: it must be the same one for all agents of the share")
+        }
+        add(
+            .fine, what,
+            "two agents never send to one key, but one that was late may finish a request; a store that enforces "
+                + "create-only (If-None-Match) refuses it, at others both write the same bytes; "
+                + "'inlet check --upload' tries a store")
+    }
+
+    /// The features of a route that its files in shares do without.
+    private static func idleInShares(_ route: Route) -> [String] {
+        var idle: [String] = []
+        if route.sidecars.metadata || !route.sidecars.extensions.isEmpty { idle.append("sidecars") }
+        if route.unit != .file { idle.append("unit: folder") }
+        if route.completion != .quiet { idle.append("completion: marker") }
+        if !route.derive.isEmpty { idle.append("derive") }
+        if route.dedupe != .off { idle.append("dedupe") }
+        if route.manifest != nil { idle.append("manifest") }
+        return idle
     }
 
     // MARK: - Prefixes

@@ -128,6 +128,7 @@ extension Findings {
     }
 
     private mutating func checkLock(_ watch: WatchSettings, _ hold: RootOwnership, _ name: String) throws(SystemError) {
+        if let place = watch.place { return checkMarker(watch.path, place, name) }
         guard RootOwnership.isLocked(watch) else {
             return add(.fine, name, "other agents may watch it too (shared)")
         }
