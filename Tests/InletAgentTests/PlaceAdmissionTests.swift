@@ -79,8 +79,9 @@ struct PlaceAdmissionTests {
             try await eventually("it is delivered") { fleet.store.record.stored.count == 1 }
             try share.drop("a.mov", "the second content")
             try await eventually("both contents are there") { fleet.store.record.stored.count == 2 }
-            #expect(fleet.store.record.stored["a_2.mov"].map { String(decoding: $0, as: UTF8.self) }
-                == "the second content")
+            #expect(
+                fleet.store.record.stored["a_2.mov"].map { String(decoding: $0, as: UTF8.self) }
+                    == "the second content")
             try DurableFile.rename(path, over: share.root.appending("b.mov"))
             try await eventually("the other name too") { fleet.store.record.stored["b.mov"] != nil }
             #expect(try fleet.admitted == 3)

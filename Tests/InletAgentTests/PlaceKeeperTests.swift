@@ -73,23 +73,25 @@ struct PlaceKeeperTests {
         }
     }
 
-    @Test func `one station lists and the other takes over when it stops`() async throws {
+    @Test func `one station lists, and another takes over when it is drained or stops`() async throws {
         let (fleet, share) = (try FleetScene(), try Share())
+        func order(_ state: String) throws {
+            try fleet.run("UPDATE inlet.agent SET state = '\(state)' WHERE name = 'two'")
+        }
         try await fleet.placed("two", share, seat: 2).run { two in
             try await two.isLive()
             try await two.lists()
+            try order("draining")
             try await fleet.placed("one", share).run { one in
-                try await one.standsBy()
-                #expect(one.places?.holds(share.root) == false)
-                try await two.places?.member.link.release(try #require(two.places?.usable.compactMap(\.number)))
-                try await eventually("exactly one lists it") {
-                    try fleet.number("SELECT count(*) FROM inlet.place WHERE holder IS NOT NULL") == 1
-                }
+                try await one.lists()
+                try order("active")
+                try await two.standsBy()
+                #expect(two.places?.holds(share.root) == false && two.events.count("fleet.place_lost") == 1)
             }
-            // The one that stays has it, whoever had it meanwhile.
             try await two.lists()
             try share.drop("a.mov")
             try await eventually("its files are admitted") { try fleet.admitted == 1 }
+            try await eventually("both times were said") { two.events.count("fleet.place_held") == 2 }
         }
     }
 

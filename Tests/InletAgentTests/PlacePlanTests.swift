@@ -36,11 +36,12 @@ struct PlacePlanTests {
         return DestinationRegistry(destinations, paused: [], uptimes: [:], workers: 1, log: log).terms()
     }
 
-    @Test(arguments: [
-        (["r2"], [:], [["address-1"]]), (["r2", "lib"], [:], [["address-1"], ["address-2"]]),
-        (["spaces"], ["spaces": "r2"], [["address-1", "address-3"]]),
-        (["lib", "r2", "spaces"], ["spaces": "r2"], [["address-2"], ["address-1", "address-3"]]),
-    ] as [([String], [String: String], [[String]])])
+    @Test(
+        arguments: [
+            (["r2"], [:], [["address-1"]]), (["r2", "lib"], [:], [["address-1"], ["address-2"]]),
+            (["spaces"], ["spaces": "r2"], [["address-1", "address-3"]]),
+            (["lib", "r2", "spaces"], ["spaces": "r2"], [["address-2"], ["address-1", "address-3"]]),
+        ] as [([String], [String: String], [[String]])])
     func `each leading delivery is a plan of its own, with its registrations`(
         destinations: [String], storages: [String: String], expected: [[String]]
     ) throws {

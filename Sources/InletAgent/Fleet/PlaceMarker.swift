@@ -59,11 +59,13 @@ package enum PlaceMarker: Sendable, Equatable {
         case .unreadable(let why): return "its marker \(file) cannot be read (\(why))"
         case .missing:
             guard let expected else { return nil }
-            return "it has no marker (\(file)), so it is perhaps not mounted; mount it, or, where it is the right folder, "
+            return
+                "it has no marker (\(file)), so it is perhaps not mounted; mount it, or, where it is the right folder, "
                 + "write the marker again: echo \(expected) > \(file)"
         case .found(let marker):
             guard let expected, expected != marker else { return nil }
-            return "place_differs: \(file) holds \(marker), and the fleet's share has \(expected); mount the right folder, "
+            return
+                "place_differs: \(file) holds \(marker), and the fleet's share has \(expected); mount the right folder, "
                 + "or give this one another 'place'"
         }
     }

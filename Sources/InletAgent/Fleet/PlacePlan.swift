@@ -35,7 +35,8 @@ struct PlacePlan: Codable, Sendable, Equatable {
         guard let plan = file.plan else { return nil }
         var plans: [PlacePlan] = []
         for leader in file.steps.steps where leader.after == nil {
-            let names = [leader.destination] + file.steps.steps.filter { $0.after == leader.destination }.map(\.destination)
+            let names =
+                [leader.destination] + file.steps.steps.filter { $0.after == leader.destination }.map(\.destination)
             let addresses = names.compactMap(address)
             guard addresses.count == names.count else { return nil }
             let key = plan.key(at: leader.destination)

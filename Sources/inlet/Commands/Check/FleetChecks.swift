@@ -251,7 +251,8 @@ extension Findings {
     /// Whether a share has its marker. Which one it should have only the fleet knows: the agent compares them.
     mutating func checkMarker(_ root: FilePath, _ place: String, _ name: String) {
         let (share, seen) = (DisplayText.escape(place), PlaceMarker.read(in: root))
-        let trouble = seen.trouble(in: root, expected: nil) ?? "it has no marker (\(PlaceMarker.path(in: root).display))"
+        let trouble =
+            seen.trouble(in: root, expected: nil) ?? "it has no marker (\(PlaceMarker.path(in: root).display))"
         switch seen {
         case .found(let marker):
             add(.fine, name, "it is the fleet's share '\(share)', with the marker \(marker)")
