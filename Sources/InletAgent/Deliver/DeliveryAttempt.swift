@@ -46,8 +46,10 @@ struct DeliveryAttempt: Sendable {
             entries: shared.journal.seal.opened(claim.checkpoint),
             write: { entries throws(DeliveryError) in try await note(entries) },
             replace: { entries throws(DeliveryError) in try await note(entries, replacing: true) })
-        // As an attempt does whose request got no good answer. The source may be gone by now.
-        if first?.mayHaveArrived == true { await notes.putPersistently([CheckpointName.mayBeVisible: []]) }
+        // As an attempt does whose request got no good answer. The source may be gone by now. It has been sent, so that
+        // nobody is asked.
+        if first?.mayHaveArrived == true { await own.putPersistently([CheckpointName.mayBeVisible: []]) }
+        guard shared.fleet.places.maySend(file) else { return withheld(.awaitsFleet) }
         guard let destination = shared.destinations[delivery.destination], let key = delivery.key else {
             return failed(
                 DeliveryError(.outage(after: nil), .notConfigured, "'\(delivery.destination)' is not configured"))
@@ -73,6 +75,7 @@ struct DeliveryAttempt: Sendable {
         case .success(.waiting(let until, let saying)): return waits(until: until, saying: saying, attempt)
         case .failure(let error):
             if let renamed = await renamed(error) { return renamed }
+            if isWithheld(error) { return withheld(error) }
             return failed(error, await presence(after: error))
         case nil: return sentBack()
         }
@@ -86,15 +89,17 @@ struct DeliveryAttempt: Sendable {
 
     // MARK: - Notes
 
-    /// Stores the pipeline's notes for the next attempt.
+    /// Notes for the next attempt of this agent alone.
+    private var own: CheckpointLog {
+        CheckpointLog(
+            entries: [:], write: { entries throws(DeliveryError) in try await keep(entries, replacing: false) },
+            replace: { entries throws(DeliveryError) in try await keep(entries, replacing: true) })
+    }
+
+    /// Stores the pipeline's notes for the next attempt, here or at another agent that watches the file's folder.
     private func note(_ notes: [String: [UInt8]], replacing: Bool = false) async throws(DeliveryError) {
-        let journal = shared.journal
-        Failpoint.noting.reached(with: notes.keys)
-        try await journaled { () throws(JournalError) in
-            try await journal.checkpoint(delivery.id, journal.seal.closed(notes), replacing: replacing)
-        }
-        Failpoint.noted.reached(with: notes.keys)
-        if !notes.isEmpty { shared.log.emit(.jobCheckpoint(ref, notes: notes.keys.sorted())) }
+        try await keep(notes, replacing: replacing)
+        try await shared.fleet.places.noted(claim, notes, replacing: replacing)
         for note in notes.keys {
             switch note {
             case "upload": Failpoint.uploadCreated.reached()
@@ -103,6 +108,16 @@ struct DeliveryAttempt: Sendable {
             default: break
             }
         }
+    }
+
+    private func keep(_ notes: [String: [UInt8]], replacing: Bool) async throws(DeliveryError) {
+        let journal = shared.journal
+        Failpoint.noting.reached(with: notes.keys)
+        try await journaled { () throws(JournalError) in
+            try await journal.checkpoint(delivery.id, journal.seal.closed(notes), replacing: replacing)
+        }
+        Failpoint.noted.reached(with: notes.keys)
+        if !notes.isEmpty { shared.log.emit(.jobCheckpoint(ref, notes: notes.keys.sorted())) }
     }
 
     private func journaled(_ write: () async throws(JournalError) -> Void) async throws(DeliveryError) {
@@ -173,6 +188,8 @@ struct DeliveryAttempt: Sendable {
             var order = order
             // From here on the open file counts; pipelines notice every change of it.
             if try await hasContent(of: file, opened.file) { order.source = opened.file.opened }
+            // Opening and comparing it may have taken long.
+            guard shared.fleet.places.maySend(file) else { throw DeliveryError.awaitsFleet }
             return .success(try await pipeline.deliver(opened.file, order, attempt))
         } catch {
             return .failure(error)
@@ -220,9 +237,27 @@ struct DeliveryAttempt: Sendable {
 
     /// The destination has another file under a key that the fleet granted: the delivery goes on under its next name.
     private func renamed(_ error: DeliveryError) async -> (ClaimOutcome, DeliveryReport)? {
-        guard let outcome = await shared.fleet.keys.lost(claim, error) else { return nil }
+        let outcome =
+            file.policy.isOfPlace
+            ? await shared.fleet.places.lost(claim, error) : await shared.fleet.keys.lost(claim, error)
+        guard let outcome else { return nil }
         let event = AgentEvent.jobRetry(ref, error, attempt: delivery.attempts, wait: .zero)
         return (outcome, DeliveryReport(event: event))
+    }
+
+    /// Whether an attempt at work of a share ended because it is not known to be this agent's any longer.
+    private func isWithheld(_ error: DeliveryError) -> Bool {
+        guard file.policy.isOfPlace else { return false }
+        return error.code == .fleetAway || error.verdict == .cancelled && !shared.fleet.places.maySend(file)
+    }
+
+    /// Neither the file nor its destination is to blame, and no attempt counts.
+    private func withheld(_ error: DeliveryError) -> (ClaimOutcome, DeliveryReport) {
+        let pause = FleetPlaces.pause
+        return (
+            .again(at: .now + pause, countsAttempt: false, code: .fleetAway, reason: error.reason),
+            DeliveryReport(event: .jobRetry(ref, error, attempt: delivery.attempts, wait: pause))
+        )
     }
 
     /// - Parameter destination: as at the start of the attempt; the configuration may have changed since.

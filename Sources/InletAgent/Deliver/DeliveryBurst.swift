@@ -52,7 +52,7 @@ struct DeliveryBurst: Sendable {
         return file.identity.size <= limit && claim.original == nil && claim.checkpoint.isEmpty
             && delivery.attempts == 1 && delivery.crashes == 0 && delivery.waits == 0 && delivery.key != nil
             && delivery.afterID == nil && delivery.closes == nil && !file.root.isEmpty
-            && !shared.fleet.contents.isAsked(about: file)
+            && !shared.fleet.contents.isAsked(about: file) && shared.fleet.places.maySend(file)
     }
 
     /// Reads the files and sends them. Blocks while it reads.
@@ -62,7 +62,8 @@ struct DeliveryBurst: Sendable {
         var (files, members, alone): ([BurstFile], [Claim], [Alone]) = ([], [], [])
         var folders = FolderCache("")
         for claim in claims {
-            if let file = read(claim, &folders) {
+            // An attempt says why it may not be sent any longer.
+            if shared.fleet.places.maySend(claim.file), let file = read(claim, &folders) {
                 files.append(file)
                 members.append(claim)
             } else {

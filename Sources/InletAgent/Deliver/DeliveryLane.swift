@@ -347,6 +347,7 @@ extension DeliveryLane {
         // A key is asked for, or goes back.
         if settlement.changesKey { shared.signals.raise(.fleet(.keys)) }
         shared.fleet.contents.ended(claim, settlement)
+        shared.fleet.places.ended(file)
         // A delivery that its destination still processes has no checksum to compare with.
         let isWorkedOn = if case .jobWaiting = report?.event { true } else { false }
         let isKept = !isWorkedOn && shared.transfers.takeTouched(file.id)

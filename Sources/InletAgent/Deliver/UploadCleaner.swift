@@ -58,6 +58,11 @@ struct UploadCleaner: Service {
             try await journal.leftoverRemains(delivery.id, until: .now + Self.unknownPause)
             return false
         }
+        // Another agent may go on with the upload. The store's own expiry removes one that nobody has.
+        if !shared.fleet.places.maySend(file) {
+            try await journal.leftoverRemains(delivery.id, until: .now + Self.pause(&tries, of: delivery.id))
+            return false
+        }
         if away.contains(delivery.destination) {
             try await journal.postponeLeftover(delivery.id, until: .now + Self.pause(&tries, of: delivery.id))
             return false

@@ -172,10 +172,12 @@ struct FinishFolders: Sendable {
     var hold: Duration
     /// Whether the agent may move, delete or write here: a card is left untouched.
     let mayWrite: Bool
+    /// Before the numbers in private names; empty where no other agent hides files.
+    private let mark: String
 
     /// For a root that left the configuration: the defaults below it.
-    init(root: FilePath, settings: WatchSettings?, isVolume: Bool = false) {
-        self.root = root
+    init(root: FilePath, settings: WatchSettings?, isVolume: Bool = false, mark: String = "") {
+        (self.root, self.mark) = (root, mark)
         archive = root.pushing(settings?.archiveDirectory ?? ".inlet/done")
         quarantine = root.pushing(settings?.quarantineDirectory ?? ".inlet/failed")
         hold = settings?.hold ?? .seconds(86_400)
@@ -184,11 +186,11 @@ struct FinishFolders: Sendable {
 
     /// A unique name beside the file, which every watcher ignores.
     func privateFile(_ file: FileRow) -> FilePath {
-        file.fullPath.removingLastComponent().appending(".inlet-finishing-\(file.id).tmp")
+        file.fullPath.removingLastComponent().appending(".inlet-finishing-\(mark)\(file.id).tmp")
     }
 
     func heldFile(_ file: FileRow, below folder: FilePath) -> FilePath {
-        folder.appending(".inlet").appending("held").appending("\(file.id)").pushing(
+        folder.appending(".inlet").appending("held").appending("\(mark)\(file.id)").pushing(
             FilePath(root: nil, file.path.lastComponent.map { [$0] } ?? []))
     }
 

@@ -21,6 +21,8 @@ final class FinishingStage: Service {
 
     private static let shortestPause = Duration.seconds(60)
     private static let longestPause = Duration.seconds(3600)
+    /// Before the fleet is asked again; longer and longer while it says nothing.
+    private static let fleetPause = Duration.seconds(1)
     /// Before an unreadable journal is asked again.
     private static let journalPause = Duration.seconds(5)
     private static let batch = 64
@@ -74,9 +76,9 @@ final class FinishingStage: Service {
         }
         let places = FinishFolders(
             root: file.root, settings: shared.settings.knownRoots.first { $0.covers(file.root) },
-            isVolume: file.volume != nil)
+            isVolume: file.volume != nil, mark: shared.fleet.places.mark(in: file.root))
         do {
-            switch try await run(places) {
+            switch try await permitted(file) ?? run(places) {
             case .end(let disposition, let state, let place):
                 try await conclude(job, disposition, state, place, mayWrite: places.mayWrite)
                 if state == .superseded { shared.roots.look(again: file) }
@@ -91,6 +93,17 @@ final class FinishingStage: Service {
             if Task.isCancelled { return false }
             await postpone(file, "\(error)", by: Self.pause(file, at: .now))
             return false
+        }
+    }
+
+    /// The end of a file whose source others dispose of, or the wait until it is known; nil where it is this agent's.
+    private func permitted(_ file: FileRow) async -> DisposalStep? {
+        switch await shared.fleet.places.disposal(of: file) {
+        case .granted: nil
+        case .left(let why): .end(Disposition.kept(because: why), state: nil, place: nil)
+        case .unknown(let why):
+            .wait(
+                until: .now + min(max(.now - (file.endedAt ?? .now), Self.fleetPause), Self.shortestPause), note: why)
         }
     }
 
@@ -177,7 +190,10 @@ final class FinishingStage: Service {
             file, disposition: disposition, state: state, receipt: receipt.json, at: .now)
         Failpoint.finished.reached()
         guard let finish else { return }
-        defer { shared.roots.ended(file) }
+        defer {
+            shared.roots.ended(file)
+            shared.fleet.places.finished(file)
+        }
         // An answered file has ended before: only its source is news.
         shared.log.emit(
             file.policy.answer == nil

@@ -46,8 +46,10 @@ struct Receipt: Sendable {
         json = object.finished
     }
 
-    /// For the journal: a file whose source stays, and whose receipt is in the journal alone, needs no finisher.
+    /// For the journal: a file whose source stays, and whose receipt is in the journal alone, needs no finisher. For work
+    /// of a share the fleet says who finishes it.
     static let atOnce: EndingRule = { job in
+        if job.file.policy.isOfPlace { return nil }
         guard FinishAction(job.file) == .keep, job.file.policy.receipts == .none else { return nil }
         let receipt = Receipt(job, state: job.file.state, disposition: Disposition.kept, finishedAt: .now)
         return (Disposition.kept, receipt.json)

@@ -28,7 +28,10 @@ final class FleetContents: ContentIndex {
 
     init(_ member: FleetMember) { self.member = member }
 
-    func isAsked(about file: FileRow) -> Bool { file.policy.dedupe != .off && file.digests.sha256 != nil }
+    /// Versions of shares are admitted once by themselves.
+    func isAsked(about file: FileRow) -> Bool {
+        file.policy.dedupe != .off && !file.policy.isOfPlace && file.digests.sha256 != nil
+    }
 
     /// An attempt that left something at the destination continues with that, whatever the answer.
     func turn(of claim: Claim, at destination: Destination) async -> ContentTurn {
@@ -138,7 +141,7 @@ extension FleetContent {
     /// nil where the content is unknown, where the route does not ask whether it is there, and for registrations: they
     /// are made again.
     init?(_ file: FileRow, _ delivery: DeliveryRow) {
-        guard file.policy.dedupe != .off, delivery.afterID == nil, delivery.closes == nil,
+        guard file.policy.dedupe != .off, !file.policy.isOfPlace, delivery.afterID == nil, delivery.closes == nil,
             let digest = file.digests.sha256
         else { return nil }
         // Members in the order of their names, so that equal fields are equal text.

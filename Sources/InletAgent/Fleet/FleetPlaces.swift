@@ -37,6 +37,8 @@ final class FleetPlaces: PlaceQueue {
         var root: FilePath
         var isFinishing: Bool
         var size: Int64
+        /// Whether the source is another file than was admitted, of the same size and mtime: it is not disposed of.
+        var isReplaced = false
     }
 
     struct State {
@@ -49,10 +51,16 @@ final class FleetPlaces: PlaceQueue {
         var session: Int64 = 0
         /// By file.
         var work: [Int64: Hold] = [:]
+        /// Files of which nothing more is sent: they leave the queue once nothing of them runs.
+        var leaving: Set<Int64> = []
+        /// Where pipelines are looked up; nil before the work begins.
+        var destinations: DestinationRegistry?
     }
 
     let member: FleetMember
     let state = Mutex(State())
+    let notes = PlaceNotes()
+    let renamer = PlaceRenamer()
 
     init(_ member: FleetMember) { self.member = member }
 
@@ -81,21 +89,4 @@ final class FleetPlaces: PlaceQueue {
             return hold
         }
     }
-}
-
-// Of `PlaceWorker`.
-extension FleetPlaces {
-    func maySend(_ file: FileRow) -> Bool { fatalError() }
-    func noted(
-        _ claim: Claim, _ notes: [String: [UInt8]], replacing: Bool
-    ) async throws(DeliveryError) { fatalError() }
-    func lost(_ claim: Claim, _ error: DeliveryError) async -> ClaimOutcome? { fatalError() }
-    func ended(_ file: FileRow) { fatalError() }
-    func disposal(of file: FileRow) async -> DisposalRight { fatalError() }
-    func finished(_ file: FileRow) { fatalError() }
-}
-
-struct PlaceWorker: Sendable {
-    init(_ places: FleetPlaces, _ shared: Shared) {}
-    func run() async { fatalError() }
 }

@@ -78,7 +78,8 @@ struct FleetReporter: Sendable {
     /// Says once that nothing is left that can be sent.
     private mutating func noteDrained(_ queue: AgentControl.Queue) {
         let isDraining = member.isDraining
-        let isDone = isDraining && queue.waiting + queue.inFlight + queue.held == 0
+        let isIdle = control.live?.fleet?.places.isIdle ?? true
+        let isDone = isDraining && queue.waiting + queue.inFlight + queue.held == 0 && isIdle
         if isDone, !saidDrained { member.log.emit(.fleetDrained(left: queue.parked)) }
         saidDrained = isDone || saidDrained && isDraining
     }

@@ -139,6 +139,9 @@ protocol PlaceQueue: Sendable {
 
     /// The disposal of the source has ended in the journal.
     func finished(_ file: FileRow)
+
+    /// Distinguishes this agent's private names in a folder from those of others; empty in a folder of its own.
+    func mark(in root: FilePath) -> String
 }
 
 enum DisposalRight: Sendable, Equatable {
@@ -173,4 +176,5 @@ struct LocalPlaces: PlaceQueue {
         file.policy.isOfPlace ? .left("the agents of its fleet finish it") : .granted
     }
     func finished(_ file: FileRow) {}
+    func mark(in root: FilePath) -> String { "" }
 }

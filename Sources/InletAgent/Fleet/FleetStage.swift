@@ -52,7 +52,7 @@ struct FleetStage: Service {
                 { await FleetRecovery(member: member, receipts: publisher).run() },
                 { await FleetReporter(member, control, parts.view).run() },
                 { await PlaceKeeper(parts.places, shared).run() },
-                { await PlaceWorker(parts.places, shared).run() },
+                { await PlaceWorker(parts.places, shared, parts.view).run() },
             ] as [@Sendable () async -> Void] {
                 group.addTask { await cancelWhenGracefulShutdown { await part() } }
             }

@@ -1,0 +1,294 @@
+internal import InletCore
+internal import InletFleet
+internal import InletJournal
+internal import InletLinux
+internal import InletPipelines
+internal import Synchronization
+internal import SystemPackage
+
+/// Puts claims of shares into this agent's queue: each with the source as it is here, for the destinations as they are
+/// called here.
+struct PlaceIntake: Sendable {
+    /// Work that is in the queue now.
+    struct Taken: Sendable {
+        var work: PlaceWork
+        var file: Int64
+        /// The share's name.
+        var share: String
+        /// The agent that had it, and is gone.
+        var from: Int32?
+        /// Whether the queue did not have it before.
+        var isNew: Bool
+    }
+
+    private enum Verdict {
+        case take(PlaceWork, isReplaced: Bool)
+        case back(FleetSettlement)
+    }
+
+    let places: FleetPlaces
+    let shared: Shared
+    let shares: ShareLook
+
+    private static let soon = Duration.seconds(10)
+    private static let later = Duration.seconds(30)
+
+    init(_ places: FleetPlaces, _ shared: Shared, _ shares: ShareLook) {
+        (self.places, self.shared, self.shares) = (places, shared, shares)
+    }
+
+    /// How many bytes more may be claimed. One big file does not keep small ones out.
+    static func room(besides open: [FleetPlaces.Hold]) -> Int64 {
+        let sizes = open.map { $0.isFinishing ? 0 : $0.size }
+        return PlaceWorker.mostBytes - (sizes.reduce(0, +) - (sizes.max() ?? 0))
+    }
+
+    /// - Parameter known: the numbers that are taken in any case.
+    /// - Returns: what is in the queue, and what goes back.
+    func take(
+        _ claims: [FleetClaim], of shares: [FleetPlaces.Share], in session: Int64, known: Set<Int64>
+    ) async throws(JournalError) -> (taken: [Taken], back: [FleetSettlement]) {
+        let rows = try await shared.journal.placeWork()
+        let before = Set(rows.map(\.number))
+        var (kept, back): ([(FleetClaim, FleetPlaces.Share, PlaceWork, Bool)], [FleetSettlement]) = ([], [])
+        var open = places.state.withLock { Array($0.work.values) }
+        for share in shares {
+            let own = claims.filter { $0.place == share.number }
+            for (claim, verdict) in zip(own, await judge(own, share, session, before)) {
+                switch verdict {
+                case .back(let settlement): back.append(settlement)
+                case .take(let work, let isReplaced):
+                    let hold = FleetPlaces.Hold(claim, session, share.root, isReplaced)
+                    guard before.contains(claim.work) || known.contains(claim.work) || Self.fits(hold, open) else {
+                        back.append(FleetSettlement(work: claim.work, fence: claim.fence, .retry))
+                        continue
+                    }
+                    open.append(hold)
+                    kept.append((claim, share, work, isReplaced))
+                }
+            }
+        }
+        back += claims.filter { claim in !shares.contains { $0.number == claim.place } }.map {
+            Self.retry($0, Self.soon, nil, "its share is not there")
+        }
+        // What this agent had and cannot do any more goes back, too.
+        let leaving = Set(back.map(\.work))
+        let files = rows.filter { leaving.contains($0.number) }.map(\.file)
+        places.state.withLock { $0.leaving.formUnion(files) }
+        let starts = try await shared.journal.takePlaceWork(kept.map(\.2), at: .now)
+        var taken: [Taken] = []
+        for ((claim, share, work, isReplaced), start) in zip(kept, starts) {
+            switch start {
+            case .keyTaken(let key):
+                let reason = "another file of \(places.member.name) has \(DisplayText.escape(key)) there"
+                back.append(Self.retry(claim, Self.later, .fleetKeyTaken, reason))
+            case .taken(let file):
+                let hold = FleetPlaces.Hold(claim, session, share.root, isReplaced)
+                places.state.withLock { state in
+                    state.work[file] = hold
+                    state.leaving.remove(file)
+                }
+                taken.append(
+                    Taken(
+                        work: work, file: file, share: share.name, from: claim.takenFrom,
+                        isNew: !before.contains(claim.work)))
+            }
+        }
+        return (taken, back)
+    }
+
+    private static func fits(_ hold: FleetPlaces.Hold, _ open: [FleetPlaces.Hold]) -> Bool {
+        hold.isFinishing || open.allSatisfy(\.isFinishing) || room(besides: open + [hold]) >= 0
+    }
+
+    private static func retry(
+        _ claim: FleetClaim, _ after: Duration, _ code: ErrorCode?, _ reason: String
+    ) -> FleetSettlement {
+        FleetSettlement(
+            work: claim.work, fence: claim.fence, .retry, after: after, code: code?.rawValue, reason: reason)
+    }
+
+    // MARK: - One claim
+
+    private func judge(
+        _ claims: [FleetClaim], _ share: FleetPlaces.Share, _ session: Int64, _ before: Set<Int64>
+    ) async -> [Verdict] {
+        if claims.isEmpty { return [] }
+        let names = claims.map { Self.path($0.name) }
+        guard let looks = await shares.look(at: names, in: share.root, marker: share.marker ?? "") else {
+            places.member.signals.raise(.fleet(.places))
+            // What this agent began continues: its attempts meet the same, and say so.
+            return claims.map { claim in
+                guard before.contains(claim.work), let path = Self.path(claim.name) else {
+                    return .back(Self.retry(claim, Self.soon, nil, "the share is not there at \(places.member.name)"))
+                }
+                return verdict(claim, path, nil, share, session, isKnown: true)
+            }
+        }
+        let isListed = places.share(share.root)?.fence != nil
+        return zip(claims, zip(names, looks)).map { claim, seen in
+            guard let path = seen.0 else { return .back(Self.unusable(claim, "its name leads out of the share")) }
+            if case .file(let found) = seen.1, Self.isVersion(found, path, claim) {
+                return verdict(claim, path, found, share, session, isKnown: before.contains(claim.work))
+            }
+            if before.contains(claim.work) { return verdict(claim, path, nil, share, session, isKnown: true) }
+            return .back(missing(claim, seen.1, isListed))
+        }
+    }
+
+    /// A name below the share, outside Inlet's own folder; nil for any other.
+    private static func path(_ name: [UInt8]) -> FilePath? {
+        let path = FilePath(bytes: name)
+        let isBelow = path.isRelative && !path.isEmpty && path.bytes == name && !name.contains(0)
+        guard isBelow, path.components.allSatisfy({ $0.kind == .regular }), path.components.first != ".inlet" else {
+            return nil
+        }
+        return path
+    }
+
+    private static func isVersion(_ found: FileIdentity, _ path: FilePath, _ claim: FleetClaim) -> Bool {
+        PlaceVersion(of: path, size: found.size, modified: found.modified) == claim.version
+    }
+
+    private static func unusable(_ claim: FleetClaim, _ reason: String) -> FleetSettlement {
+        FleetSettlement(
+            work: claim.work, fence: claim.fence, claim.isFinishing ? .finished : .failed,
+            code: ErrorCode.internalFault.rawValue, reason: reason)
+    }
+
+    /// The share is there, and the version is not: nothing is left to be sent, or to be disposed of. A client of a
+    /// network file system may see a folder as it was a minute ago, so that only the agent that lists the share ends it.
+    private func missing(_ claim: FleetClaim, _ look: ShareLook.Look, _ isListed: Bool) -> FleetSettlement {
+        let (code, reason): (ErrorCode, String)
+        switch look {
+        case .unknown: (code, reason) = (.sourceUnreadable, "\(places.member.name) cannot look at it")
+        case .nothing: (code, reason) = (.sourceGone, "it was removed before it was delivered")
+        case .file: (code, reason) = (.sourceChanged, "it was replaced before it was delivered")
+        }
+        if look == .unknown || !isListed { return Self.retry(claim, Self.soon, code, reason) }
+        return FleetSettlement(
+            work: claim.work, fence: claim.fence, claim.isFinishing ? .finished : .superseded, code: code.rawValue,
+            reason: reason)
+    }
+
+    /// - Parameter found: nil for work that the queue has, whose source is gone.
+    private func verdict(
+        _ claim: FleetClaim, _ path: FilePath, _ found: FileIdentity?, _ share: FleetPlaces.Share, _ session: Int64,
+        isKnown: Bool
+    ) -> Verdict {
+        guard let plan = JSON.note(claim.plan, as: PlacePlan.self) else {
+            let reason = "\(places.member.name) cannot read its plan; install the same version of Inlet everywhere"
+            return .back(Self.retry(claim, Self.later, .internalFault, reason))
+        }
+        let identity = found ?? FileIdentity(size: claim.size, modified: 0, changed: 0, inode: 0, device: 0)
+        let arrival = FoundFile(root: share.root, path: path, identity: identity)
+        var local = plan
+        // A finishing has no deliveries here.
+        if claim.isFinishing { local.steps = [] }
+        let known = places.member.places
+        let name = { (address: String) in known.first { $0.value.address == address }?.key }
+        guard
+            let admission = local.admission(of: arrival, terms: shared.destinations.terms(), name: name),
+            let marker = share.marker
+        else { return .back(Self.elsewhere(claim, plan, places.member.name)) }
+        if let closed = closed(admission), !claim.isFinishing, !isKnown {
+            // Others get it at once, and this agent rests before it asks again.
+            return .back(Self.retry(claim, .zero, .heldByLimit, "\(closed) takes nothing now at \(places.member.name)"))
+        }
+        let work = PlaceWork(
+            number: claim.work, fence: claim.fence, session: session, place: marker, version: claim.version,
+            isFinishing: claim.isFinishing, hasFailed: claim.hasFailed, admission: admission,
+            notes: PlaceNotes.notes(claim.notes), row: row(claim, plan, marker))
+        let isReplaced = plan.inode != 0 && found.map { $0.inode != plan.inode } ?? false
+        return .take(work, isReplaced: isReplaced)
+    }
+
+    /// The destination of a delivery that nothing may be sent to now.
+    private func closed(_ admission: FileAdmission) -> String? {
+        admission.plan?.destinations.first { shared.destinations.state(of: $0)?.goesOn == false }
+    }
+
+    private static func elsewhere(_ claim: FleetClaim, _ plan: PlacePlan, _ agent: String) -> FleetSettlement {
+        let route = DisplayText.escape(plan.route)
+        let reason = "\(agent) has no destination for it (route \(route)); configure the same ones at all agents"
+        return retry(claim, later, .notConfigured, reason)
+    }
+
+    private func row(_ claim: FleetClaim, _ plan: PlacePlan, _ marker: String) -> [UInt8]? {
+        guard !claim.isFinishing, let step = plan.steps.first else { return nil }
+        let type = places.member.places.values.first { $0.address == step.address }?.type ?? ""
+        return JSON.note(
+            of: PlaceRow(
+                name: claim.name, size: claim.size, address: step.address, type: type,
+                ref: claim.version.ref(in: marker, to: step.address), key: claim.key ?? step.key, plan: plan))
+    }
+}
+
+extension FleetPlaces.Hold {
+    init(_ claim: FleetClaim, _ session: Int64, _ root: FilePath, _ isReplaced: Bool) {
+        self.init(
+            work: claim.work, fence: claim.fence, session: session, root: root, isFinishing: claim.isFinishing,
+            size: claim.size, isReplaced: isReplaced)
+    }
+}
+
+/// Looks into shares, which may hang: nobody waits for them longer than `patience`.
+final class ShareLook: Sendable {
+    enum Look: Sendable, Equatable {
+        case file(FileIdentity)
+        /// No regular file has the name.
+        case nothing
+        case unknown
+    }
+
+    private let pool = BlockingPool(name: "shares", threads: 1)
+    private let busy = Mutex<Set<FilePath>>([])
+    private static let patience = Duration.seconds(5)
+    private static let longestMarker = 64
+
+    /// What is at these places now, as regular files; nil where the share has not its marker, or does not answer.
+    func look(at paths: [FilePath?], in root: FilePath, marker: String) async -> [Look]? {
+        await answer(root) {
+            guard Self.marker(of: root) == marker else { return nil }
+            let found = paths.map { path in path.map { Self.look(at: RootedPath(root, $0)) } ?? .nothing }
+            // A share that went away meanwhile has no files.
+            return Self.marker(of: root) == marker ? found : nil
+        }
+    }
+
+    private static func look(at place: RootedPath) -> Look {
+        do throws(SystemError) {
+            return try FileLook.look(at: place).identity.map { .file($0) } ?? .nothing
+        } catch {
+            // Somebody else can look, or this agent later.
+            return .unknown
+        }
+    }
+
+    func hasMarker(_ root: FilePath, _ marker: String) async -> Bool {
+        await look(at: [], in: root, marker: marker) != nil
+    }
+
+    private static func marker(of root: FilePath) -> String? {
+        DurableFile.readIfPossible(root.appending(".inlet").appending("place"), limit: longestMarker).map {
+            String(decoding: $0, as: UTF8.self).filter { !$0.isWhitespace }.lowercased()
+        }
+    }
+
+    /// One question a share at a time: while one hangs, the next have no answer.
+    private func answer<Value: Sendable>(
+        _ root: FilePath, _ body: @escaping @Sendable () -> Value?
+    ) async -> Value? {
+        guard busy.withLock({ $0.insert(root).inserted }) else { return nil }
+        let waiter = Waiter<Value?>()
+        let alarm = TimerThread.shared.set(.now.advanced(by: Self.patience)) { waiter.resume(with: nil) }
+        defer { if let alarm { TimerThread.shared.remove(alarm) } }
+        let pool = pool.branch(UInt64(bitPattern: Int64(root.hashValue)))
+        Task { [self] in
+            let value = await pool.run { body() }
+            busy.withLock { _ = $0.remove(root) }
+            waiter.resume(with: value)
+        }
+        return await waiter.wait() ?? nil
+    }
+}

@@ -1,0 +1,223 @@
+internal import InletCore
+internal import InletFleet
+internal import InletJournal
+internal import InletLinux
+internal import Synchronization
+
+/// Says how this agent's work of shares has ended, and takes out of the queue what is another's.
+///
+/// An answer that was lost leaves it open whether the fleet knows an end. The session is then renewed, and what is still
+/// this agent's comes back: work whose end was not heard, or the finishing that its end has made. The rest has ended.
+struct PlaceSettler: Sendable {
+    let places: FleetPlaces
+    let shared: Shared
+    let shares: ShareLook
+
+    private static let batch = 500
+    /// Before a source is looked for again that was missing with its share.
+    private static let soon = Duration.seconds(10)
+
+    init(_ places: FleetPlaces, _ shared: Shared, _ shares: ShareLook) {
+        (self.places, self.shared, self.shares) = (places, shared, shares)
+    }
+
+    private var journal: Journal { shared.journal }
+    private var member: FleetMember { places.member }
+
+    // MARK: - Ends
+
+    /// Says all ends of this session, the many in few calls.
+    func settle(in session: Int64) async throws {
+        while true {
+            let rows = try await staying(journal.endedPlaceWork(session: session, limit: Self.batch))
+            if rows.isEmpty { break }
+            try await settleDeliveries(rows, in: session)
+            if rows.count < Self.batch { break }
+        }
+        while true {
+            let rows = try await staying(journal.finishedPlaceWork(session: session, limit: Self.batch))
+            if rows.isEmpty { return }
+            let (mark, settled) = try await member.link.settle(
+                rows.map { FleetSettlement(work: $0.number, fence: $0.fence, .finished) })
+            try await tellFenced(zip(rows, settled).filter { $1.refused != nil }.map(\.0))
+            // The source is put away, whoever the fleet believes to have the work.
+            try await journal.placeWorkFinished(rows.map(\.file), mark: mark)
+            forget(rows.map(\.file))
+            if rows.count < Self.batch { return }
+        }
+    }
+
+    private func staying(_ rows: [PlaceWorkRow]) -> [PlaceWorkRow] {
+        let leaving = places.state.withLock(\.leaving)
+        return leaving.isEmpty ? rows : rows.filter { !leaving.contains($0.file) }
+    }
+
+    private func settleDeliveries(_ rows: [PlaceWorkRow], in session: Int64) async throws {
+        let away = await placesWithoutMarker(of: rows.filter { $0.state == .gone })
+        let said = rows.map { Self.settlement($0, isAway: away.contains($0.place)) }
+        let (mark, settled) = try await member.link.settle(said)
+        var (ends, gone): ([(file: Int64, finish: Int64?, hasFailed: Bool)], [Int64]) = ([], [])
+        var fenced: [PlaceWorkRow] = []
+        for (row, (said, answer)) in zip(rows, zip(said, settled)) {
+            if answer.refused != nil {
+                fenced.append(row)
+            } else if said.outcome == .retry {
+                gone.append(row.file)
+            } else {
+                ends.append((row.file, answer.finish, answer.hasFailed))
+            }
+        }
+        // Before the finisher may look: it asks whether this agent has the finishing.
+        let known = Dictionary(rows.map { ($0.file, $0) }) { first, _ in first }
+        places.state.withLock { state in
+            for end in ends {
+                let before = state.work.removeValue(forKey: end.file)
+                guard let number = end.finish, let row = known[end.file] else { continue }
+                let root = state.shares.values.first { $0.marker == row.place }?.root ?? ""
+                state.work[end.file] = FleetPlaces.Hold(
+                    work: number, fence: 1, session: session, root: before?.root ?? root, isFinishing: true,
+                    size: row.size, isReplaced: before?.isReplaced ?? false)
+            }
+        }
+        if !ends.isEmpty { try await journal.placeWorkSettled(ends, mark: mark, at: .now) }
+        if ends.contains(where: { $0.finish != nil }) { shared.signals.raise(.finishable) }
+        try await tellFenced(fenced)
+        leave(fenced.map(\.file) + gone)
+        try await removeLeaving()
+    }
+
+    private static func settlement(_ row: PlaceWorkRow, isAway: Bool) -> FleetSettlement {
+        let (code, reason) = (row.code?.rawValue, row.reason.map { String($0.prefix(500)) })
+        func ended(_ outcome: FleetSettlement.Outcome, after: Duration = .zero) -> FleetSettlement {
+            FleetSettlement(
+                work: row.number, fence: row.fence, outcome, after: after, code: code, reason: reason)
+        }
+        switch row.state {
+        case .delivered, .duplicate: return ended(.delivered)
+        case .gone: return isAway ? ended(.retry, after: soon) : ended(.superseded)
+        case .superseded: return ended(.superseded)
+        default: return ended(.failed)
+        }
+    }
+
+    /// The shares of these rows that are not there: their sources are not gone.
+    private func placesWithoutMarker(of rows: [PlaceWorkRow]) async -> Set<String> {
+        var away: Set<String> = []
+        for place in Set(rows.map(\.place)) {
+            let share = places.usable.first { $0.marker == place }
+            guard let share, await shares.hasMarker(share.root, place) else {
+                away.insert(place)
+                continue
+            }
+        }
+        return away
+    }
+
+    /// This agent was late.
+    private func tellFenced(_ rows: [PlaceWorkRow]) async throws(JournalError) {
+        if rows.isEmpty { return }
+        member.count { $0.fenced += rows.count }
+        for row in rows {
+            guard let job = try await journal.job(row.file) else { continue }
+            let destination = row.isFinishing ? "its source" : job.deliveries.first?.destination ?? ""
+            member.log.emit(.fleetFenced(path: job.file.fullPath, destination: destination))
+        }
+    }
+
+    // MARK: - Leaving
+
+    /// Work of an earlier session that did not come back: it has ended in the fleet, or is another's.
+    ///
+    /// - Parameter isNews: whether this process had it, and was late.
+    func drop(_ rows: [PlaceWorkRow], isNews: Bool) async throws(JournalError) {
+        // Delivered is delivered, whoever says so: the row stays for people, and the source is left to others.
+        let delivered = rows.filter { !$0.isFinishing && ($0.state == .delivered || $0.state == .duplicate) }
+        let mark = member.standing.seen
+        if !delivered.isEmpty {
+            try await journal.placeWorkSettled(
+                delivered.map { ($0.file, finish: nil, hasFailed: false) }, mark: mark, at: .now)
+        }
+        let known = Set(delivered.map(\.file))
+        let others = rows.filter { !known.contains($0.file) }
+        // A source that is put away stays so.
+        let finished = try await finishedFiles(others)
+        if !finished.isEmpty { try await journal.placeWorkFinished(finished, mark: mark) }
+        let lost = others.filter { !finished.contains($0.file) }
+        if isNews { try await tellFenced(lost.filter { $0.state == .pending }) }
+        leave(lost.map(\.file))
+        try await removeLeaving()
+    }
+
+    private func finishedFiles(_ rows: [PlaceWorkRow]) async throws(JournalError) -> [Int64] {
+        var files: [Int64] = []
+        for row in rows where row.isFinishing {
+            if try await journal.job(row.file)?.file.finishedAt != nil { files.append(row.file) }
+        }
+        return files
+    }
+
+    private func leave(_ files: [Int64]) {
+        places.state.withLock { state in
+            for file in files { state.work[file] = nil }
+            state.leaving.formUnion(files)
+        }
+    }
+
+    private func forget(_ files: [Int64]) {
+        places.state.withLock { state in for file in files { state.work[file] = nil } }
+    }
+
+    /// Takes out of the queue what is to leave it; what runs is ended first.
+    func removeLeaving() async throws(JournalError) {
+        let leaving = places.state.withLock(\.leaving)
+        if leaving.isEmpty { return }
+        var free: [Int64] = []
+        for file in leaving.sorted() {
+            let claimed = try await journal.job(file)?.deliveries.filter { $0.state == .claimed } ?? []
+            if claimed.isEmpty { free.append(file) }
+            for delivery in claimed where !shared.lanes.letGo(of: delivery.id) { shared.transfers.cancel(delivery.id) }
+            if !claimed.isEmpty { shared.signals.raiseDeliverable() }
+        }
+        if free.isEmpty { return }
+        try await journal.dropPlaceWork(free)
+        places.state.withLock { $0.leaving.subtract(free) }
+    }
+
+    /// Gives work back to the fleet, which others then do.
+    ///
+    /// - Parameter time: as it was asked for.
+    func giveBack(_ rows: [PlaceWorkRow], beyond time: WallTime, in session: Int64) async throws {
+        if rows.isEmpty { return }
+        let holds = places.state.withLock { state in
+            rows.map { row in (row.file, state.work.removeValue(forKey: row.file)) }
+        }
+        // From here on nothing of it begins. What began in between goes on.
+        let waiting = try await journal.waitingPlaceWork(session: session, beyond: time, limit: Self.batch)
+        let files = Set(waiting.map(\.file))
+        places.state.withLock { state in
+            for case (let file, let hold?) in holds where !files.contains(file) { state.work[file] = hold }
+        }
+        let due = rows.filter { files.contains($0.file) }
+        if due.isEmpty { return }
+        leave(due.map(\.file))
+        _ = try await member.link.settleAll(
+            due.map { row in
+                FleetSettlement(
+                    work: row.number, fence: row.fence, .retry, code: row.code?.rawValue,
+                    reason: row.reason.map { String($0.prefix(500)) })
+            })
+        try await removeLeaving()
+    }
+}
+
+extension FleetLink {
+    /// As `settle`, for any number.
+    func settleAll(_ rows: [FleetSettlement]) async throws(FleetError) -> [FleetSettled] {
+        var (settled, left): ([FleetSettled], ArraySlice<FleetSettlement>) = ([], rows[...])
+        while !left.isEmpty {
+            settled += try await settle(Array(left.prefix(500))).settled
+            left = left.dropFirst(500)
+        }
+        return settled
+    }
+}
