@@ -28,6 +28,8 @@ final class ScriptedPipeline: Pipeline {
         case after(Step, Gate)
         /// Goes on with the next step, with a note in the checkpoint.
         case note(Step)
+        /// Goes on with the next step, with the note that it may be visible from now on.
+        case complete(Step)
         /// Goes on with the next step when the agent is stopping.
         case untilStopping(Step)
     }
@@ -39,6 +41,8 @@ final class ScriptedPipeline: Pipeline {
         var orders: [DeliveryOrder] = []
         /// The checkpoint that each attempt began with.
         var notes: [[String: [UInt8]]] = []
+        /// How many steps of `complete` went on.
+        var completed = 0
         var running = 0
         var mostRunning = 0
         var abandoned: [DeliveryOrder] = []
@@ -136,6 +140,10 @@ final class ScriptedPipeline: Pipeline {
         case .note(let next):
             try await attempt.checkpoint.put(["upload": [1]])
             return try await take(next, source, order, attempt)
+        case .complete(let next):
+            try await attempt.checkpoint.put([CheckpointName.mayBeVisible: []])
+            state.withLock { $0.record.completed += 1 }
+            return try await take(next, source, order, attempt)
         case .untilStopping(let next):
             try? await eventually("it stops") { attempt.isStopping() || Task.isCancelled }
             return try await take(next, source, order, attempt)
@@ -195,6 +203,8 @@ final class ScriptedPipeline: Pipeline {
     func reusable(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]] {
         state.withLock { state in checkpoint.filter { state.kept.contains($0.key) } }
     }
+
+    func handedOver(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]] { checkpoint.filter { $0.key == "upload" } }
 
     func probe() async throws(DeliveryError) -> String {
         if let gate = state.withLock(\.probeGate) { await gate.pass() }

@@ -78,7 +78,9 @@ final class FinishingStage: Service {
             root: file.root, settings: shared.settings.knownRoots.first { $0.covers(file.root) },
             isVolume: file.volume != nil, mark: shared.fleet.places.mark(in: file.root))
         do {
-            switch try await permitted(file) ?? run(places) {
+            let known = await permitted(file)
+            let step = if let known { known } else { try await run(places) }
+            switch step {
             case .end(let disposition, let state, let place):
                 try await conclude(job, disposition, state, place, mayWrite: places.mayWrite)
                 if state == .superseded { shared.roots.look(again: file) }

@@ -4,6 +4,7 @@ internal import InletJournal
 internal import InletLinux
 internal import InletPipelines
 internal import Synchronization
+internal import SystemPackage
 
 /// What deliveries and disposals ask about the work of shares. `PlaceWorker` claims it, and says how it ended.
 extension FleetPlaces {

@@ -183,6 +183,8 @@ struct PlaceIntake: Sendable {
         let identity = found ?? FileIdentity(size: claim.size, modified: 0, changed: 0, inode: 0, device: 0)
         let arrival = FoundFile(root: share.root, path: path, identity: identity)
         var local = plan
+        // The fleet may have given it another name since.
+        if let key = claim.key { for place in local.steps.indices { local.steps[place].key = key } }
         // A finishing has no deliveries here.
         if claim.isFinishing { local.steps = [] }
         let known = places.member.places

@@ -3,6 +3,7 @@ internal import InletFleet
 internal import InletJournal
 internal import InletLinux
 internal import Synchronization
+internal import SystemPackage
 
 /// Says how this agent's work of shares has ended, and takes out of the queue what is another's.
 ///
@@ -130,19 +131,10 @@ struct PlaceSettler: Sendable {
     ///
     /// - Parameter isNews: whether this process had it, and was late.
     func drop(_ rows: [PlaceWorkRow], isNews: Bool) async throws(JournalError) {
-        // Delivered is delivered, whoever says so: the row stays for people, and the source is left to others.
-        let delivered = rows.filter { !$0.isFinishing && ($0.state == .delivered || $0.state == .duplicate) }
-        let mark = member.standing.seen
-        if !delivered.isEmpty {
-            try await journal.placeWorkSettled(
-                delivered.map { ($0.file, finish: nil, hasFailed: false) }, mark: mark, at: .now)
-        }
-        let known = Set(delivered.map(\.file))
-        let others = rows.filter { !known.contains($0.file) }
-        // A source that is put away stays so.
-        let finished = try await finishedFiles(others)
-        if !finished.isEmpty { try await journal.placeWorkFinished(finished, mark: mark) }
-        let lost = others.filter { !finished.contains($0.file) }
+        // A source that is put away stays so, and what was delivered is, whoever says so.
+        let finished = try await finishedFiles(rows)
+        if !finished.isEmpty { try await journal.placeWorkFinished(finished, mark: member.standing.seen) }
+        let lost = rows.filter { !finished.contains($0.file) }
         if isNews { try await tellFenced(lost.filter { $0.state == .pending }) }
         leave(lost.map(\.file))
         try await removeLeaving()

@@ -124,8 +124,7 @@ struct PlaceWorker: Sendable {
     /// Claims what this agent had in earlier sessions; what does not come back leaves the queue.
     private mutating func reclaim(_ share: FleetPlaces.Share) async throws {
         guard let number = share.number, let marker = share.marker else { return }
-        let old = try await journal.placeWork().filter { $0.place == marker && $0.session != session }
-        var left = Set(old.map(\.number))
+        var left = Set(try await held(back: marker).map(\.number))
         while !member.isDraining {
             let most = min(1000, max(Self.first, left.count + Self.first))
             let claims = try await claim([number], most)
@@ -136,7 +135,13 @@ struct PlaceWorker: Sendable {
             // Those of earlier sessions come first.
             if claims.count < most || back.isEmpty { break }
         }
-        try await settler.drop(old.filter { left.contains($0.number) }, isNews: last != 0 && !member.isDraining)
+        // The end of a delivery may have come back as the finishing of its source, under another number.
+        try await settler.drop(try await held(back: marker), isNews: last != 0 && !member.isDraining)
+    }
+
+    /// The work of a share that an earlier session had. What was let go already has a negative one.
+    private func held(back marker: String) async throws(JournalError) -> [PlaceWorkRow] {
+        try await journal.placeWork().filter { $0.place == marker && $0.session >= 0 && $0.session != session }
     }
 
     // MARK: - Claiming
