@@ -39,8 +39,14 @@ package protocol Pipeline: Sendable {
     /// need removing.
     func reusable(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]]
 
-    /// The notes of a checkpoint that another agent may continue with, where this one dies: without secrets, and without
-    /// what only this machine has. They are shown to all agents of the fleet.
+    /// The notes of a checkpoint that another agent on another machine continues with, where this one dies or is late: an
+    /// attempt that begins with them alone delivers once. They are shown to all agents of the fleet, and read from any of
+    /// them:
+    /// * Never a secret, nor what only this machine has: paths, and times, because clocks differ.
+    /// * Chosen by name, so that a new note stays here until somebody decides otherwise.
+    /// * They change with few steps of a delivery, because each change asks the fleet's database.
+    /// * Given to itself they stay the same: the next agent hands over what it got.
+    /// * An attempt trusts none of them more than an answer of a server.
     func handedOver(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]]
 
     /// Whether the destination answers and accepts our credentials; leaves nothing behind.

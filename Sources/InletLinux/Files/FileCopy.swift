@@ -71,6 +71,15 @@ package enum FileCopy {
         TemporaryFile.name(for: name).lastComponent ?? name
     }
 
+    /// Whether a copy of `name` may have the temporary name `other`.
+    package static func isTemporaryName(_ other: FilePath.Component, for name: FilePath.Component) -> Bool {
+        isName(other.bytes, like: TemporaryFile.pattern(for: name))
+    }
+
+    private static func isName(_ bytes: [UInt8], like probe: (prefix: [UInt8], length: Int)) -> Bool {
+        bytes.starts(with: probe.prefix) && bytes.count == probe.length && bytes.suffix(4).elementsEqual(".tmp".utf8)
+    }
+
     /// The copy being written; its descriptor belongs to a `TemporaryFile`.
     private struct Target {
         let number: CInt
@@ -173,10 +182,7 @@ package enum FileCopy {
         do throws(SystemError) {
             var stream = try DirectoryStream(directory)
             while let entry = try stream.next() {
-                let bytes = entry.name.bytes
-                guard entry.kind == .regular, bytes.starts(with: probe.prefix), bytes.count == probe.length,
-                    bytes.suffix(4).elementsEqual(".tmp".utf8)
-                else { continue }
+                guard entry.kind == .regular, isName(entry.name.bytes, like: probe) else { continue }
                 DurableFile.discard(directory.appending(entry.name))
             }
         } catch {

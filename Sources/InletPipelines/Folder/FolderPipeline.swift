@@ -12,8 +12,6 @@ package struct FolderPipeline: Pipeline {
     /// For reading sources.
     private let hashing: BlockingPool
     private let names = FolderNames()
-    /// Set while a copy may have left a temporary file behind.
-    private static let copyingNote = "copying"
     /// More files of one spelling are not a collection of cards.
     private static let mostTwins = 1000
 
@@ -54,14 +52,21 @@ package struct FolderPipeline: Pipeline {
     }
 
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
-        guard checkpoint[Self.copyingNote] != nil else { return }
+        let copies = FolderCopies(checkpoint)
+        if copies.isEmpty { return }
         try await withTaskExecutorPreference(pool) { () async throws(DeliveryError) in
             // Files on an unmounted disk are still there.
             let (target, name) = try place(try held(order.key), order)
             if let folder = try find(target.removingLastComponent()) {
-                FileCopy.removeLeftovers(of: name, in: folder)
+                copies.removeOwn(of: name, in: folder)
+                copies.removeOthers(of: name, in: folder)
             }
         }
+    }
+
+    /// The names of temporary files, for the agent that removes them.
+    package func handedOver(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]] {
+        FolderCopies(checkpoint).handedOver
     }
 
     /// Creates and removes a file in the folder.
@@ -92,21 +97,25 @@ package struct FolderPipeline: Pipeline {
         let target = try place(key, order).target
         let name = try place(order.key, order).name
         let directory = target.removingLastComponent()
-        // First, because they take the space that is measured next.
+        let copies = FolderCopies(attempt.checkpoint.entries)
         if let folder = try find(directory) {
-            if attempt.checkpoint.entries[Self.copyingNote] != nil {
-                FileCopy.removeLeftovers(of: name, in: folder)
+            // First, because it takes the space that is measured next.
+            copies.removeOwn(of: name, in: folder)
+            if let proof = try await existing(target, in: folder, source, order, key) {
+                copies.removeOthers(of: name, in: folder)
+                return proof
             }
-            if let proof = try await existing(target, in: folder, source, order, key) { return proof }
         }
-        try requireSpace(for: order.source.size)
+        try requireSpace(for: order.source.size, beside: copies, of: name, in: directory)
         // From here on this folder is used, even if it is replaced. The umask decides which others may write to it.
         let folder = try DeliveryError.onWriting(Folder.making(directory, mode: 0o777))
         if attempt.isStopping() { throw .stopping }
-        try await attempt.checkpoint.put([Self.copyingNote: []])
-        let (temporary, wanted) = try await copied(source, folder, name, attempt.meter)
+        let draft = FileCopy.temporaryName(for: name)
+        try await attempt.checkpoint.put([FolderCopies.ownNote: draft.bytes])
+        let (temporary, wanted) = try await copied(source, folder, draft, of: name, attempt.meter)
         do {
             try await publish(temporary, as: target, in: folder, source, order, wanted)
+            copies.removeOthers(of: name, in: folder)
         } catch {
             // The next attempt removes a leftover, or giving up the file does.
             await bestEffort(try folder.remove(temporary))
@@ -114,6 +123,7 @@ package struct FolderPipeline: Pipeline {
             if error.code == .destinationExists,
                 let proof = try await existing(target, in: folder, source, order, key)
             {
+                copies.removeOthers(of: name, in: folder)
                 return proof
             }
             throw error
@@ -166,6 +176,19 @@ package struct FolderPipeline: Pipeline {
         } catch {
             if error.isMissing, !error.isLinked { return nil }
             throw DeliveryError(writing: error)
+        }
+    }
+
+    private func requireSpace(
+        for size: Int64, beside copies: FolderCopies, of name: FilePath.Component, in directory: FilePath
+    ) throws(DeliveryError) {
+        do throws(DeliveryError) {
+            try requireSpace(for: size)
+        } catch {
+            guard error.code == .destinationFull, let folder = try find(directory),
+                copies.removeStill(of: name, in: folder)
+            else { throw error }
+            try requireSpace(for: size)
         }
     }
 
@@ -248,14 +271,17 @@ package struct FolderPipeline: Pipeline {
     ///
     /// - Returns: the temporary name, and the source's SHA-256 where the copy is read back.
     private func copied(
-        _ source: SourceFile, _ folder: Folder, _ name: FilePath.Component, _ meter: TransferMeter
+        _ source: SourceFile, _ folder: Folder, _ draft: FilePath.Component, of name: FilePath.Component,
+        _ meter: TransferMeter
     ) async throws(DeliveryError) -> (FilePath.Component, Digest?) {
-        guard settings.verify == .readBack else { return (try copy(source, folder, name, meter) { _ in }, nil) }
+        guard settings.verify == .readBack else {
+            return (try copy(source, folder, draft, of: name, meter) { _ in }, nil)
+        }
         let (ends, copied) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
         // A failed copy ends the scope, and with it the hashing.
         async let hashed = Result<_, DeliveryError>(
             of: try await SourceDigests.sha256(of: source, behind: ends, on: hashing))
-        let temporary = try copy(source, folder, name, meter) { copied.yield($0) }
+        let temporary = try copy(source, folder, draft, of: name, meter) { copied.yield($0) }
         copied.finish()
         do {
             return (temporary, try await hashed.get())
@@ -267,8 +293,8 @@ package struct FolderPipeline: Pipeline {
     }
 
     private func copy(
-        _ source: SourceFile, _ folder: Folder, _ name: FilePath.Component, _ meter: TransferMeter,
-        _ progress: (Int64) -> Void
+        _ source: SourceFile, _ folder: Folder, _ draft: FilePath.Component, of name: FilePath.Component,
+        _ meter: TransferMeter, _ progress: (Int64) -> Void
     ) throws(DeliveryError) -> FilePath.Component {
         var told: Int64 = 0
         func tell(_ done: Int64) {
@@ -278,7 +304,7 @@ package struct FolderPipeline: Pipeline {
         }
         do throws(FileCopyError) {
             let copy = try FileCopy.copy(
-                source, toTemporaryIn: folder, name: name, isCancelled: { Task.isCancelled }, progress: tell)
+                source, toTemporaryIn: folder, name: name, as: draft, isCancelled: { Task.isCancelled }, progress: tell)
             tell(source.opened.size)
             return copy
         } catch {

@@ -59,6 +59,10 @@ package struct GigHivePipeline: Pipeline {
         try await Tus(api: api).drop(upload)
     }
 
+    package func handedOver(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]] {
+        GigHiveNotes(checkpoint).handedOver
+    }
+
     package func probe() async throws(DeliveryError) -> String { try await api.probe() }
 
     /// Deletes the object of a proof, with its token.
@@ -281,17 +285,21 @@ struct GigHiveNotes: Sendable, Equatable {
     static let keptWhenStuck = Duration.seconds(40 * 60)
 
     init(_ entries: [String: [UInt8]]) {
-        upload = entries["upload"].flatMap(Self.text)
+        // Another agent's note names nothing but an upload.
+        upload = entries["upload"].flatMap(Self.text).flatMap { Tus.isID($0) ? $0 : nil }
         offset = entries["offset"].flatMap(Self.text).flatMap { Int64($0) } ?? 0
         sent = entries["sent"].flatMap(Self.text).flatMap { Digest(.sha256, hex: $0) }
         isSecond = entries["second"] != nil
         needsTus = entries["transport"] != nil
         mayBeVisible = entries[CheckpointName.mayBeVisible] != nil
         reply = JSON.note(entries[GigHiveReply.noteName])
+        // There is nothing to finalize.
+        if upload == nil, reply == nil { sent = nil }
         guard let progress = JSON.object(entries["finalize"]), let waited = progress["waited"]?.integer,
             let tries = progress["tries"]?.integer, let missing = progress["missing"]?.integer
         else { return }
-        (self.waited, self.tries, self.missing) = (waited, Int(clamping: tries), Int(clamping: missing))
+        self.waited = Self.clamped(waited)
+        (self.tries, self.missing) = (Int(Self.clamped(tries)), Int(Self.clamped(missing)))
         stuckSince = progress["stuckSince"]?.integer.map { WallTime(milliseconds: $0) }
     }
 
@@ -318,6 +326,24 @@ struct GigHiveNotes: Sendable, Equatable {
         if mayBeVisible { notes[CheckpointName.mayBeVisible] = [] }
         return notes
     }
+
+    /// What another agent continues with. The server tells it the offset. The answer's tokens stay here: they delete the
+    /// file, so that a file which this agent had filed, and another one reports, cannot be taken back.
+    var handedOver: [String: [UInt8]] {
+        var (notes, progress) = (lasting, self)
+        progress.stuckSince = nil
+        if upload != nil { notes.merge(uploadNote) { $1 } }
+        if sent != nil { notes.merge(sentNote) { $1 } }
+        if (waited, tries, missing) != (0, 0, 0) { notes.merge(progress.finalizeNote) { $1 } }
+        if var reply {
+            (reply.deleteToken, reply.statusNonce) = (nil, nil)
+            notes[GigHiveReply.noteName] = JSON.note(of: reply)
+        }
+        return notes
+    }
+
+    /// Other agents' numbers may be anything.
+    private static func clamped(_ number: Int64) -> Int64 { min(max(0, number), 1 << 40) }
 
     /// Starts anew: nothing of the upload is remembered.
     mutating func forgetUpload() { self = GigHiveNotes(lasting) }

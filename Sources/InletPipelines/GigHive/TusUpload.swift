@@ -366,11 +366,15 @@ struct Tus: Sendable {
             path = url.path[...]
         }
         let id = path.hasPrefix(files.path) ? path.dropFirst(files.path.count) : ""
-        guard (1...200).contains(id.utf8.count), id.utf8.allSatisfy({ ServiceClient.idBytes.contains($0) }) else {
+        guard isID(id) else {
             throw DeliveryError(
                 .giveUp, .forbiddenURL, "the server put the upload at a place that is not below \(files.redacted)",
                 heard: StepFailure(201, .everybody))
         }
         return String(id)
+    }
+
+    static func isID(_ text: some StringProtocol) -> Bool {
+        (1...200).contains(text.utf8.count) && text.utf8.allSatisfy { ServiceClient.idBytes.contains($0) }
     }
 }

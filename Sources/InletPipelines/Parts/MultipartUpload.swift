@@ -12,7 +12,11 @@ struct MultipartUpload: Sendable {
     private var attempt: Attempt { sender.attempt }
 
     func deliver() async throws(DeliveryError) -> Proof {
-        var record = try await open()
+        var record: UploadRecord
+        switch try await open() {
+        case .arrived(let proof): return proof
+        case .going(let upload): record = upload
+        }
         if !record.isCompleting {
             do throws(DeliveryError) {
                 try await sendMissing(&record)
@@ -38,15 +42,22 @@ struct MultipartUpload: Sendable {
         return proof
     }
 
+    private enum Beginning {
+        case going(UploadRecord)
+        /// It had been completed.
+        case arrived(Proof)
+    }
+
     /// The journaled upload if it can continue, or a new one.
-    private func open() async throws(DeliveryError) -> UploadRecord {
+    private func open() async throws(DeliveryError) -> Beginning {
         var lasting = UploadRecord.lasting(attempt.checkpoint.entries)
         let expiry = attempt.checkpoint.entries.filter { $0.key == UploadRecord.expiryName }
         if let old = UploadRecord(attempt.checkpoint.entries, fileSize: order.source.size) {
             let going = old.isCompleting ? old : old.isStale ? nil : try await store.resume(old, sender)
+            if let proof = try await arrived(old, going) { return .arrived(proof) }
             if let going {
                 attempt.meter.add(going.provedBytes)
-                return going
+                return .going(going)
             }
             // It expired while we were away, which is nobody's fault: the attempt continues with a new upload.
             lasting.merge(try await dropExpired(old)) { $1 }
@@ -70,7 +81,21 @@ struct MultipartUpload: Sendable {
             await bestEffort(try await store.abort(id: upload.id, key: upload.key))
             throw error
         }
-        return record
+        return .going(record)
+    }
+
+    /// The proof, where a request to compose the upload may have been done, and something would be sent again: the agent
+    /// that made the request may be another one, which knew all its parts. Asked after `resume`, so that a request that is
+    /// still running then cannot end between the two.
+    private func arrived(_ old: UploadRecord, _ going: UploadRecord?) async throws(DeliveryError) -> Proof? {
+        if !old.mayBeComposed || going?.missing.isEmpty == true { return nil }
+        guard let proof = try await store.arrived(old, sender) else { return nil }
+        attempt.meter.add(order.source.size)
+        // The object may be an earlier one with the same content. A leftover ends by itself at the store.
+        for (id, key) in UploadRecord.uploads(attempt.checkpoint.entries) {
+            await bestEffort(try await store.abort(id: id, key: key))
+        }
+        return proof
     }
 
     /// Its id must be kept until the store has dropped the upload. A store that answers but does not drop it still gets

@@ -28,6 +28,10 @@ protocol PartStore: Sendable {
     /// - Parameter sender: reads the source where it must be compared; nil when the source is gone.
     func composed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> ComposedObject?
 
+    /// The proof of the object under the upload's key, where its content is seen to be the file's; nil where it is not, or
+    /// cannot be compared. For an upload that may have been completed, and whose parts are not all known here.
+    func arrived(_ record: UploadRecord, _ sender: PartSender) async throws(DeliveryError) -> Proof?
+
     /// Drops an upload and its parts. A missing upload counts as dropped.
     func abort(id: String, key: String) async throws(DeliveryError)
 
@@ -57,6 +61,10 @@ extension PartPipeline {
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {
         let store = store(order, checkpoint)
         for (id, key) in UploadRecord.uploads(checkpoint) { try await store.abort(id: id, key: key) }
+    }
+
+    package func handedOver(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]] {
+        UploadRecord.handedOver(checkpoint)
     }
 }
 
@@ -196,6 +204,9 @@ struct PartPlan: Sendable, Equatable, Codable {
         let wholeMiB = (needed + Self.mebibyte - 1) / Self.mebibyte * Self.mebibyte
         partSize = max(configured, wholeMiB)
     }
+
+    /// Whether a store can have taken parts so; other agents' notes are not trusted with that.
+    var isUsable: Bool { fileSize >= 0 && (1...1 << 40).contains(partSize) && fileSize / partSize <= 10_000 }
 
     /// Every possible plan for a file whose part size follows from the line.
     static func all(fileSize: Int64, from smallest: Int64, to largest: Int64, mostParts: Int64) -> [PartPlan] {

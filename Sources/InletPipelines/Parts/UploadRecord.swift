@@ -45,6 +45,7 @@ extension UploadRecord {
     /// The upload in `entries`; nil when there is none, or it was for a file of another size.
     init?(_ entries: [String: [UInt8]], fileSize: Int64) {
         guard let opening: Opening = JSON.note(entries[Self.openingName]), opening.plan.fileSize == fileSize,
+            opening.plan.isUsable,
             opening.upload.partURLs.isEmpty || opening.upload.partURLs.count == opening.plan.count
         else { return nil }
         self.init(upload: opening.upload, plan: opening.plan, lasting: Self.lasting(entries))
@@ -87,6 +88,21 @@ extension UploadRecord {
         opening.upload.partURLs = []
         return JSON.note(of: opening)
     }
+
+    /// The notes of `entries` that another agent continues with. It asks the store for the parts, so that they are not among
+    /// them, and neither are the parts' URLs, which are secrets, and how often they expired on this agent's line.
+    static func handedOver(_ entries: [String: [UInt8]]) -> [String: [UInt8]] {
+        var notes = lasting(entries)
+        guard var opening: Opening = JSON.note(entries[openingName]) else { return notes }
+        opening.upload.partURLs = []
+        notes[openingName] = JSON.note(of: opening)
+        notes[staleName] = entries[staleName]
+        return notes
+    }
+
+    /// Whether the store may have been asked to compose the object, perhaps by another agent, whose parts are not noted
+    /// here.
+    var mayBeComposed: Bool { lasting[Self.completingName] != nil }
 
     static func partName(_ number: Int) -> String { "part:\(number)" }
 
@@ -141,7 +157,7 @@ extension UploadRecord {
     /// The weakest proof of any part.
     var method: Proof.Method {
         if composite != nil { return .md5Parts }
-        return parts.values.allSatisfy { $0.md5 != nil || $0.checksum != nil } ? .checksum : .size
+        return missing.isEmpty && parts.values.allSatisfy { $0.md5 != nil || $0.checksum != nil } ? .checksum : .size
     }
 
     /// The object's ETag as S3 computes it.

@@ -201,7 +201,8 @@ extension SpiralAPI: PartStore {
         return upload
     }
 
-    /// Parts noted as proved exist as long as the upload does; only URLs still needed can have expired.
+    /// Parts noted as proved exist as long as the upload does; only URLs still needed can have expired. Another agent's
+    /// upload comes without URLs, and no call of this API lists parts or signs new URLs for them: it is begun anew.
     func resume(_ record: UploadRecord, _ sender: PartSender) async throws(DeliveryError) -> UploadRecord? {
         guard record.upload.partURLs.count == record.plan.count else { return nil }
         try await DeliveryError.onTransfer(await client.acquaint(with: settings.api))
@@ -231,16 +232,35 @@ extension SpiralAPI: PartStore {
     /// Whether the object is there after an answer was lost, by `objects/url` (dialect v1) or the configured
     /// `public_url`; nil also where this destination cannot tell.
     func composed(_ record: UploadRecord, _ sender: PartSender?) async throws(DeliveryError) -> ComposedObject? {
-        var url = settings.publicURL?.appending(path: record.upload.key)
+        guard let (size, etag) = try await found(record.upload.key) else { return nil }
+        let isOurs = Self.isSame((size, etag), as: (record.plan.fileSize, record.expectedETag))
+        return isOurs ? (nil, etag) : nil
+    }
+
+    private func found(_ key: String) async throws(DeliveryError) -> (size: Int64?, etag: String?)? {
+        var url = settings.publicURL?.appending(path: key)
         if settings.dialect == .v1 {
             // An address that the rules forbid tells nothing.
-            url = try await objectURL(record.upload.key).flatMap(usable)
+            url = try await objectURL(key).flatMap(usable)
         }
         guard let url else { return nil }
         let (answer, size) = try await look(at: url)
-        let etag = answer.header("ETag").map { ETagVerifier.bare($0) }
-        let isOurs = Self.isSame((size, etag), as: (record.plan.fileSize, record.expectedETag))
-        return isOurs ? (nil, etag) : nil
+        return (size, answer.header("ETag").map { ETagVerifier.bare($0) })
+    }
+
+    /// By the ETag that the file has when it is cut so. It is read only where an object of its length is there.
+    func arrived(_ record: UploadRecord, _ sender: PartSender) async throws(DeliveryError) -> Proof? {
+        let (key, plan) = (record.upload.key, record.plan)
+        guard let (size, etag) = try await found(key), size == plan.fileSize else { return nil }
+        var proof = Proof(key: key, size: plan.fileSize, method: .size, etag: etag, url: location(key, answered: nil))
+        if settings.verify == .size { return proof }
+        let model = ContentHash(digest: Digest(.md5, []), partSize: plan.partSize)
+        let content = try await DeliveryError.onTransfer(
+            await Checksum.content(like: model, of: sender.source, on: sender.hashing.pool))
+        try sender.source.requireUnchanged(since: sender.order)
+        guard etag == "\(content.digest.hex)-\(plan.count)" else { return nil }
+        (proof.method, proof.content) = (.md5Parts, content)
+        return proof
     }
 
     /// By the length, and by the tag where both sides have R2's kind.

@@ -35,6 +35,22 @@ extension RoboscopeJob {
         return previous
     }
 
+    /// The note for another agent: former URLs, which somebody else has set, without what may be a credential in them.
+    /// Other notes stay as they are.
+    static func handedOver(_ note: [UInt8]) -> [UInt8] {
+        guard let previous = JSON.object(note) else { return note }
+        return JSONValue.object(
+            previous.mapValues { url in
+                var plain = (url.string ?? "").prefix { $0 != "?" && $0 != "#" }
+                if let scheme = plain.firstRange(of: "://") {
+                    let host = plain[scheme.upperBound...].prefix { $0 != "/" }
+                    if let at = host.lastIndex(of: "@") { plain.removeSubrange(scheme.upperBound...at) }
+                }
+                return .string(String(plain))
+            }
+        ).bytes
+    }
+
     /// The one note that the journal keeps after a failed delivery, for `queue retry`.
     private static let previousNote = CheckpointName.mayBeVisible
 

@@ -53,6 +53,13 @@ package struct RoboscopePipeline: Pipeline {
     /// Nothing is taken back: a space's present values may be somebody else's, and imported markers match their file.
     package func abandon(_ order: DeliveryOrder, checkpoint: [String: [UInt8]]) async throws(DeliveryError) {}
 
+    /// The session with its confirmed markers, or the former URLs. The session's lock stays with whoever got it: it ends
+    /// by itself, and another agent asks for its own.
+    package func handedOver(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]] {
+        guard let note = checkpoint[CheckpointName.mayBeVisible] else { return [:] }
+        return [CheckpointName.mayBeVisible: RoboscopeJob.handedOver(note)]
+    }
+
     package func probe() async throws(DeliveryError) -> String { try await api.probe() }
 
     private func run(_ job: RoboscopeJob) async throws(DeliveryError) -> DeliveryOutcome {

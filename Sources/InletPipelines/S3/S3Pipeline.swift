@@ -188,14 +188,7 @@ final class S3Delivery: Sendable {
             mostParts: S3Settings.mostParts)
     }
 
-    private var comparison: S3ObjectMatch {
-        var comparison = S3ObjectMatch(order: order, plan: plan, verify: store.proving.verify)
-        // Cut for another rate, or under another configuration.
-        comparison.plans = PartPlan.all(
-            fileSize: order.source.size, from: PartPlan.defaultSize, to: PartPlan.largestAuto,
-            mostParts: S3Settings.mostParts)
-        return comparison
-    }
+    private var comparison: S3ObjectMatch { store.comparison(plan) }
 
     /// - Throws: `.destinationExists` when another object has the key, or ours from a request whose answer was lost.
     func run() async throws(DeliveryError) -> Proof {
@@ -224,30 +217,14 @@ final class S3Delivery: Sendable {
             settings.ifExists == .skipSame
             ? try await store.api.head(order.key, store.proving.algorithm)
             : try await store.api.look(order.key, store.proving.algorithm)
-        return if let found { try await proof(found, under: order.key) } else { nil }
-    }
-
-    private func proof(_ found: S3API.Found, under key: String) async throws(DeliveryError) -> Proof? {
-        let match = try await comparison.isSame(found, expectedETag: nil, sender)
-        guard match.isSame else { return nil }
-        let method: Proof.Method =
-            switch match.content?.digest.algorithm {
-            case nil: .size
-            case .md5: .md5Parts
-            default: .checksum
-            }
-        return Proof(
-            key: key, size: found.size, method: method, content: match.content,
-            etag: found.etag, url: store.location(key, answered: nil))
+        return if let found { try await store.proof(found, under: order.key, comparison, sender) } else { nil }
     }
 
     /// A proof when the object in the way is this very file, from a request whose answer was lost.
     func ownObject() async throws(DeliveryError) -> Proof? {
-        guard let proof = try await existing(), isCertain(proof) else { return nil }
+        guard let proof = try await existing(), store.isCertain(proof) else { return nil }
         return proof
     }
-
-    private func isCertain(_ proof: Proof) -> Bool { proof.content != nil || !settings.verify.needsContent }
 
     /// The next key without an object, or with this very file from an attempt whose notes are gone.
     func nextFree() async throws(DeliveryError) -> VersionedKey {
@@ -256,7 +233,8 @@ final class S3Delivery: Sendable {
             if attempt.isStopping() { throw .stopping }
             guard let found = try await store.api.look(next.key, store.proving.algorithm) else { return next }
             // The time is compared first: the file is read only for objects that can be ours.
-            if comparison.byTime(found) == .same, let proof = try await proof(found, under: next.key), isCertain(proof)
+            if comparison.byTime(found) == .same,
+                let proof = try await store.proof(found, under: next.key, comparison, sender), store.isCertain(proof)
             {
                 return next
             }

@@ -59,6 +59,8 @@ struct S3Store: PartStore {
         }
         var record = old
         for number in 1...record.plan.count {
+            // Another agent's parts are all read here.
+            if sender.attempt.isStopping() { throw .stopping }
             let range = record.plan.range(number)
             guard let there = listed[number], there.size == range.upperBound - range.lowerBound else {
                 record.parts[number] = nil
@@ -129,6 +131,43 @@ struct S3Store: PartStore {
         let match = try await comparison.isSame(found, expectedETag: record.expectedETag, sender)
         return match.isSame ? (nil, found.etag) : nil
     }
+
+    func arrived(_ record: UploadRecord, _ sender: PartSender) async throws(DeliveryError) -> Proof? {
+        guard record.upload.key == order.key, let found = try await api.look(order.key, proving.algorithm) else {
+            return nil
+        }
+        let proof = try await proof(found, under: order.key, comparison(record.plan), sender)
+        return proof.flatMap { isCertain($0) ? $0 : nil }
+    }
+
+    /// Of a file that may also have been cut for another rate, or under another configuration.
+    func comparison(_ plan: PartPlan) -> S3ObjectMatch {
+        var comparison = S3ObjectMatch(order: order, plan: plan, verify: proving.verify)
+        comparison.plans = PartPlan.all(
+            fileSize: order.source.size, from: PartPlan.defaultSize, to: PartPlan.largestAuto,
+            mostParts: S3Settings.mostParts)
+        return comparison
+    }
+
+    /// The proof of an object that is there; nil where it is another.
+    func proof(
+        _ found: S3API.Found, under key: String, _ comparison: S3ObjectMatch, _ sender: PartSender
+    ) async throws(DeliveryError) -> Proof? {
+        let match = try await comparison.isSame(found, expectedETag: nil, sender)
+        guard match.isSame else { return nil }
+        let method: Proof.Method =
+            switch match.content?.digest.algorithm {
+            case nil: .size
+            case .md5: .md5Parts
+            default: .checksum
+            }
+        return Proof(
+            key: key, size: found.size, method: method, content: match.content,
+            etag: found.etag, url: location(key, answered: nil))
+    }
+
+    /// Whether the content was compared, where nothing less tells.
+    func isCertain(_ proof: Proof) -> Bool { proof.content != nil || !settings.verify.needsContent }
 
     func abort(id: String, key: String) async throws(DeliveryError) { try await api.abort(id: id, key: key) }
 

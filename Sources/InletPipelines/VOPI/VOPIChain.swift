@@ -73,6 +73,16 @@ struct VOPIChain: Sendable, Equatable {
         record.creating?.lookAt = (now + Self.lostFor).milliseconds
     }
 
+    /// Goes on where another agent has asked for a job. Its request may still make one, whenever it was sent: it has all its
+    /// time from now on.
+    /// - Returns: whether the record has changed.
+    mutating func takeOver(now: WallTime) -> Bool {
+        guard record.creating?.isHandedOver == true else { return false }
+        record.creating = VOPIRecord.Creating(
+            sentAt: now.milliseconds, lookAt: (now + Self.answerable).milliseconds)
+        return true
+    }
+
     /// Whether a job of the upload is known, or may be there.
     var mayHaveJob: Bool { record.job != nil || record.creating != nil }
 
@@ -88,7 +98,7 @@ struct VOPIChain: Sendable, Equatable {
     /// The results of a look for the job, in any order.
     mutating func found(_ jobs: [VOPIJob], now: WallTime) {
         guard var creating = record.creating else { return }
-        let ours = jobs.filter { $0.videoURL == record.upload?.publicURL && !record.dead.contains($0.id) }
+        let ours = jobs.filter { record.upload?.isNamed($0.videoURL) == true && !record.dead.contains($0.id) }
             .sorted { Self.rank($0, now) < Self.rank($1, now) }
         if let oldest = ours.first {
             record.job = VOPIRecord.Job(id: oldest.id, since: creating.sentAt, isAdopted: true)
@@ -169,7 +179,7 @@ struct VOPIChain: Sendable, Equatable {
     mutating func polled(_ job: VOPIJob, now: WallTime) -> Verdict {
         looked(now: now)
         record.trouble.missing = 0
-        if let url = job.videoURL, let ours = record.upload?.publicURL, url != ours { return another(job, now) }
+        if let url = job.videoURL, let ours = record.upload, !ours.isNamed(url) { return another(job, now) }
         switch job.status {
         case .completed: return ended()
         case .failed: return job.result?.count ?? 0 > 0 ? ended() : failed(job, now)

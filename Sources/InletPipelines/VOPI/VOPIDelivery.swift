@@ -28,6 +28,7 @@ struct VOPIDelivery: Sendable {
             chain.record.trouble.leftAt = nil
             try await note(chain)
         }
+        if chain.takeOver(now: now()) { try await note(chain) }
         var expired = 0
         while true {
             if attempt.isStopping() { throw .stopping }
@@ -182,7 +183,7 @@ struct VOPIDelivery: Sendable {
         let asked = chain.record.creating?.sentAt ?? 0
         let listed: [VOPIJob]
         do throws(DeliveryError) {
-            listed = try await api.jobs(of: upload.publicURL, since: asked)
+            listed = try await api.jobs(of: upload, since: asked)
         } catch {
             return try await strange(error, since: asked, &chain)
         }
@@ -288,12 +289,12 @@ extension VOPIDelivery {
 
 extension VOPIAPI {
     /// The jobs of an upload: pages through ours, back to a day before they were asked for, as clocks differ.
-    func jobs(of publicURL: String, since asked: Int64) async throws(DeliveryError) -> [VOPIJob] {
+    func jobs(of upload: VOPIRecord.Upload, since asked: Int64) async throws(DeliveryError) -> [VOPIJob] {
         var found: [String: VOPIJob] = [:]
         var offset = 0
         while offset < 10_000 {
             let page = try await jobs(limit: 100, offset: offset)
-            for job in page.jobs where job.videoURL == publicURL { found[job.id] = job }
+            for job in page.jobs where upload.isNamed(job.videoURL) { found[job.id] = job }
             let isPast = page.jobs.last?.createdAt.map { $0.milliseconds < asked - 86_400_000 } ?? false
             // A server may give less at once than it was asked for.
             let total = page.total ?? 0

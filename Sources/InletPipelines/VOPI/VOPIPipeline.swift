@@ -61,7 +61,7 @@ package struct VOPIPipeline: Pipeline {
                 record.results ?? VOPIManifest(), in: folder)
         }
         guard let creating = record.creating, let upload = record.upload else { return }
-        let ours = try await api.jobs(of: upload.publicURL, since: creating.sentAt).filter {
+        let ours = try await api.jobs(of: upload, since: creating.sentAt).filter {
             !record.dead.contains($0.id)
         }
         for job in ours { try await cancel(job.id) }
@@ -83,6 +83,10 @@ package struct VOPIPipeline: Pipeline {
         (record.asked, record.restarts, record.trouble) = (0, 0, VOPIRecord.FailureState())
         record.job?.fetchingSince = nil
         return record.entries
+    }
+
+    package func handedOver(_ checkpoint: [String: [UInt8]]) -> [String: [UInt8]] {
+        VOPIRecord(checkpoint).handedOver.entries
     }
 
     package func probe() async throws(DeliveryError) -> String { try await api.probe() }

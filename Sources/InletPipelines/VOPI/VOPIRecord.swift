@@ -1,4 +1,5 @@
 internal import InletCore
+internal import InletTransfer
 
 /// A delivery to VOPI as its checkpoint remembers it: one note for each step of the chain, written before the step after it
 /// begins. Times are in milliseconds since 1970.
@@ -30,6 +31,8 @@ struct VOPIRecord: Sendable, Equatable {
         var lookAt: Int64
         /// How often it was looked for in vain.
         var looks = 0
+        /// Set when another agent has asked, whose request may be on its way for as long as that agent is merely late.
+        var isHandedOver: Bool?
     }
 
     struct Job: Sendable, Equatable, Codable {
@@ -94,12 +97,16 @@ struct VOPIRecord: Sendable, Equatable {
         job = JSON.note(entries["job"], else: Job(id: "", since: 0, isAdopted: false))
         // Without its id there is nothing to ask for.
         if job?.id.isEmpty == true { job = nil }
+        // Another agent's times may be anything.
+        creating?.clampTimes()
+        job?.clampTimes()
         trouble = JSON.note(entries["trouble"], else: FailureState()) ?? FailureState()
+        trouble.clampTimes()
         surplus = JSON.note(entries["surplus"]) ?? []
         results = JSON.note(entries["results"], else: VOPIManifest())
         dead = JSON.note(entries["dead"]) ?? []
-        restarts = JSON.note(entries["restarts"]) ?? 0
-        asked = JSON.note(entries["asked"]) ?? 0
+        restarts = Self.clamped(JSON.note(entries["restarts"]) ?? 0)
+        asked = Self.clamped(JSON.note(entries["asked"]) ?? 0)
         mayBeVisible = entries[CheckpointName.mayBeVisible] != nil
         // A note that cannot be read still tells of a job: it is looked for, not made a second time.
         if job == nil, creating == nil, entries["job"] != nil || entries["creating"] != nil {
@@ -136,7 +143,73 @@ struct VOPIRecord: Sendable, Equatable {
     }
 }
 
+/// Notes that go from one agent to another.
+extension VOPIRecord {
+    /// What another agent continues with: the job, or the request for one, by which no second one is paid for. Its times are
+    /// left out, as clocks differ: limits begin anew there, counted from ten minutes before its first look at the job. So are
+    /// the results, which are files of this machine.
+    var handedOver: VOPIRecord {
+        var record = self
+        record.results = nil
+        record.creating = creating.map { _ in Creating(sentAt: 0, lookAt: 0, isHandedOver: true) }
+        record.job?.since = 0
+        record.job?.fetchingSince = nil
+        record.job?.seen = nil
+        record.trouble = FailureState(cancelledAt: trouble.cancelledAt.map { _ in 0 }, leftAt: trouble.leftAt)
+        record.upload?.hideSecrets()
+        // A video whose name is hidden can be found in a job, and no job can be made of it.
+        if record.upload?.isHidden == true { record.sent = nil }
+        if record.sent == nil, job == nil, creating == nil { record.upload = nil }
+        return record
+    }
+
+    fileprivate static func clamped(_ time: Int64) -> Int64 { min(max(0, time), 1 << 50) }
+
+    fileprivate static func clamped(_ count: Int) -> Int { min(max(0, count), 1 << 20) }
+}
+
+extension VOPIRecord.Creating {
+    fileprivate mutating func clampTimes() {
+        (sentAt, lookAt) = (VOPIRecord.clamped(sentAt), VOPIRecord.clamped(lookAt))
+        looks = VOPIRecord.clamped(looks)
+    }
+}
+
+extension VOPIRecord.Job {
+    fileprivate mutating func clampTimes() {
+        (since, seen) = (VOPIRecord.clamped(since), seen.map(VOPIRecord.clamped))
+        fetchingSince = fetchingSince.map(VOPIRecord.clamped)
+    }
+}
+
+extension VOPIRecord.FailureState {
+    fileprivate mutating func clampTimes() {
+        (since, cancelledAt) = (since.map(VOPIRecord.clamped), cancelledAt.map(VOPIRecord.clamped))
+        (silentSince, silentSeen) = (silentSince.map(VOPIRecord.clamped), silentSeen.map(VOPIRecord.clamped))
+        missing = VOPIRecord.clamped(missing)
+    }
+}
+
 extension VOPIRecord.Upload {
+    private static let hiding = "sha256:"
+
+    /// Whether a job's `videoURL` names it.
+    func isNamed(_ videoURL: String?) -> Bool {
+        guard let videoURL else { return false }
+        return videoURL == publicURL || isHidden && Self.hidden(videoURL) == publicURL
+    }
+
+    /// Whether only a checksum of its name is known.
+    var isHidden: Bool { publicURL.hasPrefix(Self.hiding) }
+
+    /// A public URL with a query may be signed.
+    fileprivate mutating func hideSecrets() {
+        (url, expires) = ("", 0)
+        if publicURL.contains("?") { publicURL = Self.hidden(publicURL) }
+    }
+
+    private static func hidden(_ url: String) -> String { hiding + Checksum.sha256(url.utf8).hex }
+
     /// nil where its name is not known any more, and with it nothing of it.
     init?(_ note: [UInt8]?) {
         // Without an end of its URL the upload is asked for anew, unless the bytes are there.
