@@ -24,13 +24,18 @@ final class Place: Sendable {
     }
 
     let pipeline: any Pipeline
+    /// Makes another agent's pipeline to the same destination.
+    let again: @Sendable () throws -> any Pipeline
     private let peer: Peer
     private let sources: TemporaryDirectory
     /// The folder that holds what is delivered; the sandbox's own for R2 and S3, that of the results for VOPI.
     let target: FilePath
 
-    init(_ pipeline: any Pipeline, _ peer: Peer, target: FilePath) throws {
-        self.pipeline = pipeline
+    init(
+        _ pipeline: @autoclosure @escaping @Sendable () throws -> any Pipeline, _ peer: Peer, target: FilePath
+    ) throws {
+        self.pipeline = try pipeline()
+        again = pipeline
         self.peer = peer
         self.target = target
         sources = try TemporaryDirectory()
@@ -93,9 +98,10 @@ final class Place: Sendable {
 
     /// One attempt, with the source opened for it.
     func deliver(
-        _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt? = nil
+        _ path: FilePath, _ order: DeliveryOrder, _ attempt: Attempt? = nil, by other: (any Pipeline)? = nil
     ) async throws -> Result<Proof, DeliveryError> {
         let source = try SourceFile(opening: path)
+        let pipeline = other ?? pipeline
         do throws(DeliveryError) {
             switch try await pipeline.deliver(source, order, attempt ?? Notes().attempt()) {
             case .delivered(let proof): return .success(proof)
@@ -232,7 +238,8 @@ func withPlace(
     if implementation.type == "gighive" { return try await withGigHivePlace(values, directory.path, factory, body) }
     guard implementation.type == "r2" else {
         values["path"] = values["path"] ?? .string(directory.path.string)
-        return try await body(Place(try factory.place(implementation.type, values), .folder, target: directory.path))
+        let given = values
+        return try await body(Place(try factory.place(implementation.type, given), .folder, target: directory.path))
     }
     let sandbox = try SpiralSandbox(
         directory: directory.path, apiKey: Secret(Place.apiKey), faults: FaultPlan(faults), urlLifetime: urlLifetime)
@@ -242,7 +249,8 @@ func withPlace(
         values["api_key"] = values["api_key"] ?? .secret(Secret(Place.apiKey))
         values["part_size"] = .bytes(Int64(Place.part))
         if isPublic { values["public_url"] = .string(origin + "/public") }
-        try await body(Place(try factory.place("r2", values), .spiral(sandbox), target: directory.path))
+        let given = values
+        try await body(Place(try factory.place("r2", given), .spiral(sandbox), target: directory.path))
         // First, so that no connection of ours outlives its server.
         factory.shutdown()
     }
@@ -289,7 +297,8 @@ func withS3Place(
     try await whileServing({ try await sandbox.run() }) {
         var values = usual.merging(settings) { $1 }
         values["endpoint"] = .string("http://127.0.0.1:\(try proxy(try await sandbox.port()))")
-        try await body(Place(try factory.place("s3", values), .s3(sandbox), target: directory.path))
+        let given = values
+        try await body(Place(try factory.place("s3", given), .s3(sandbox), target: directory.path))
         // First, so that no connection of ours outlives its server.
         factory.shutdown()
     }
@@ -308,8 +317,8 @@ private func withGigHivePlace(
             "url": .string("http://127.0.0.1:\(try await sandbox.port())"), "user": .string("uploader"),
             "password": .secret(password), "chunk_size": .bytes(Int64(Place.part)),
         ]
-        let place = try factory.place("gighive", settings.merging(given) { $1 })
-        try await body(Place(place, .gigHive(sandbox), target: directory))
+        let all = settings.merging(given) { $1 }
+        try await body(Place(try factory.place("gighive", all), .gigHive(sandbox), target: directory))
         // First, so that no connection of ours outlives its server.
         factory.shutdown()
     }

@@ -131,13 +131,11 @@ func withVOPIPlace(
         let login: [String: ConfigValue] =
             isBearer ? ["refresh_token_file": .string(seed.string)] : ["api_key": .secret(Secret(Place.apiKey))]
         let results = directory.path.appending("results")
-        let place = try factory.place(
-            "vopi",
-            [
-                "url": .string("http://127.0.0.1:\(try await sandbox.port())"), "auth": .section(section(login)),
-                "results": .string(results.string),
-            ])
-        try await body(Place(place, .vopi(sandbox), target: results))
+        let settings: [String: ConfigValue] = [
+            "url": .string("http://127.0.0.1:\(try await sandbox.port())"), "auth": .section(section(login)),
+            "results": .string(results.string),
+        ]
+        try await body(Place(try factory.place("vopi", settings), .vopi(sandbox), target: results))
         // First, so that no connection of ours outlives its server.
         factory.shutdown()
     }
@@ -147,13 +145,11 @@ func withVOPIPlace(
 func withRoboscopeModels(_ factory: PipelineFactory, _ body: @Sendable (Place) async throws -> Void) async throws {
     let sandbox = RoboscopeSandbox(token: Secret(RoboscopePlace.token))
     try await whileServing({ try await sandbox.run() }) {
-        let place = try factory.place(
-            "roboscope",
-            [
-                "url": .string("http://127.0.0.1:\(try await sandbox.port())/api/v1"), "storage": .string("store"),
-                "token": .secret(Secret(RoboscopePlace.token)),
-            ])
-        try await body(Place(place, .roboscope(sandbox), target: "/nowhere"))
+        let settings: [String: ConfigValue] = [
+            "url": .string("http://127.0.0.1:\(try await sandbox.port())/api/v1"), "storage": .string("store"),
+            "token": .secret(Secret(RoboscopePlace.token)),
+        ]
+        try await body(Place(try factory.place("roboscope", settings), .roboscope(sandbox), target: "/nowhere"))
         // First, so that no connection of ours outlives its server.
         factory.shutdown()
     }

@@ -85,10 +85,11 @@ struct S3Store: PartStore {
             let isSame = try await sender.sums([checksum.algorithm], range)[checksum.algorithm] == checksum
             return isSame ? UploadRecord.VerifiedPart(etag: part.etag, checksum: checksum) : nil
         }
-        guard let md5 = try await sender.sums([.md5], range)[.md5], ETagVerifier.bare(part.etag) == md5.hex else {
-            return nil
-        }
-        return UploadRecord.VerifiedPart(etag: part.etag, md5: md5.hex)
+        // The request that composes the object states the checksum of every part, whatever the list says of them.
+        let sums = try await sender.sums(Set([.md5, proving.algorithm].compactMap(\.self)), range)
+        guard let md5 = sums[.md5], ETagVerifier.bare(part.etag) == md5.hex else { return nil }
+        return UploadRecord.VerifiedPart(
+            etag: part.etag, md5: md5.hex, checksum: proving.algorithm.flatMap { sums[$0] })
     }
 
     func target(_ number: Int, of upload: OpenUpload) throws(DeliveryError) -> any SliceTarget {
