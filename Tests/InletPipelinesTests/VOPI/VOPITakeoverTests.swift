@@ -78,6 +78,6 @@ import Testing
             record: VOPIRecord(["job": job]), limits: .init(poll: .seconds(3), soft: .seconds(60), hard: .seconds(600)))
         let now = WallTime(milliseconds: 1_700_000_000_000)
         chain.looked(now: now)
-        #expect(chain.record.job?.since == (now - chain.limits.away).milliseconds)
+        #expect(chain.record.job?.since == now.milliseconds - chain.limits.away.milliseconds)
     }
 }
