@@ -26,6 +26,7 @@ extension AgentControl {
     private func report(_ fleet: FleetParts, _ overview: FleetMembers?) async -> FleetReport {
         var report = fleet.member.report
         report.shares = fleet.shares.report()
+        report.places = fleet.places.report(overview?.places ?? [])
         (report.fleet, report.agents) = (overview?.fleet, overview?.members ?? [])
         report.agentsAt = overview?.at.rfc3339
         // Without an answer of the journal its own state says more.

@@ -10,7 +10,10 @@ FROM agent a LEFT JOIN beat b ON b.agent = a.id LEFT JOIN report r ON r.agent = 
 CREATE OR REPLACE VIEW places AS
 SELECT p.id, p.name, p.fence, p.held_since, h.name AS holder,
     coalesce(b.until > clock_timestamp() AND b.session = p.session, false) AS held,
-    ARRAY(SELECT a.name FROM member m JOIN agent a ON a.id = m.agent WHERE m.place = p.id ORDER BY a.name) AS members
+    ARRAY(SELECT a.name FROM member m JOIN agent a ON a.id = m.agent WHERE m.place = p.id ORDER BY a.name) AS members,
+    -- For people: no more than 100,000 are counted.
+    (SELECT count(*) FROM (SELECT FROM work w WHERE w.place = p.id AND w.state = 'r' LIMIT 100000) x)::int AS waiting,
+    (SELECT count(*) FROM (SELECT FROM work w WHERE w.place = p.id AND w.state = 'c' LIMIT 100000) x)::int AS claimed
 FROM place p LEFT JOIN agent h ON h.id = p.holder LEFT JOIN beat b ON b.agent = p.holder;
 
 CREATE OR REPLACE VIEW destinations AS

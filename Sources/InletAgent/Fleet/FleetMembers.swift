@@ -8,6 +8,7 @@ internal import Synchronization
 struct FleetMembers: Sendable {
     var fleet: String?
     var members: [FleetReport.Member] = []
+    var places: [FleetReport.Place] = []
     /// For the report after a loss of commits.
     var roster: [(name: String, tag: String, journal: String)] = []
     /// By name: the agents' numbers, and when each was last heard of.
@@ -40,6 +41,10 @@ struct FleetMembers: Sendable {
             lastSeen[member.name] = member.lastSeen.flatMap { WallTime(rfc3339: $0) }
         }
         members.sort { $0.name < $1.name }
+        // One of another version may lack what is needed here.
+        places = (value["places"]?.array ?? []).prefix(Self.most).compactMap { place in
+            JSON.note(place.bytes, as: FleetPlaceRow.self).map { FleetReport.Place($0, members) }
+        }
     }
 
     static func cut(_ text: String, to length: Int = longestText) -> String {
@@ -60,6 +65,9 @@ struct FleetMembers: Sendable {
             (line.name, line.type, line.state) = (cut(line.name), cut(line.type), cut(line.state))
             line.error = line.error.map { cut($0) }
             return line
+        }
+        activity.places = activity.places.prefix(FleetReport.Activity.mostPlaces).map {
+            FleetReport.PlaceLine(name: cut($0.name), problem: cut($0.problem))
         }
         return activity
     }
@@ -88,6 +96,7 @@ struct FleetMembers: Sendable {
 extension FleetReport.Activity {
     static let mostProblems = 10
     static let mostDestinations = 100
+    static let mostPlaces = 20
 }
 
 /// The overview, asked for at most every few seconds however many people look.

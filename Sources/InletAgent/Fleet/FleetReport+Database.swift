@@ -3,12 +3,15 @@ package import InletFleet
 
 /// The fleet as an administrator sees it in the database, without an agent's own standing.
 extension FleetReport {
-    package init(_ status: FleetStatus, _ agents: [FleetAgentRow], server: String) {
+    package init(
+        _ status: FleetStatus, _ agents: [FleetAgentRow], _ places: [FleetPlaceRow] = [], server: String
+    ) {
         self.init(name: "", server: FleetMembers.cut(server))
         (state, since) = (State(rawValue: status.state) ?? .live, Self.time(status.since))
         (message, fleet) = (status.why.map { FleetMembers.cut($0) }, FleetMembers.cut(status.name))
         waitingFor = status.waitingFor.map { FleetMembers.cut($0) }
         self.agents = agents.map { Member($0) }
+        self.places = places.map { Place($0, self.agents) }
     }
 
     /// PostgreSQL writes `2026-11-27T12:00:00.123456+00:00`, and `-infinity` for never.

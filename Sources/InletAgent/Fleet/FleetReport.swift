@@ -46,6 +46,8 @@ package struct FleetReport: Sendable, Codable, Equatable {
     package var receiptsBehind = 0
     /// This agent's parts of the fleet's limits.
     package var shares: [Share] = []
+    /// The shares of the fleet, by name, and those of this agent that the fleet does not know yet.
+    package var places: [Place] = []
     /// The agents of the fleet, by name; empty until they were heard of.
     package var agents: [Member] = []
     /// When they were asked for.
@@ -55,7 +57,7 @@ package struct FleetReport: Sendable, Codable, Equatable {
 
     /// The API's keys have underscores.
     private enum CodingKeys: String, CodingKey {
-        case state, since, message, name, agent, tag, server, fleet, shares, agents
+        case state, since, message, name, agent, tag, server, fleet, shares, places, agents
         case sessionSeconds = "session_seconds"
         case waitingFor = "waiting_for"
         case isDraining = "is_draining"
@@ -138,12 +140,14 @@ package struct FleetReport: Sendable, Codable, Equatable {
         package var problems: [String] = []
         package var lastError: String?
         package var destinations: [DestinationLine] = []
+        /// The shares of which it touches nothing now.
+        package var places: [PlaceLine] = []
 
         package init() {}
 
         private enum CodingKeys: String, CodingKey {
             case state, version, waiting, retrying, held, parked, oldest, rate, delivered, failed, problems,
-                destinations
+                destinations, places
             case isDraining = "is_draining"
             case inFlight = "in_flight"
             case lastError = "last_error"

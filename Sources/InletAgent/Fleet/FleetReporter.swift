@@ -10,6 +10,7 @@ struct FleetReporter: Sendable {
     let member: FleetMember
     let control: AgentControl
     let view: FleetView
+    let places: FleetPlaces
 
     private var orders: FleetOrders
     /// Whether it was said that all is sent.
@@ -28,8 +29,8 @@ struct FleetReporter: Sendable {
     static let patience = Duration.seconds(300)
     private static let longestBody = 60 << 10
 
-    init(_ member: FleetMember, _ control: AgentControl, _ view: FleetView) {
-        (self.member, self.control, self.view) = (member, control, view)
+    init(_ parts: FleetParts, _ control: AgentControl) {
+        (member, self.control, view, places) = (parts.member, control, parts.view, parts.places)
         orders = FleetOrders(member, control)
     }
 
@@ -125,6 +126,7 @@ struct FleetReporter: Sendable {
         activity.destinations = live.destinations.prefix(FleetReport.Activity.mostDestinations).map {
             FleetReport.DestinationLine($0, waiting: queue?.counts[$0.name]?.waiting ?? 0)
         }
+        activity.places = Array(places.paused.prefix(FleetReport.Activity.mostPlaces))
         activity.state =
             live.journalIsFailing || queue == nil ? "failing" : activity.problems.isEmpty ? "ok" : "degraded"
         return activity

@@ -17,6 +17,14 @@ struct FleetParts: Sendable {
             places: places, signals: member.signals, isDraining: member.isDraining)
     }
 
+    /// For the metrics.
+    var figures: FleetFigures {
+        var figures = member.figures
+        figures.places = places.listed
+        figures.placesHeld = figures.places.values.count { $0 }
+        return figures
+    }
+
     init?(_ setup: FleetSetup?, _ journal: Journal, _ log: EventLog) async throws {
         guard let setup else { return nil }
         member = try await FleetMember(setup, journal, log, signals: Signals())
@@ -39,7 +47,7 @@ struct FleetStage: Service {
 
     func run() async throws {
         let (member, restarts) = (parts.member, shared.health.restarts)
-        control.live?.tally.addFleet { member.figures }
+        control.live?.tally.addFleet { [parts] in parts.figures }
         let publisher = ReceiptPublisher(member: member, contents: parts.contents)
         await withDiscardingTaskGroup { group in
             group.addTask { await restarts.keep("the session of the fleet") { try await member.link.run() } }
@@ -50,7 +58,7 @@ struct FleetStage: Service {
                 { await parts.shares.run(shared, bandwidth) },
                 { await publisher.run() },
                 { await FleetRecovery(member: member, receipts: publisher).run() },
-                { await FleetReporter(member, control, parts.view).run() },
+                { await FleetReporter(parts, control).run() },
                 { await PlaceKeeper(parts.places, shared).run() },
                 { await PlaceWorker(parts.places, shared, parts.view).run() },
             ] as [@Sendable () async -> Void] {

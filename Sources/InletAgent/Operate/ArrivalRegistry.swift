@@ -82,9 +82,11 @@ final class ArrivalRegistry: Sendable {
     func describe(_ statuses: [RootStatus], _ settings: [WatchSettings]) -> [RootStatus] {
         let folders = state.withLock(\.folders)
         return statuses.map { status in
-            guard let folder = folders[status.root] else { return status }
             var status = status
-            status.expect = settings.first { $0.path == status.root }?.expect
+            let watch = settings.first { $0.path == status.root }
+            status.place = watch?.place
+            guard let folder = folders[status.root] else { return status }
+            status.expect = watch?.expect
             (status.lastFile, status.quietSince) = (folder.lastFile, folder.quietSince)
             return status
         }

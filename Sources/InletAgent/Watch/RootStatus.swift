@@ -11,11 +11,21 @@ package struct RootStatus: Sendable {
         case watching
         /// Not the folder that was watched before: paused until it is, or a person accepts it.
         case guarded(String)
-        /// Another agent has its lock, with its description: this one takes over when that one ends.
+        /// Another agent lists it, and why: this one takes over when that one ends.
         case standby(String)
+
+        /// Before the reason of `guarded` for a share that only waits until its fleet grants it.
+        package static let fleetWait = "waits: "
+
+        /// Whether it is a share that goes on by itself.
+        package var waitsForFleet: Bool {
+            if case .guarded(let why) = self { why.hasPrefix(Self.fleetWait) } else { false }
+        }
     }
 
     package var root: FilePath
+    /// The share that the folder is.
+    package var place: String?
     package var state: State
     /// nil before any folder of it was entered.
     package var mode: WatchMode?

@@ -25,6 +25,8 @@ package struct FleetFigures: Sendable, Equatable {
     /// Changes that were refused because another agent has the work.
     package var fenced = 0
     package var placesHeld = 0
+    /// The shares that this agent watches, by name: whether it lists them now.
+    package var places: [String: Bool] = [:]
     /// Receipts of the journal that are not in the fleet yet.
     package var receiptsBehind = 0
 

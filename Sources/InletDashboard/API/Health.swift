@@ -207,6 +207,11 @@ extension Health {
 
     private static func root(_ root: StatusReport.Root) -> HealthFinding? {
         let (path, state) = (root.path, DisplayText.escape(root.state))
+        if root.place != nil {
+            // It is as it should be: this agent sends files of it all the same.
+            if state.hasPrefix("standby") { return nil }
+            if state.hasPrefix("paused: ") { return share(path, String(state.dropFirst("paused: ".count))) }
+        }
         let rules: [(state: String, State, String, String)] = [
             ("failing", .trouble, "cannot be watched", "run 'inlet check' for details (\(state))"),
             (
@@ -294,6 +299,14 @@ extension Health {
         return found
     }
 
+    /// Of a share that is not touched now. The reason names the remedy.
+    private static func share(_ path: String, _ why: String) -> HealthFinding {
+        let waits = why.hasPrefix(RootStatus.State.fleetWait)
+        return .init(
+            waits ? .attention : .trouble, .root, name: path, "\(path) is paused",
+            waits ? "Inlet continues automatically (\(why))" : why)
+    }
+
     /// A limit of 0 from a command needs a person; one from the configuration or its schedule is intended.
     private static func limit(_ limit: LimitReport) -> HealthFinding? {
         guard limit.bytes_per_second == 0 else { return nil }
@@ -359,6 +372,8 @@ struct ReadyReport: Codable, Sendable, NamedSchema {
             switch root.state {
             case .starting: reasons.append("\(root.path) is being listed")
             case .failing(let why): reasons.append("\(root.path) cannot be watched: \(why)")
+            // The fleet's server is no part of this agent.
+            case .guarded where root.state.waitsForFleet: break
             case .guarded(let why): reasons.append("\(root.path) is paused: \(why)")
             // A missing folder is fine: Inlet watches it when it appears. So is one that another agent watches.
             case .missing, .standby, .watching: break

@@ -29,6 +29,8 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
     package struct Root: Codable, Sendable, NamedSchema {
         package var path: String
         package var state: String
+        /// The share of the fleet that it is.
+        package var place: String?
         package var mode: String?
         package var watches: Int?
         package var last_event: String?
@@ -48,7 +50,8 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
             "last_file_at": .time("When the last file of it was admitted; left out before any, and for cards."),
             "expect": "How often a file is to come; left out where nothing is expected.",
             "quiet_since": .time("Since when no file came, once that is longer than expect."),
-            "state": "starting, watching, missing, or failing or paused with the reason behind a colon",
+            "state": "starting, watching, missing, or failing, paused or standby with the reason behind a colon",
+            "place": "The share of the fleet that it is; left out for a folder of this agent's own.",
             "mode": "inotify, fanotify, poll, or mixed; absent before any folder of it was entered",
             "watches": "Of inotify.",
             "last_event": .time("The kernel's last event there; where it is polled, the last file found complete."),
@@ -329,7 +332,8 @@ package struct StatusReport: Codable, Sendable, NamedSchema {
             case .standby(let holder): "standby: \(holder)"
             }
         return Root(
-            path: status.root.display, state: state, mode: status.mode?.rawValue, watches: status.watches,
+            path: status.root.display, state: state, place: status.place.map { DisplayText.escape($0) },
+            mode: status.mode?.rawValue, watches: status.watches,
             last_event: status.lastEvent?.rfc3339, directories: status.directories, polled: status.polled,
             settling: status.settling, ignored: status.ignored,
             unsettled: status.unsettled.map {

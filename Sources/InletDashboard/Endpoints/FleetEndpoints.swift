@@ -61,6 +61,21 @@ extension FleetReport.Share: NamedSchema {
     ]
 }
 
+extension FleetReport.Place: NamedSchema {
+    static var schemaName: String { "FleetPlace" }
+    static let notes: [String: SchemaDescription] = [
+        "root": "Where this agent has it; left out where it does not watch it.",
+        "holder": "The agent that lists it, or did last.", "held_since": .time,
+        "waiting": "Deliveries and sources to finish that no agent has; no more than 100,000 are counted.",
+        "claimed": "Those that agents have; no more than 100,000 are counted.",
+        "problems": "Why nobody lists it, and which agents touch nothing of it.",
+    ]
+}
+
+extension FleetReport.PlaceLine: NamedSchema {
+    static var schemaName: String { "FleetPausedPlace" }
+}
+
 extension FleetReport.Member: NamedSchema {
     static var schemaName: String { "FleetAgent" }
     static let notes: [String: SchemaDescription] = [
@@ -74,6 +89,7 @@ extension FleetReport.Activity: NamedSchema {
     static let notes: [String: SchemaDescription] = [
         "rate": "Bytes a second.", "oldest": .time, "delivered": "Files of the last 30 days.",
         "failed": "Files of the last 30 days.", "problems": "The gravest first.",
+        "places": "The shares of which it touches nothing now.",
     ]
 }
 

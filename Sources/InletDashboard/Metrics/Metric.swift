@@ -47,6 +47,7 @@ enum Metric: String, CaseIterable, Sendable {
     case fleetTakeovers = "inlet_fleet_takeovers_total"
     case fleetFenced = "inlet_fleet_fenced_total"
     case fleetPlacesHeld = "inlet_fleet_places_held"
+    case fleetPlaceListed = "inlet_fleet_place_listed"
     case fleetReceiptsBehind = "inlet_fleet_receipts_behind"
     case fleetRecovering = "inlet_fleet_recovering"
     case residentMemory = "process_resident_memory_bytes"
@@ -138,6 +139,8 @@ enum Metric: String, CaseIterable, Sendable {
         case .fleetTakeovers: ([], "Deliveries of other agents that this one went on with.")
         case .fleetFenced: ([], "Changes that were refused because another agent had the work.")
         case .fleetPlacesHeld: ([], "Shares that this agent lists.")
+        case .fleetPlaceListed:
+            (["place"], "1 while this agent lists the share, 0 while it does not. Summed over all agents it is 1.")
         case .fleetReceiptsBehind: ([], "Receipts that are not in the fleet yet.")
         case .fleetRecovering: ([], "1 while the fleet grants nothing because PostgreSQL lost commits.")
         case .residentMemory: ([], "Resident memory in bytes.")

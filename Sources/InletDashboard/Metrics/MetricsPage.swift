@@ -186,6 +186,7 @@ package struct MetricsPage: Sendable {
         page.add(.fleetTakeovers, figures.takeovers)
         page.add(.fleetFenced, figures.fenced)
         page.add(.fleetPlacesHeld, figures.placesHeld)
+        for (place, isListed) in figures.places { page.add(.fleetPlaceListed, isListed, [("place", place)]) }
         page.add(.fleetReceiptsBehind, figures.receiptsBehind)
         page.add(.fleetRecovering, figures.isRecovering)
     }

@@ -89,9 +89,12 @@ package struct FleetPlaceRow: Sendable, Equatable, Codable {
     package var held: Bool
     package var heldSince: String?
     package var members: [String]
+    /// Work that is due or waits for its time, and work that agents have; nil from an older schema.
+    package var waiting: Int?
+    package var claimed: Int?
 
     private enum CodingKeys: String, CodingKey {
-        case id, name, fence, holder, held, members
+        case id, name, fence, holder, held, members, waiting, claimed
         case heldSince = "held_since"
     }
 }

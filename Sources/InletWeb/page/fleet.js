@@ -37,7 +37,8 @@ export const view = {
     render: (page) => {
         if (!live.status.fleet) return muted("Set fleet in the configuration: this agent is in no fleet.");
         const known = page.data.fleet;
-        return h("div", { key: "fleet" }, own(live.status.fleet), known ? agents(known) : reading(page), search(page));
+        return h("div", { key: "fleet" }, own(live.status.fleet),
+            known ? [shares(known), agents(known)] : reading(page), search(page));
     },
 };
 
@@ -69,6 +70,27 @@ function own(fleet) {
 function part({ rate: most, slots, is_assumed }) {
     const words = [most == null ? null : rate(most), slots == null ? null : count(slots, "transfer")].filter(Boolean);
     return words.join(", ") + (is_assumed ? " (assumed: PostgreSQL is away)" : "");
+}
+
+/** The folders that several agents watch; nothing without one. */
+function shares(fleet) {
+    if (!fleet.places.length) return null;
+    const columns = [
+        ["Share"], ["Listed by"], ["Since"], ["Members"], ["Waiting", "number"], ["Taken", "number"],
+        ["Problems", "where"],
+    ];
+    const rows = fleet.places.map((place) => ({
+        key: place.name,
+        cells: [
+            [name(cut(place.name)), place.root ? small(name(cut(place.root))) : null],
+            place.is_held ? name(cut(place.holder ?? "–")) : badge("nobody", "bad"),
+            place.is_held && place.held_since ? when(place.held_since, true) : "–",
+            place.members.length ? name(cut(place.members.join(", "))) : "–",
+            number(place.waiting), number(place.claimed),
+            place.problems.length ? texts(place.problems.map(cut), "plain") : "none",
+        ],
+    }));
+    return section("Shares", table(count(rows.length, "share"), columns, rows));
 }
 
 function agents(fleet) {

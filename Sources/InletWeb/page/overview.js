@@ -59,7 +59,7 @@ function remedy({ tone, about, name: subject }, status) {
     }
     if (about === "limit") return button("Lift the limit", () => lift(subject ?? null));
     const root = about === "root" ? status.roots.find((root) => root.path === subject) : null;
-    return root?.state.startsWith("paused") ? button("Resume…", () => resumeRoot(root)) : null;
+    return root?.state.startsWith("paused") && !root.place ? button("Resume…", () => resumeRoot(root)) : null;
 }
 
 function last({ last_file: file }) {

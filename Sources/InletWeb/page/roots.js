@@ -24,9 +24,10 @@ function card(root) {
     return h("li", { key: root.path, class: "card" },
         h("h2", {}, name(root.path)),
         h("p", {}, badge(state, state === "paused" ? "bad" : null), " ", reason
-            ? h("span", { class: "why" }, isolated(reason)) : h("span", { class: "small" }, MEANS[state] ?? "")),
+            ? h("span", { class: "why" }, isolated(reason)) : h("span", { class: "small" }, meaning(root, state))),
         root.quiet_since ? h("p", {}, badge("quiet", "waiting"), " since ", when(root.quiet_since)) : null,
         facts([
+            ["Share", root.place ? h("a", { href: "#/fleet" }, name(root.place)) : null],
             ["Mode", MODES[root.mode] ?? root.mode], ["Watches", root.watches == null ? null : number(root.watches)],
             ["Folders", number(root.directories)],
             ["Polled", root.polled ? `${count(root.polled, "folder")}, whose changes raise no events` : "none"],
@@ -35,9 +36,13 @@ function card(root) {
             ["Expected", root.expect ? `a file every ${root.expect}` : null],
             ["Not complete yet", number(root.settling)], ["Ignored", number(root.ignored)],
         ]),
-        state === "paused" ? actions(button("Resume…", () => resumeRoot(root))) : null,
+        // The fleet or its marker decides about a share.
+        state === "paused" && !root.place ? actions(button("Resume…", () => resumeRoot(root))) : null,
         root.unsettled.length ? settling(root) : null);
 }
+
+const meaning = ({ place }, state) =>
+    (place && state === "watching" ? "This agent lists the share" : MEANS[state] ?? "");
 
 // An agent without a mode reports no events either.
 const lastEvent = (root) =>

@@ -199,7 +199,7 @@ extension StatusReport {
         let rows: [[StyledText]] = roots.map { root in
             let polled = root.polled > 0 ? " (\(root.polled) polled)" : ""
             return [
-                StyledText(root.path), StyledText(root.state, root.state == "watching" ? .good : .warning),
+                StyledText(root.path), Self.state(of: root),
                 "\(root.directories)\(polled)", "\(root.settling)",
                 StyledText(root.last_event.map(Console.time) ?? "-"),
             ]
@@ -207,6 +207,13 @@ extension StatusReport {
         return Self.section(
             "Watched",
             [.name("FOLDER"), .text("STATE"), .number("FOLDERS"), .number("SETTLING"), .text("LAST EVENT")], rows)
+    }
+
+    /// One that stands by for a share is as it should be: the other agent lists it.
+    private static func state(of root: StatusReport.Root) -> StyledText {
+        guard let place = root.place else { return StyledText(root.state, root.state == "watching" ? .good : .warning) }
+        if root.state == "watching" { return StyledText("watching: lists the share \(place)", .good) }
+        return StyledText(root.state, root.state.hasPrefix("standby") ? .good : .warning)
     }
 
     /// The files that are not complete yet, and why.

@@ -88,8 +88,9 @@ extension FleetCommands {
         static let configuration = CommandConfiguration(
             abstract: "Leave the fleet for good.",
             discussion: """
-                Retires this agent there: its name and its keys stay taken. Then remove 'fleet:' from the configuration.
-                Files that wait for a key go on once the agent starts without it. Use this while no agent runs.
+                Retires this agent there: its name and its keys stay taken, and its files of shares go to the others.
+                Then remove 'fleet:' from the configuration, and 'place' from its watched folders. Files that wait for a
+                key go on once the agent starts without it. Use this while no agent runs.
 
                 Example: inlet fleet leave --yes
                 """)

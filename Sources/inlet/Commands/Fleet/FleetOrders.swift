@@ -47,8 +47,9 @@ extension FleetCommands {
         static let configuration = CommandConfiguration(
             abstract: "Let an agent take no new files, and send what it has.",
             discussion: """
-                Without NAME: the agent of this configuration. New files stay in their folders: nobody else can send
-                those. --wait says how many are left to send, and ends when none is. 'undrain' takes it back.
+                Without NAME: the agent of this configuration. New files stay in its own folders: nobody else can send
+                those. Shares go to the other agents at once, and so do files of shares that it does not send yet.
+                --wait says how many are left to send, and ends when none is. 'undrain' takes it back.
 
                 Examples:
                   inlet fleet drain station-3
@@ -105,8 +106,9 @@ extension FleetCommands {
         static let configuration = CommandConfiguration(
             abstract: "Retire an agent that is gone for good, so that nobody waits for it.",
             discussion: """
-                Its name, its keys and its receipts stay. Files in its own folders are sent by nobody else. It cannot
-                come back; a machine that replaces it joins under another name. Refuses an agent that is alive.
+                Its name, its keys and its receipts stay. Other agents go on with its files of shares; files in its own
+                folders are sent by nobody else. It cannot come back; a machine that replaces it joins under another
+                name. Refuses an agent that is alive.
 
                 Example: inlet fleet takeover station-3
                 """)
@@ -121,8 +123,9 @@ extension FleetCommands {
             let agent = try await FleetConnection.use(address) { [name] in try $0.requiredAgent(name, isAlive: false) }
             let seen = agent.lastSeen.map { "was last seen \(Console.time($0))" } ?? "was never seen"
             let open = agent.activity?.open ?? 0
-            let files = open > 0 ? " with \(open.counted("file")) to send, which only it can read" : ""
-            try Console.requireYes(yes, "\(shown) \(seen)\(files), and cannot come back afterwards")
+            let files =
+                open > 0 ? " with \(open.counted("file")) to send; nobody else sends those of its own folders" : ""
+            try Console.requireYes(yes, "\(shown) \(seen)\(files); it cannot come back afterwards")
             // It may have come back while somebody read the question.
             try await FleetConnection.use(address) { [name] fleet in
                 _ = try fleet.requiredAgent(name, isAlive: false)
@@ -165,8 +168,8 @@ extension FleetCommands {
             abstract: "Let a recovering fleet go on without the report of one agent.",
             discussion: """
                 For an agent that is gone for good. The database has forgotten the keys that it was given since the
-                backup. Others may get them, and overwrite its files where a destination does not prevent that. Start
-                the agent instead where you can.
+                backup. Others may get them, and overwrite its files where a destination does not prevent that. Files
+                of shares that it sent since may be sent again. Start the agent instead where you can.
 
                 Example: inlet fleet waive station-3
                 """)

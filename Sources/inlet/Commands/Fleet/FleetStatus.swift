@@ -7,7 +7,7 @@ import InletFleet
 extension FleetCommands {
     struct Status: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show the fleet's state, its agents, and what it waits for.",
+            abstract: "Show the fleet's state, its agents and shares, and what it waits for.",
             discussion: """
                 Asks the running agent, or the database. Exits with 75 where neither can be asked.
 
@@ -46,27 +46,27 @@ extension FleetCommands {
 
     struct Places: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "List the shares that several agents watch; this version of Inlet makes none.",
-            discussion: "Example: inlet fleet places --url-file /root/fleet-admin.url")
+            abstract: "List the shares that several agents watch: who lists each, and what it waits for.",
+            discussion: """
+                Asks the running agent, or the database.
+
+                Examples:
+                  inlet fleet places
+                  inlet fleet places --json | jq -r 'select(.is_held | not) | .name'
+                """)
 
         @OptionGroup var options: ConfigOption
         @OptionGroup(title: "Database") var access: FleetURLOption
         @Flag(help: "Print one JSON object a line.") var json = false
 
         func run() async throws {
-            let places = try await FleetConnection.use(access.required(options)) { try $0.places() }
-            if json { return try places.forEach { Console.print(try Console.json($0)) } }
-            if places.isEmpty { return Console.print("No agent watches a share together with others.") }
-            let rows: [[StyledText]] = places.map { place in
-                [
-                    StyledText(place.name, .strong),
-                    StyledText(place.holder ?? "nobody", place.held ? .good : .warning),
-                    StyledText(place.heldSince.map(Console.time) ?? "-"),
-                    StyledText(place.members.joined(separator: ", ")),
-                ]
+            let report = try await FleetView(options, access).report()
+            if json {
+                for place in report.places { Console.print(try Console.json(place)) }
+            } else {
+                Console.print(
+                    report.places.isEmpty ? "No agent watches a share together with others." : report.placeTable)
             }
-            Console.print(
-                Console.table([.text("PLACE"), .text("HOLDER"), .text("SINCE"), .name("MEMBERS")], rows))
         }
     }
 
@@ -116,7 +116,8 @@ struct FleetView {
     func report() async throws -> FleetReport {
         try await look({ try await $0.find(Endpoints.fleet) }) { address in
             try await FleetConnection.use(address) { fleet in
-                FleetReport(try fleet.status(), try fleet.agents(), server: address.display)
+                FleetReport(
+                    try fleet.status(), try fleet.agents(), try fleet.places(), server: address.display)
             }
         }
     }
@@ -160,6 +161,7 @@ extension FleetReport {
                 }
         }
         return lines.joined(separator: "\n") + "\n\n" + (agents.isEmpty ? "No agent is known yet." : agentTable)
+            + (places.isEmpty ? "" : "\n\n" + placeTable)
     }
 
     private var stateText: String {
@@ -181,6 +183,29 @@ extension FleetReport {
                 .text("LAST SEEN"),
                 .note("PROBLEM"),
             ], agents.map(\.row))
+    }
+}
+
+extension FleetReport {
+    /// The shares, one line for each.
+    var placeTable: String {
+        Console.table(
+            [
+                .text("PLACE"), .text("LISTED BY"), .text("SINCE"), .number("WAITING"), .number("CLAIMED"),
+                .name("MEMBERS"), .note("PROBLEM"),
+            ], places.map(\.row))
+    }
+}
+
+extension FleetReport.Place {
+    fileprivate var row: [StyledText] {
+        [
+            StyledText(name, .strong),
+            isHeld ? StyledText(holder ?? "-", .good) : StyledText("nobody", .warning),
+            StyledText(isHeld ? heldSince.map(Console.time) ?? "-" : "-"), StyledText("\(waiting)"),
+            StyledText("\(claimed)"), StyledText(members.isEmpty ? "-" : members.joined(separator: ", ")),
+            StyledText(problems.joined(separator: "; ")),
+        ]
     }
 }
 
