@@ -1,5 +1,6 @@
 internal import InletCore
 internal import InletFleet
+internal import Synchronization
 
 extension FleetReport {
     /// A share: a folder that several agents watch.

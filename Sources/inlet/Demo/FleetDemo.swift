@@ -15,6 +15,7 @@ struct FleetDemo: Sendable {
     private let store: S3Sandbox
     private let page: Int
     private let pool = BlockingPool(name: "stations", threads: 4)
+    private let kills = FleetDemoKills()
 
     private static let role = "inlet_station"
     private static let lifetime = Duration.seconds(315_360_000)
@@ -84,19 +85,20 @@ struct FleetDemo: Sendable {
     private func play() async throws {
         let admin = try await prepare()
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for station in folders.stations { group.addTask { try await run(station) } }
-            group.addTask { try await show(FleetDemoProgress(folders, store, admin)) }
+            for station in folders.stations { group.addTask { try await keep(station) } }
+            group.addTask { try await show(FleetDemoProgress(folders, store, admin), admin) }
             try await group.endWithFirst()
         }
     }
 
-    private func show(_ progress: FleetDemoProgress) async throws {
+    private func show(_ progress: FleetDemoProgress, _ admin: PostgresAddress) async throws {
         try await progress.awaitAgents()
         let samples = try progress.drop()
         try await progress.awaitDeliveries(of: samples)
         let isGood = try await progress.tell(samples)
+        let isWhole = try await FleetDemoTakeover(folders, store, admin, kills).play()
         guard !isOnce else {
-            if !isGood { throw ExitStatus.failed.code }
+            if !(isGood && isWhole) { throw ExitStatus.failed.code }
             return
         }
         try await progress.invite()
@@ -129,10 +131,23 @@ struct FleetDemo: Sendable {
         return admin
     }
 
-    /// Runs an agent until the task is cancelled. It ends when this process does, however that ends.
+    /// Runs an agent until the task is cancelled, again after the demo has killed it.
     ///
-    /// - Throws: where it ends before.
-    private func run(_ station: FleetDemoFolders.Station) async throws {
+    /// - Throws: where it ends by itself.
+    private func keep(_ station: FleetDemoFolders.Station) async throws {
+        while let failure = try await run(station) {
+            guard let pause = kills.pause(of: station) else {
+                throw Refusal("\(station.name) ended: \(failure); see \(station.log.display)")
+            }
+            for await _ in pause {}
+            try Task.checkCancellation()
+        }
+    }
+
+    /// An agent until its end, which is also this process's, however that ends.
+    ///
+    /// - Returns: how it ended; nil after the task was cancelled.
+    private func run(_ station: FleetDemoFolders.Station) async throws -> String? {
         let leash = ProgramFinder.find("setpriv").map { [$0.string, "--pdeathsig=TERM"] } ?? []
         guard let program = DurableFile.target(ofLink: "/proc/self/exe") else {
             throw Refusal("/proc is not visible here, so that the demo cannot start agents; mount it")
@@ -143,8 +158,6 @@ struct FleetDemo: Sendable {
             timeout: Self.lifetime)
         agent.grace = .seconds(20)
         let outcome = try await agent.run(on: pool)
-        guard outcome.end != .cancelled else { return }
-        throw Refusal(
-            "\(station.name) ended: \(outcome.failure ?? "nobody knows why"); see \(station.log.display)")
+        return outcome.end == .cancelled ? nil : outcome.failure ?? "nobody knows why"
     }
 }

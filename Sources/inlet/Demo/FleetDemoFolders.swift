@@ -24,8 +24,12 @@ struct FleetDemoFolders: Sendable {
     let cluster: FilePath
 
     private static let clusterPrefix = "inlet-demo-"
+    /// The share of all stations, as the fleet calls it.
+    static let place = "media"
 
     var store: FilePath { base.appending("store") }
+    /// What all stations watch.
+    var shared: FilePath { base.appending("shared") }
     var url: FilePath { base.appending("fleet.url") }
     var joinSecret: FilePath { base.appending("fleet.join") }
     var adminURL: FilePath { base.appending("admin.url") }
@@ -52,7 +56,7 @@ struct FleetDemoFolders: Sendable {
             removeParts()
             // First, so that the next demo finds a folder that a killed one made.
             try DurableFile.write(cluster.bytes, to: record, mode: 0o600)
-            for station in stations { try DurableFile.makeDirectories(station.drop, mode: 0o755) }
+            for folder in stations.map(\.drop) + [shared] { try DurableFile.makeDirectories(folder, mode: 0o755) }
             return taken
         } catch let error where error is SystemError || error is Refusal || error is CocoaError {
             throw ExitStatus.configuration.saying("\(error). Name another place with --dir DIR")
@@ -70,7 +74,7 @@ struct FleetDemoFolders: Sendable {
     }
 
     private func removeParts() {
-        for path in stations.map(\.folder) + [store, url, joinSecret, adminURL] { remove(path) }
+        for path in stations.map(\.folder) + [store, shared, url, joinSecret, adminURL] { remove(path) }
     }
 
     private func remove(_ path: FilePath) {
@@ -107,10 +111,13 @@ struct FleetDemoFolders: Sendable {
 
             destinations:
               store: { type: s3, endpoint: "http://127.0.0.1:\(port)", bucket: \(DemoServers.bucket),
-                       access_key: \(DemoServers.accessKey), secret_key: \(DemoServers.secretKey) }
+                       access_key: \(DemoServers.accessKey), secret_key: \(DemoServers.secretKey),
+                       multipart_threshold: 5MiB, part_size: 5MiB, parallel_parts: 1 }
 
             watch:
               - { path: \(quote(station.drop)), settle: 1s }
+              # The same folder for all stations: one of them lists it, all send its files.
+              - { path: \(quote(shared)), place: \(Self.place), settle: 1s }
 
             routes:
               - { name: all, to: store, key: "{name}" }

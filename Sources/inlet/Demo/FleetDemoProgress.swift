@@ -35,11 +35,15 @@ struct FleetDemoProgress: Sendable {
     /// Waits until each agent is in the fleet.
     func awaitAgents() async throws {
         for station in folders.stations {
-            let report = try await patiently("\(station.name) is in the fleet; see \(station.log.display)") {
-                let report = try await Self.ask(station) { try await $0.find(Endpoints.fleet) }
-                return report?.state == .live ? report : nil
-            }
+            let report = try await Self.awaitAgent(station)
             Console.print("\(Console.tint("✓", .good)) \(station.name) has joined, tag \(report.tag ?? "")")
+        }
+    }
+
+    static func awaitAgent(_ station: Station) async throws -> FleetReport {
+        try await patiently("\(station.name) is in the fleet; see \(station.log.display)") {
+            let report = try await ask(station) { try await $0.find(Endpoints.fleet) }
+            return report?.state == .live ? report : nil
         }
     }
 
@@ -63,7 +67,7 @@ struct FleetDemoProgress: Sendable {
         var shown: Set<String> = []
         for station in folders.stations {
             let own = samples.filter { $0.station.name == station.name }.count
-            _ = try await patiently("the files of \(station.name) have ended; see \(station.log.display)") {
+            _ = try await Self.patiently("the files of \(station.name) have ended; see \(station.log.display)") {
                 let jobs = try await Self.jobs(of: station)
                 for job in jobs where job.finished_at != nil && shown.insert(job.path).inserted {
                     Console.print(Self.line(job, station))
@@ -113,7 +117,7 @@ struct FleetDemoProgress: Sendable {
     }
 
     private func findOwners(of name: String) async throws {
-        let found = try await patiently("the receipts of \(name) are in the fleet") {
+        let found = try await Self.patiently("the receipts of \(name) are in the fleet") {
             let rows = try await FleetConnection.use(admin) { try $0.search(name, limit: 100) }
             return rows.count >= folders.stations.count ? rows : nil
         }
@@ -131,11 +135,13 @@ struct FleetDemoProgress: Sendable {
             """
 
             The page of \(first.name): \(Console.tint(link ?? "see \(first.log.display)", .strong))
-            Drop your own files into \(folders.stations.map(\.drop.display).joined(separator: ", ")).
+            Drop your own files into \(folders.stations.map(\.drop.display).joined(separator: ", "))
+            or into the share of all three, \(folders.shared.display).
             Ctrl-C ends the demo and removes all of it, also your own files in these folders.
 
             In another terminal, run:
               inlet fleet status --config \(first.configuration.display)
+              inlet fleet places --config \(first.configuration.display)
               inlet fleet search \(Self.files[0].0) --config \(first.configuration.display)
 
             """)
@@ -158,11 +164,11 @@ struct FleetDemoProgress: Sendable {
     }
 
     /// Asks again and again until there is an answer.
-    private func patiently<Value>(_ what: String, _ question: () async throws -> Value?) async throws -> Value {
-        let end = ContinuousClock.now.advanced(by: Self.patience)
+    static func patiently<Value>(_ what: String, _ question: () async throws -> Value?) async throws -> Value {
+        let end = ContinuousClock.now.advanced(by: patience)
         while ContinuousClock.now < end {
             if let value = try await question() { return value }
-            try await Task.sleep(for: Self.pause)
+            try await Task.sleep(for: pause)
         }
         throw Refusal("the demo waited in vain until \(what)")
     }
