@@ -18,10 +18,16 @@ import Testing
         (activity.oldest, activity.lastError, activity.problems) = (
             "2026-11-27T12:00:00.000Z", "refused", ["r2 is down"]
         )
+        activity.places = [.init(name: "media", problem: "not mounted?")]
         activity.destinations = [.init(name: "r2", type: "r2", state: "down", waiting: 3, error: "refused")]
         var other = FleetReport.Member(name: "nas4", state: .missing)
         (other.version, other.lastSeen, other.reportedAt) = ("1.2.3", report.since, report.since)
         other.activity = activity
+        var place = FleetReport.Place(name: "media")
+        (place.root, place.holder, place.isHeld, place.heldSince) = ("/mnt/media", "nas2", true, report.since)
+        (place.members, place.waiting, place.claimed) = (["nas2", "station-1"], 7, 2)
+        place.problems = ["nas4: not mounted?"]
+        report.places = [place]
         report.agents = [other, FleetReport.Member(name: "station-1", isSelf: true)]
         return report
     }
@@ -44,6 +50,7 @@ import Testing
         let report = Self.report()
         let values: [(any Encodable, Mirror)] = [
             (report, Mirror(reflecting: report)), (report.shares[0], Mirror(reflecting: report.shares[0])),
+            (report.places[0], Mirror(reflecting: report.places[0])),
             (report.agents[0], Mirror(reflecting: report.agents[0])),
             (report.agents[0].activity, Mirror(reflecting: try #require(report.agents[0].activity))),
         ]
@@ -72,6 +79,40 @@ import Testing
         let away = APIFault(FleetError(.away, "db.example:5432 refuses connections\u{1B}[2J") as any Error)
         #expect(away.status == 503 && away.code == "fleet" && !away.message.contains("\u{1B}"))
         #expect(APIFault(FleetError(.argument, "too long") as any Error).status == 400)
+    }
+
+    /// A state of a share's folder, the grade of its finding (nil: none), and its remedy.
+    static let folders: [(String, Health.State?, String)] = [
+        ("watching", nil, ""), ("standby: nas2 lists it (fleet)", nil, ""),
+        ("paused: waits: nas4 has not reported", .attention, "continues automatically (waits: nas4 has not reported)"),
+        ("paused: not mounted? mount it", .trouble, "not mounted? mount it"),
+        ("missing", .attention, "mount or create it"),
+    ]
+
+    @Test(arguments: folders.indices)
+    func `a share that is not listed here needs a person only where something is wrong`(index: Int) throws {
+        let (state, grade, remedy) = Self.folders[index]
+        let report = try SampleStatus.report { report in
+            report.roots = [
+                .init(
+                    path: "/mnt/media", state: state, place: "media", directories: 1, polled: 0, settling: 0,
+                    ignored: 0, unsettled: [])
+            ]
+        }
+        let found = Health.findings(report).filter { $0.about == .root }
+        #expect(found.map(\.state) == [grade].compactMap(\.self))
+        for finding in found {
+            #expect(finding.remedy.contains(remedy) && !finding.remedy.contains("resume"), "\(finding.remedy)")
+        }
+    }
+
+    @Test func `a share that waits for its fleet makes no agent unready, one without its marker does`() {
+        let waits = ReadyReport.reasons(
+            journal: nil, roots: [("/mnt/media", .guarded("waits: PostgreSQL is away"))], destinations: [])
+        #expect(waits == [])
+        let paused = ReadyReport.reasons(
+            journal: nil, roots: [("/mnt/media", .guarded("not mounted?"))], destinations: [])
+        #expect(paused == ["/mnt/media is paused: not mounted?"])
     }
 
     /// A state of the fleet, the grade of its finding (nil: none), and words of it.

@@ -51,6 +51,7 @@ import Testing
         tally.addFleet {
             var figures = FleetFigures()
             (figures.isConnected, figures.sessionLeft, figures.lost) = (true, .milliseconds(1500), 3)
+            (figures.placesHeld, figures.places) = (1, ["media": true, "audio": false])
             figures.count("v1_beat", nil, took: .milliseconds(2))
             figures.count("v1_beat", .sessionOver, took: .milliseconds(2))
             return figures
@@ -61,6 +62,9 @@ import Testing
         #expect(page["inlet_fleet_calls_total{code=\"ok\",function=\"v1_beat\"}"] == 1)
         #expect(page["inlet_fleet_calls_total{code=\"IN003\",function=\"v1_beat\"}"] == 1)
         #expect(page["inlet_fleet_call_seconds_count{function=\"v1_beat\"}"] == 2)
+        #expect(page["inlet_fleet_places_held"] == 1)
+        #expect(page["inlet_fleet_place_listed{place=\"media\"}"] == 1)
+        #expect(page["inlet_fleet_place_listed{place=\"audio\"}"] == 0)
     }
 
     @Test func `an open delivery is in one place only`() async throws {
@@ -182,7 +186,7 @@ import Testing
         arrivals.note(Arrival(job: 1, path: place.root.appending("a"), at: .now), in: place.root)
         try #require(agent.control.live).tally.addFleet {
             var figures = FleetFigures()
-            figures.sessionLeft = .seconds(1)
+            (figures.sessionLeft, figures.places) = (.seconds(1), ["media": true])
             figures.count("v1_beat", nil, took: .zero)
             return figures
         }

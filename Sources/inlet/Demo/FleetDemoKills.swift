@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import InletAgent
 import InletCore
 import InletLinux
 import Synchronization
