@@ -1,9 +1,10 @@
-"""Checks of the fleet's view: agents, search, banners, the keyboard, and text of other agents."""
+"""Checks of the fleet's view: shares, agents, search, banners, the keyboard, and text of other agents."""
 
 from selenium.webdriver.common.keys import Keys
 
 from station import HOSTILE, READER, TOKEN, FleetStation, until
 
+SHARES = "section[aria-label=Shares]"
 AGENTS, SEARCH = "section[aria-label=Agents]", "section[aria-label='Which machine has my file?']"
 
 
@@ -35,6 +36,28 @@ def agents(page, station):
         page.audit(scheme)
     page.emulate(None)
     page.picture("fleet")
+
+
+def shares(page, station):
+    """A share has its lister and its members; without its marker the agents say so, and nobody lists it."""
+    until(lambda: (share := station.media()) and share["is_held"] and len(share["members"]) == 2, 40, "both watch the share")
+    page.go("fleet")
+    page.shows("media", "station-1", FleetStation.OTHER, "none", str(station.share), within=SHARES, seconds=20)
+    assert not page.find(f"{SHARES} img, {SHARES} a"), "text of another agent became markup or a link"
+    page.audit("shares")
+    page.picture("fleet-shares")
+    marker = station.share / ".inlet" / "place"
+    text = marker.read_bytes()
+    marker.unlink()
+    try:
+        page.shows("nobody", "station-1:", within=SHARES, seconds=40)
+        page.go("roots")
+        page.shows("paused", "media", within="main", seconds=20)
+        assert "Resume" not in page.text("main"), "a button that cannot help"
+    finally:
+        marker.write_bytes(text)
+    until(lambda: station.media()["is_held"], 40, "the share is listed again")
+    station.ends_shared("shared.mov")
 
 
 def problems(page, station):
@@ -133,6 +156,6 @@ def reader(page, station):
 
 
 CHECKS = [
-    (agents, r"status of 401"), *((check, None) for check in (problems, search, phone, away, recovering)),
+    (agents, r"status of 401"), *((check, None) for check in (shares, problems, search, phone, away, recovering)),
     (reader, r"status of 401"),
 ]

@@ -48,9 +48,16 @@ class Agent:
             "destinations": {"library": {"type": "folder", "path": str(self.library)}},
         }
         self.agent = None
+        # A folder that it watches as the share `media` of its fleet.
+        self.share = None
 
     def write(self):
         self.file = agent.configure(self.base, **self.settings)
+        if self.share:
+            lines = self.file.read_text().splitlines()
+            entry = json.dumps({"path": str(self.share), "place": "media", "settle": "200ms"})
+            lines = [f"{line[:-1]}, {entry}]" if line.startswith("watch: ") else line for line in lines]
+            self.file.write_text("\n".join(lines) + "\n")
 
     def start(self):
         self.write()
@@ -261,7 +268,10 @@ class FleetStation(Agent):
         join.touch(mode=0o600)
         join.write_text(inlet("fleet", "secret", "--url", self.cluster.url()))
         self.other = Agent(base / "two", False)
+        share = base / "share"
+        share.mkdir()
         for one, name in ((self, "station-1"), (self.other, self.OTHER)):
+            one.share = share
             one.settings["fleet"] = {
                 "url": self.cluster.url(user=LOGIN), "name": name, "join_file": str(join), "patience": "2s",
             }
@@ -290,6 +300,15 @@ class FleetStation(Agent):
         self.other.start()
         until(lambda: all(one.get("status")["fleet"]["state"] == "live" for one in (self, self.other)), 40, "two live agents")
         until(lambda: len(self.get("fleet")["agents"]) == 2, 40, "both agents in the fleet's view")
+
+    def media(self):
+        """The share that both watch; None before the fleet knows it."""
+        return next((place for place in self.get("fleet")["places"] if place["name"] == "media"), None)
+
+    def ends_shared(self, name):
+        """Drops a file in the share, and waits until one of them has delivered it."""
+        (self.share / name).write_bytes(b"of all\n")
+        until(lambda: (self.library / name).exists(), 60, f"{name} of the share is delivered")
 
     def agents(self):
         return {one["name"]: one for one in self.get("fleet")["agents"]}
