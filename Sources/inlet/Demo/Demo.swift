@@ -16,7 +16,8 @@ struct Demo: AsyncParsableCommand {
             --once it compares every stored object with its source, byte for byte, and ends.
 
             With --fleet it shows several agents instead. It makes a private PostgreSQL cluster (apt install
-            postgresql), and drops equal names at three agents with one store. All of it is removed at the end.
+            postgresql), and drops equal names at three agents with one store. Then it kills the agent that lists their
+            share in the middle of an upload, and shows who goes on. All of it is removed at the end.
 
             Examples:
               inlet demo
