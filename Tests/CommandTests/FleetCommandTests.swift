@@ -128,6 +128,25 @@ import Testing
         try await scene.fleet("limit", "archive", "5MiB", code: 64, errors: "did you mean '5MiB/s'?")
     }
 
+    @Test func `places says who lists a share, what waits there, and why nobody does`() async throws {
+        let scene = try await FleetScene.prepared()
+        try await scene.station("station-1").inlet("fleet", "join", code: 0)
+        try scene.run(
+            """
+            INSERT INTO inlet.place (name, marker) VALUES ('media', gen_random_uuid());
+            INSERT INTO inlet.member SELECT p.id, a.id FROM inlet.place p, inlet.agent a;
+            INSERT INTO inlet.work (place, path, version, state, name, size)
+            SELECT p.id, gen_random_uuid(), gen_random_uuid(), s, '', 1
+            FROM inlet.place p, unnest('{r,r,c}'::"char"[]) s
+            """)
+        try await scene.fleet("places", code: 0, says: "nobody lists it: none of its agents runs")
+        try await scene.fleet("status", code: 0, says: "media")
+        let place = try #require(try await scene.fleet("places", "--json", code: 0).objects().first)
+        #expect(place["name"] as? String == "media" && place["is_held"] as? Bool == false)
+        #expect(place["members"] as? [String] == ["station-1"])
+        #expect(place["waiting"] as? Int == 2 && place["claimed"] as? Int == 1)
+    }
+
     @Test func `after a restore the fleet names whom it waits for, and waive says what it risks`() async throws {
         let scene = try await FleetScene.prepared()
         try await scene.station("station-1").inlet("fleet", "join", code: 0)
