@@ -12,7 +12,7 @@ static const char *const XML = "Content-Type: application/xml\r\n", *const JSON 
 
 static const char *const CRC_NAMES[CRCS] = {"CRC32C", "CRC64NVME"};
 static const int CRC_BYTES[CRCS] = {4, 8};
-enum { BASE64_ROOM = 32 };
+enum { BASE64_ROOM = 32, MOST_LISTED = 1000 };
 
 void header_value(const char *head, const char *name, char *value, size_t room) {
     size_t length = strlen(name);
@@ -27,6 +27,7 @@ void header_value(const char *head, const char *name, char *value, size_t room) 
 }
 
 static void reply(struct connection *c, int status, const char *headers, const char *body) {
+    if (settings.is_logging) log_request(c, status);
     bool is_head = !strncmp(c->head, "HEAD ", 5);
     text_append(&c->answer, "HTTP/1.1 %d %s\r\n", status, status < 300 ? "OK" : "No");
     /* A head with a length of its own describes an object. */
@@ -98,7 +99,7 @@ static void remove_quotes(char *etag) {
 
 /* Ends an upload with the parts that the body names, one `<Part>` each or one object each of the array `parts`; cuts the body
  * up. - Returns: what is wrong, as store_complete does. */
-static const char *complete(char *body, bool is_xml, const char *id, const char *key, struct object *object) {
+static const char *complete(char *body, bool is_xml, const char *id, const char *key, struct object *object, bool is_new) {
     const char *open = is_xml ? "<Part>" : "{", *close = is_xml ? "</Part>" : "}";
     char *at = !body || is_xml ? body : strstr(body, "\"parts\""), *end = at && !is_xml ? strchr(at, ']') : NULL;
     /* One more than may be, so that too many are seen. */
@@ -116,7 +117,7 @@ static const char *complete(char *body, bool is_xml, const char *id, const char 
         remove_quotes(claim->etag);
         at = end + 1;
     }
-    const char *wrong = store_complete(id, key, claims, count, object);
+    const char *wrong = store_complete(id, key, claims, count, object, is_new);
     free(claims);
     return wrong;
 }
@@ -126,7 +127,8 @@ static void refuse(struct connection *c, const char *code, bool is_xml) {
     char body[128];
     const char *const form = is_xml ? "<Error><Code>%s</Code><Message>refused</Message></Error>" : "{\"error\": \"%s\"}";
     snprintf(body, sizeof body, form, code);
-    reply(c, strcmp(code, "NoSuchUpload") ? 400 : 404, is_xml ? XML : JSON, body);
+    int status = !strcmp(code, "NoSuchUpload") ? 404 : !strcmp(code, "PreconditionFailed") ? 412 : 400;
+    reply(c, status, is_xml ? XML : JSON, body);
 }
 
 /* Base64 of the sum, with its first byte first. */
@@ -165,13 +167,25 @@ static void write_etag(char *into, size_t room, const struct object *object) {
 
 static void tell(struct connection *c, const struct request *r) {
     struct text body = {0};
+    char count[16] = "0";
     text_append(&body, "%s", "");
+    if (!strcmp(r->method, "POST") && strcmp(r->target, "/_/reset")) {
+        field(r, "count", count, sizeof count);
+        if (!strcmp(r->target, "/_/hold")) hold_at(atoi(count));
+        else if (!strcmp(r->target, "/_/refuse")) refuse_completes(atoi(count));
+        else release();
+        return reply(c, 200, JSON, "{}");
+    }
     if (!strcmp(r->method, "POST")) {
         counts_reset();
         store_reset();
     }
     if (!strcmp(r->target, "/_/objects")) {
         store_list(&body);
+    } else if (!strcmp(r->target, "/_/requests")) {
+        write_log(&body);
+    } else if (!strcmp(r->target, "/_/held")) {
+        write_held(&body);
     } else if (!strcmp(r->target, "/_/first")) {
         char key[NAME_ROOM] = "";
         struct object object = {0};
@@ -230,6 +244,13 @@ static void confirm(struct connection *c, struct part *part, struct object *obje
     if (sha256[0]) snprintf(headers + used, room - used, "x-amz-checksum-sha256: %s\r\n", sha256);
 }
 
+/* Whether the key must have no object yet. */
+static bool is_only_new(const struct connection *c) {
+    char condition[8];
+    header_value(c->head, "if-none-match", condition, sizeof condition);
+    return settings.is_conditional && !strcmp(condition, "*");
+}
+
 /* An object or a part. */
 static void put(struct connection *c, const struct request *r) {
     char id[64], number[16], decoded[32], etag[64], headers[512];
@@ -247,8 +268,8 @@ static void put(struct connection *c, const struct request *r) {
         const char *wrong = store_part(id, atoi(number), &part);
         if (wrong) return refuse(c, wrong, true);
         add(&counted.part_bytes, part.size);
-    } else {
-        store_put(r->key, &object);
+    } else if (!store_put(r->key, &object, is_only_new(c))) {
+        return refuse(c, "PreconditionFailed", true);
     }
     reply(c, 200, headers, "");
 }
@@ -278,7 +299,8 @@ static void post(struct connection *c, const struct request *r) {
             object.crc = kind;
             object.sums.crc[kind] = read_crc(kind, crc);
         }
-        const char *wrong = complete(c->kept, true, id, r->key, &object);
+        const char *wrong = complete(c->kept, true, id, r->key, &object, is_only_new(c));
+        if (!wrong && is_refused()) wrong = "PreconditionFailed";
         if (wrong) return refuse(c, wrong, true);
         write_etag(etag, sizeof etag, &object);
         if (object.crc != NO_CRC) {
@@ -315,7 +337,7 @@ static void spiral(struct connection *c, const struct request *r) {
     } else if (!strcmp(call, "multipart/abort")) {
         store_abort(id);
         text_append(&body, "{}");
-    } else if (!strcmp(call, "multipart/complete") && (wrong = complete(c->kept, false, id, key, &object))) {
+    } else if (!strcmp(call, "multipart/complete") && (wrong = complete(c->kept, false, id, key, &object, false))) {
         return refuse(c, wrong, false);
     } else if (!strcmp(call, "presign/upload") || !strcmp(call, "multipart/complete")
                || (!strncmp(call, "objects/url/", 12) && store_get(key, &object))) {
@@ -351,6 +373,33 @@ static void look(struct connection *c, const struct request *r) {
     }
     snprintf(headers + used, sizeof headers - (size_t)used, "Content-Range: bytes 0-0/%lld\r\n", (long long)object.size);
     reply(c, 206, headers, "0");
+}
+
+/* ListParts: one page. */
+static void list_parts(struct connection *c, const struct request *r, const char *id) {
+    char marker[16] = "0", hex[ETAG_ROOM], crc[BASE64_ROOM];
+    struct text body = {0};
+    struct part part;
+    int count = store_count(id), listed = 0, number;
+    if (count < 0) return refuse(c, "NoSuchUpload", true);
+    field(r, "part-number-marker", marker, sizeof marker);
+    text_append(&body, "<ListPartsResult>");
+    for (number = atoi(marker) + 1; number <= MOST_PARTS && listed < count && listed < MOST_LISTED; number++) {
+        if (!store_get_part(id, number, &part)) continue;
+        listed++;
+        write_hex(hex, part.sums.md5);
+        text_append(&body, "<Part><PartNumber>%d</PartNumber><Size>%lld</Size><ETag>&quot;%s&quot;</ETag>", number,
+                    (long long)part.size, hex);
+        for (int kind = 0; kind < CRCS; kind++) {
+            if (!part.has_crc[kind]) continue;
+            write_crc(crc, kind, part.sums.crc[kind]);
+            text_append(&body, "<Checksum%s>%s</Checksum%s>", CRC_NAMES[kind], crc, CRC_NAMES[kind]);
+        }
+        text_append(&body, "</Part>");
+    }
+    text_append(&body, "<IsTruncated>%s</IsTruncated></ListPartsResult>", listed == MOST_LISTED ? "true" : "false");
+    reply(c, 200, XML, body.bytes);
+    free(body.bytes);
 }
 
 void prepare(struct connection *c) {
@@ -389,7 +438,6 @@ void decide(struct connection *c) {
         else store_delete(r->key);
         return reply(c, 204, "", "");
     }
-    if (field(r, "uploadId", id, sizeof id))
-        return reply(c, 200, XML, "<ListPartsResult><IsTruncated>false</IsTruncated></ListPartsResult>");
+    if (field(r, "uploadId", id, sizeof id)) return list_parts(c, r, id);
     look(c, r);
 }

@@ -66,11 +66,11 @@ static void count(struct connection *c) {
     add(&counted.resumed, SSL_session_reused(c->tls));
 }
 
-/* The request is over: answers, now or later. */
-static enum fate finish(struct connection *c) {
+enum fate finish(struct connection *c) {
     bool is_question = strstr(c->head, " /_/") != NULL;
     if (c->in_body) add(&sending, -1);
     c->in_body = false;
+    if (is_held(c)) return LENT;
     if (!c->is_counted && !is_question) count(c);
     if (!strncmp(c->head, "PUT ", 4)) add(&counted.puts, 1);
     decide(c);

@@ -2,7 +2,7 @@
  *
  *     cc -O2 -o s3_sink *.c -lssl -lcrypto -lpthread
  *     ./s3_sink [--port N] [--delay MS] [--etag size|md5] [--checksums echo|compare] [--sums FILE] [--threads N]
- *               [--cert FILE --key FILE]
+ *               [--conditions ignore|enforce] [--log no|yes] [--cert FILE --key FILE]
  *
  * Prints "listening PORT".
  *
@@ -10,18 +10,25 @@
  * key is `bench`. GET /_/stats tells what came since POST /_/reset, GET /_/objects lists it, GET /_/first?key=KEY tells when the
  * first byte of a PUT came (CLOCK_MONOTONIC ns; 0: it has not come whole).
  *
+ * POST /_/hold?count=N holds the next PUT of a part whose upload has N parts, until POST /_/release: then it counts, unless
+ * its client is gone. GET /_/held names the access key of its client. POST /_/refuse?count=N: the next N uploads that are ended
+ * are ended, and answered with 412.
+ *
  * --etag md5            ETags are the bodies' MD5. Without it bodies are not hashed, and over plain TCP never leave
  *                       the kernel.
  * --checksums compare   CRC-32C and CRC-64/NVME that a client states are compared: a wrong one is refused, a right one
  *                       confirmed. Without it each one is said back.
  * --sums                what bodies hash to, by name, part and size. These are thrown away unhashed; all others are hashed.
  * --delay               holds back every answer, as a far-away store does, and no other connection.
+ * --conditions enforce  `If-None-Match: *` holds for PUT and for the end of an upload. Without it nobody looks at it.
+ * --log yes             GET /_/requests lists what was answered: NS (of the first byte) STATUS METHOD ACCESS-KEY PATH QUERY.
  * --cert                TLS, with session tickets.
  *
  * Threads (one for each core) share one epoll: whoever is free takes the next connection that has something.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
@@ -113,6 +120,20 @@ static void *send_delayed(void *unused) {
     return unused;
 }
 
+/* A client that has closed its end sent nothing that counts. */
+static bool is_gone(const struct connection *c) {
+    char byte;
+    ssize_t n = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN);
+}
+
+void release(void) {
+    for (struct connection *c = take_held(), *next; c; c = next) {
+        next = c->next;
+        put_back(c, is_gone(c) ? OVER : finish(c));
+    }
+}
+
 static void accept_all(void) {
     struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
     for (int fd; (fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) >= 0;) {
@@ -176,6 +197,8 @@ int main(int count, char **words) {
         else if (!strcmp(words[i], "--threads")) threads = atoi(value);
         else if (!strcmp(words[i], "--etag")) settings.has_md5 = !strcmp(value, "md5");
         else if (!strcmp(words[i], "--checksums")) settings.is_comparing = !strcmp(value, "compare");
+        else if (!strcmp(words[i], "--conditions")) settings.is_conditional = !strcmp(value, "enforce");
+        else if (!strcmp(words[i], "--log")) settings.is_logging = !strcmp(value, "yes");
         else if (!strcmp(words[i], "--sums")) sums = value;
         else if (!strcmp(words[i], "--cert")) certificate = value;
         else if (!strcmp(words[i], "--key")) key = value;

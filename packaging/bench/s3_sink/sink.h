@@ -1,5 +1,6 @@
 /* What the files of s3_sink share: server.c has the threads, connection.c the bytes, answers.c what is said, store.c
- * the names, table.c the sums that are known before the run, crc.c two of them. */
+ * the names, orders.c what a scenario asks of single requests, table.c the sums that are known before the run, crc.c two of
+ * them. */
 #ifndef INLET_BENCH_SINK_H
 #define INLET_BENCH_SINK_H
 
@@ -59,14 +60,14 @@ struct connection {
     size_t kept_length;
     int64_t first_ns; /* CLOCK_MONOTONIC, of the request's first byte */
     int64_t answer_at; /* CLOCK_MONOTONIC ms, of an answer that is held back */
-    struct connection *next; /* in the line of delayed answers, which is in the order of time */
+    struct connection *next; /* in the line of delayed answers, which is in the order of time, or of what is held */
     struct text answer;
     char head[HEAD_ROOM + 1];
 };
 
 /* Set before the first connection, and then only read. */
 extern struct settings {
-    bool has_md5, is_comparing;
+    bool has_md5, is_comparing, is_conditional, is_logging;
     int64_t delay_ms;
     char origin[64]; /* scheme://host:port */
 } settings;
@@ -89,10 +90,14 @@ struct counts counts_now(void);
 void counts_reset(void);
 /* Sends the answer when its time has come. From here on the connection is not the caller's. */
 void delay(struct connection *c);
+/* Goes on with what was held. */
+void release(void);
 
 /* connection.c */
 enum fate { OVER, OPEN, LENT }; /* to be ended, to be waited on, belongs to someone else */
 enum fate send_answer(struct connection *c);
+/* The request is over: answers, now or later. */
+enum fate finish(struct connection *c);
 /* Takes and answers all that is there. `scratch` has room for PIECE. */
 enum fate serve(struct connection *c, char *scratch);
 
@@ -103,6 +108,21 @@ void prepare(struct connection *c);
 void decide(struct connection *c);
 /* The value of a header of `head`, copied; "" when it is not there. */
 void header_value(const char *head, const char *name, char *value, size_t room);
+
+/* orders.c. All functions may be called from any thread. */
+/* The next PUT of a part is held whose upload has so many parts; 0: none. */
+void hold_at(int parts);
+/* Whether this one is. From here on the connection is not the caller's. */
+bool is_held(struct connection *c);
+/* All that are held. `write_held` says who sent them. */
+struct connection *take_held(void);
+void write_held(struct text *into);
+/* So many of the next uploads that are ended are refused with 412, after they were ended. */
+void refuse_completes(int count);
+bool is_refused(void);
+/* Keeps a line of a request that is answered: NS STATUS METHOD AGENT TARGET QUERY. */
+void log_request(const struct connection *c, int status);
+void write_log(struct text *into);
 
 /* store.c. All functions may be called from any thread. */
 struct part {
@@ -116,7 +136,8 @@ struct object {
     int crc; /* of the whole, where a client asked for one; else NO_CRC */
     struct sums sums; /* MD5: of the content, or of the parts' MD5s */
 };
-void store_put(const char *key, const struct object *object);
+/* `is_new`: only under a key without an object. - Returns: whether it is there. */
+bool store_put(const char *key, const struct object *object, bool is_new);
 bool store_get(const char *key, struct object *object);
 /* Writes an id that fits in 32 bytes. `count`: how many parts are announced; 0: any number. `crc`: of the whole. */
 void store_begin(const char *key, int count, int crc, char *id);
@@ -128,7 +149,11 @@ struct claim {
 /* These two return the S3 code of what is wrong, or NULL. The second makes an object of the parts that are claimed;
  * `object->crc` and its sum are what the client states of the whole, or NO_CRC. */
 const char *store_part(const char *id, int number, const struct part *part);
-const char *store_complete(const char *id, const char *key, const struct claim *claims, int count, struct object *object);
+const char *store_complete(const char *id, const char *key, const struct claim *claims, int count, struct object *object,
+                           bool is_new);
+/* How many parts an open upload has; -1: there is none. The second is false for a part that has not come. */
+int store_count(const char *id);
+bool store_get_part(const char *id, int number, struct part *part);
 void store_abort(const char *id);
 void store_delete(const char *key);
 void store_reset(void);

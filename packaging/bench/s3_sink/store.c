@@ -72,16 +72,23 @@ static void put_locked(const char *key, const struct object *object) {
     entry->object = *object;
 }
 
-void store_put(const char *key, const struct object *object) {
+static struct entry *entry_of(const char *key) {
+    struct entry *entry = *bucket(key);
+    while (entry && strcmp(entry->key, key)) entry = entry->next;
+    return entry;
+}
+
+bool store_put(const char *key, const struct object *object, bool is_new) {
     pthread_mutex_lock(&lock);
-    put_locked(key, object);
+    bool is_free = !is_new || !entry_of(key);
+    if (is_free) put_locked(key, object);
     pthread_mutex_unlock(&lock);
+    return is_free;
 }
 
 bool store_get(const char *key, struct object *object) {
     pthread_mutex_lock(&lock);
-    struct entry *entry = *bucket(key);
-    while (entry && strcmp(entry->key, key)) entry = entry->next;
+    struct entry *entry = entry_of(key);
     if (entry) *object = entry->object;
     pthread_mutex_unlock(&lock);
     return entry != NULL;
@@ -132,6 +139,24 @@ const char *store_part(const char *id, int number, const struct part *part) {
     return wrong;
 }
 
+int store_count(const char *id) {
+    pthread_mutex_lock(&lock);
+    struct upload *upload = *find(id);
+    int count = upload ? 0 : -1;
+    for (int at = 0; upload && at < upload->room; at++) count += upload->parts[at].size >= 0;
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+bool store_get_part(const char *id, int number, struct part *part) {
+    pthread_mutex_lock(&lock);
+    struct upload *upload = *find(id);
+    bool is_there = upload && number <= upload->room && upload->parts[number - 1].size >= 0;
+    if (is_there) *part = upload->parts[number - 1];
+    pthread_mutex_unlock(&lock);
+    return is_there;
+}
+
 void write_hex(char hex[ETAG_ROOM], const unsigned char *md5) {
     strcpy(hex, "discarded");
     for (int at = 0; settings.has_md5 && at < MD5_BYTES; at++) snprintf(hex + 2 * at, 3, "%02x", md5[at]);
@@ -180,10 +205,12 @@ static const char *compose(const struct upload *upload, const struct claim *clai
     return wrong ? wrong : join(upload, count, object);
 }
 
-const char *store_complete(const char *id, const char *key, const struct claim *claims, int count, struct object *object) {
+const char *store_complete(const char *id, const char *key, const struct claim *claims, int count, struct object *object,
+                           bool is_new) {
     pthread_mutex_lock(&lock);
     struct upload **link = find(id);
-    const char *wrong = !*link || strcmp((*link)->key, key) ? "NoSuchUpload" : compose(*link, claims, count, object);
+    const char *wrong = !*link || strcmp((*link)->key, key) ? "NoSuchUpload"
+                        : is_new && entry_of(key) ? "PreconditionFailed" : compose(*link, claims, count, object);
     if (!wrong) {
         put_locked(key, object);
         drop(link);
