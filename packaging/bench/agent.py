@@ -37,9 +37,10 @@ def route(name: str, *to: str, path: str = "**", key: str = "{name}", **more: An
 
 
 def configure(folder: Path, destinations: dict[str, dict[str, Any]], routes: list[dict[str, Any]] | None = None,
-              watch: dict[str, Any] | None = None, roots: Sequence[Path] = (), **more: Any) -> Path:
+              watch: dict[str, Any] | None = None, roots: Sequence[Path] = (), places: dict[str, Path] | None = None,
+              **more: Any) -> Path:
     """`inlet.yaml` below `folder`, with the root `drop` and one route to all destinations unless there are others. Values are
-    JSON, which is YAML."""
+    JSON, which is YAML. `places`: shares that agents of a fleet watch together."""
     roots = list(roots) or [folder / "drop"]
     for root in roots:
         # A pattern's folders come with their disks.
@@ -48,7 +49,8 @@ def configure(folder: Path, destinations: dict[str, dict[str, Any]], routes: lis
     settings = {
         "state_dir": f"{folder}/state", "log": {"level": "info", "output": "stderr", "format": "json"},
         "destinations": destinations, "routes": routes or [route("all", *destinations)],
-        "watch": [{"path": str(root), "settle": "0s"} | (watch or {}) for root in roots]} | more
+        "watch": [{"path": str(root), "settle": "0s"} | (watch or {}) for root in roots] +
+                 [{"path": str(root), "settle": "0s", "place": place} for place, root in (places or {}).items()]} | more
     path = folder / "inlet.yaml"
     path.write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in settings.items()))
     path.chmod(0o600)

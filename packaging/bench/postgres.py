@@ -49,7 +49,7 @@ def _account() -> list[str]:
     raise Failed("PostgreSQL refuses root, and there is neither a user postgres nor nobody")
 
 
-def _give(folder: Path) -> None:
+def give(folder: Path) -> None:
     """To that user; folders above it may be passed through."""
     if account := _account():
         uid, gid = (int(word.partition("=")[2]) for word in account[1:3])
@@ -67,13 +67,16 @@ def free_port() -> int:
 class Cluster(Child):
     """PostgreSQL with fsync on, on a port of its own. It ends with its context, and so do its files."""
 
+    # What pg_is_in_recovery() says of one that is ready.
+    READY = ("f",)
+
     def __init__(self, folder: Path, **settings: str) -> None:
         if not (found := programs()):
             raise Failed(missing())
         self.bin = found
         self.folder, self.port, self.settings = folder, free_port(), settings
         self.folder.mkdir(parents=True)
-        _give(self.folder)
+        give(self.folder)
         self.data = self.folder / "data"
         self._run("initdb", "-N", "-E", "UTF8", "--no-locale", "-A", "trust", "-U", USER, "-D", self.data)
         self.start()
@@ -103,7 +106,7 @@ class Cluster(Child):
         """As a server that may be written to: one that is still reading its log says that it is not."""
         done = subprocess.run([self.bin / "psql", "-XAtqc", "SELECT pg_is_in_recovery()", self.url("postgres")],
                               capture_output=True, text=True)
-        return done.stdout.strip() == "f"
+        return done.stdout.strip() in self.READY
 
     def stop(self, how: str = "fast") -> None:
         """`fast`, or `immediate`, as a crash."""
@@ -149,9 +152,27 @@ class Cluster(Child):
         subprocess.run(["cp", "-a", backup, self.data], check=True)
         if is_promoted:
             (self.data / "recovery.signal").touch()
-            _give(self.data / "recovery.signal")
+            give(self.data / "recovery.signal")
             self.settings = {**self.settings, "restore_command": "false"}
         self.start()
+
+
+class Standby(Cluster):
+    """Follows another cluster as a stream, until it is promoted."""
+
+    READY = ("t", "f")
+
+    def __init__(self, primary: Cluster, folder: Path) -> None:
+        self.bin, self.settings = primary.bin, primary.settings
+        self.folder, self.port, self.data = folder, free_port(), folder / "data"
+        folder.mkdir(parents=True)
+        give(folder)
+        self._run("pg_basebackup", "-R", "-D", self.data, "-X", "stream", "-c", "fast", "-h", "127.0.0.1", "-p", primary.port,
+                  "-U", USER)
+        self.start()
+
+    def promote(self) -> None:
+        self._run("pg_ctl", "promote", "-D", self.data, "-w", "-t", 60)
 
 
 class Pooler(Child):
@@ -167,7 +188,7 @@ class Pooler(Child):
         self.port = free_port()
         folder = cluster.folder / "pooler"
         folder.mkdir()
-        _give(folder)
+        give(folder)
         settings = folder / "pgbouncer.ini"
         settings.write_text(f"""[databases]
 * = host=127.0.0.1 port={cluster.port}

@@ -11,7 +11,7 @@ import tempfile
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent import HERE, binary
 from process import Child, until
@@ -53,9 +53,9 @@ def crc_function() -> Callable[[int, int, bytes], int]:
 
 
 @functools.cache
-def certificate() -> Path:
+def certificate(name: str = "sink") -> Path:
     """Of 127.0.0.1, with its key, signed by itself: clients trust just it."""
-    path = _tools() / "sink.pem"
+    path = _tools() / f"{name}.pem"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
                     "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName = IP:127.0.0.1, DNS:localhost",
                     "-keyout", path.with_suffix(".key"), "-out", path], check=True, capture_output=True)
@@ -91,17 +91,40 @@ class Server(Child):
         return json.loads(self._open("/_/stats"))
 
 
+class Request(NamedTuple):
+    """One that the sink answered."""
+
+    # Of its first byte, in time.monotonic().
+    at: float
+    status: int
+    method: str
+    # The access key that signed it.
+    agent: str
+    path: str
+    query: str
+
+    @property
+    def is_part(self) -> bool:
+        return self.method == "PUT" and "partNumber=" in self.query
+
+    @property
+    def is_end(self) -> bool:
+        """Of an upload of parts."""
+        return self.method == "POST" and "uploadId=" in self.query
+
+
 class Sink(Server):
     """s3_sink/, which speaks S3 and the Spiral Storage API and keeps names and sizes only."""
 
     def __init__(self, scheme: str = "http", etag: str = "size", delay: int = 0, port: int = 0, checksums: str = "echo",
-                 sums: Path | None = None) -> None:
-        """`sums`: what is known of the bodies (Load.sums), which are then not hashed."""
+                 sums: Path | None = None, conditions: str = "ignore", is_logging: bool = False) -> None:
+        """`sums`: what is known of the bodies (Load.sums), which are then not hashed. `conditions`: `enforce` makes
+        `If-None-Match: *` count."""
         self.authority = certificate() if scheme == "https" else None
         secure = ["--cert", self.authority, "--key", self.authority.with_suffix(".key")] if self.authority else []
         table = ["--sums", sums] if sums else []
         super().__init__(sink_program(), "--etag", etag, "--checksums", checksums, "--delay", delay, *secure, *table,
-                         port=port, scheme=scheme,
+                         "--conditions", conditions, "--log", "yes" if is_logging else "no", port=port, scheme=scheme,
                          trust=ssl.create_default_context(cafile=self.authority) if self.authority else None)
 
     def objects(self) -> dict[str, tuple[int, str]]:
@@ -116,6 +139,30 @@ class Sink(Server):
         """(key, size, MD5 of its ETag, or "-")"""
         lines = (line.split(" ", 2) for line in self._open("/_/objects").decode().splitlines())
         return [(key.removeprefix("/object/"), int(size), md5) for size, md5, key in lines]
+
+    def hold(self, parts: int) -> None:
+        """The next part is held whose upload has so many, until `release`."""
+        self._open(f"/_/hold?count={parts}", b"")
+
+    def held(self) -> str:
+        """Who sent what is held; "" while nothing is."""
+        return self._open("/_/held").decode().partition("\n")[0]
+
+    def release(self) -> None:
+        self._open("/_/release", b"")
+
+    def refuse(self, count: int) -> None:
+        """So many of the next uploads that are ended are answered with 412, and are there nevertheless."""
+        self._open(f"/_/refuse?count={count}", b"")
+
+    def requests(self) -> list[Request]:
+        """In the order of the answers, where it keeps a log."""
+        rows = (line.split(" ", 5) for line in self._open("/_/requests").decode().splitlines())
+        return [Request(int(at) / 1e9, int(status), *words) for at, status, *words in rows]
+
+    def put(self, path: str, content: bytes) -> None:
+        """As a client of another kind does it."""
+        urllib.request.urlopen(urllib.request.Request(self.url + path, content, method="PUT"), timeout=120).close()
 
     def first_byte(self, key: str) -> int:
         """When the first byte of this object's PUT came, in CLOCK_MONOTONIC ns; 0 until it has come whole."""

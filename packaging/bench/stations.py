@@ -1,4 +1,5 @@
-"""Several agents, each with a drop of its own, one PostgreSQL and one store: what writes to them, and how they are judged."""
+"""Several agents, each with a drop of its own, and maybe a share of all, one PostgreSQL and one store: what writes to them, and how
+they are judged."""
 
 import json
 import os
@@ -15,9 +16,10 @@ from typing import Any, NamedTuple
 from agent import Agent, Event, binary, configure, lines_of, route, s3, status
 from postgres import Cluster, Line, Pooler
 from process import Child, end, until
-from report import MIB, Failed
+from report import MIB, Failed, Row, none
 from scenarios.crash import etags
 from servers import Sink
+from shares import Share
 
 LOGIN = "inlet_station"
 PART = 5 * MIB
@@ -49,10 +51,13 @@ class Station:
         self.line = Line(fleet.port)
         self.drop, self.staging = self.folder / "drop", self.folder / "staging"
         self.staging.mkdir(parents=True)
-        own = {"url": fleet.cluster.url(user=LOGIN, port=self.line.port), "name": name, "join_file": str(fleet.secret),
+        own = {"url": fleet.url(self.line.port), "name": name, "join_file": str(fleet.secret),
                "patience": fleet.patience}
-        store = s3(fleet.store.url, part_size="5MiB", multipart_threshold="5MiB") | (destination or {})
-        self.config = configure(self.folder, {"store": store}, [route("all", "store", key=key)], fleet=own | more)
+        # The store's log knows it by this key.
+        store = s3(fleet.store.url, part_size="5MiB", multipart_threshold="5MiB") | {"access_key": name} | fleet.destination
+        routes, share = [route("all", "store", key=key, **fleet.route)], fleet.share
+        self.config = configure(self.folder, {"store": store | (destination or {})}, (share.routes("store") if share else []) + routes,
+                                places={share.NAME: share.root} if share else {}, fleet=own | more)
         self.agent: Agent | None = None
         # Set for an agent whose clock is wrong.
         self.environment: dict[str, str] | None = None
@@ -105,6 +110,10 @@ class Station:
     def receipts(self) -> list[dict[str, Any]]:
         return lines_of("receipts", config=self.config)
 
+    def has(self, path: str) -> bool:
+        """Whether a file is its own, and not of a share."""
+        return path.startswith(f"{self.drop}/")
+
     def clone(self, to: str) -> "Station":
         """A copy as of a virtual machine that was cloned: same journal, other folders."""
         twin = object.__new__(Station)
@@ -121,11 +130,18 @@ class Station:
 
 
 class Fleet(Child):
-    """A cluster with the schema, a blind store, and stations. Everything ends with its context."""
+    """A cluster with the schema, a store that is blind unless `conditions` says otherwise, stations, and where asked for a share.
+    Everything ends with its context."""
 
-    def __init__(self, folder: Path, ttl: float = 3, patience: str = "4s", is_pooled: bool = False, **settings: str) -> None:
-        self.folder, self.ttl, self.patience = folder, ttl, patience
+    def __init__(self, folder: Path, ttl: float = 3, patience: str = "4s", is_pooled: bool = False, has_share: bool = False,
+                 conditions: str = "ignore", destination: dict[str, Any] | None = None, **settings: str) -> None:
+        self.folder, self.ttl, self.patience, self.destination = folder, ttl, patience, destination or {}
+        # What routes of stations say besides; other servers for their connections, and libpq's options.
+        self.route: dict[str, Any] = {}
+        self.standbys: list[int] = []
+        self.options = ""
         folder.mkdir(parents=True, exist_ok=True)
+        self.share = Share(folder) if has_share else None
         self.stations: list[Station] = []
         self.sources: list[Source] = []
         self.pooler: Pooler | None = None
@@ -138,8 +154,8 @@ class Fleet(Child):
             self.cluster.sql(f"CREATE ROLE {LOGIN} LOGIN IN ROLE inlet_agent")
             self.pooler = Pooler(self.cluster) if is_pooled else None
             self.port = self.pooler.port if self.pooler else self.cluster.port
-            # It enforces nothing and keeps no bodies: a key that two agents write is overwritten.
-            self.store = Sink(etag="md5")
+            # It keeps no bodies, and unless it is told to enforces nothing: a key that two agents write is overwritten.
+            self.store = Sink(etag="md5", conditions=conditions, is_logging=has_share)
         except BaseException:
             self.cluster.__exit__()
             raise
@@ -167,6 +183,14 @@ class Fleet(Child):
         for station in self.stations:
             station.wait_live()
 
+    def url(self, port: int) -> str:
+        """Of a station that reaches PostgreSQL through `port`."""
+        hosts = ",".join(f"127.0.0.1:{one}" for one in [port, *self.standbys])
+        return f"postgresql://{LOGIN}@{hosts}/inlet{self.options}"
+
+    def station(self, name: str) -> Station:
+        return next(station for station in self.stations if station.name == name)
+
     def state(self) -> str:
         return self.cluster.one("SELECT state FROM inlet.status")
 
@@ -178,16 +202,37 @@ class Fleet(Child):
         for station in stations or self.stations:
             size = draw.randrange(1, 64 << 10) if draw.random() < 0.9 else draw.randrange(PART + 1, 3 * PART)
             self.sources.append(station.put(f"clip-{number:05}.mov", size, draw))
+        for policy in Share.POLICIES if self.share else ():
+            self.put_share(policy, f"clip-{number:05}.mov", draw.randrange(1, 64 << 10), draw)
+
+    def put_share(self, policy: str, name: str, size: int, draw: random.Random) -> None:
+        file = self.share.put(policy, name, size, draw)
+        self.sources.append(Source(Share.NAME, file.name, size, file.etags))
+
+    def share_rest(self) -> dict[str, Any]:
+        """What is not ended in the share; nothing without one."""
+        if not self.share:
+            return {}
+        work, ended = map(int, self.cluster.sql(
+            "SELECT (SELECT count(*) FROM inlet.work), (SELECT count(*) FROM inlet.file WHERE state = 'f')")[0])
+        is_over = not work and ended >= len(self.share.sources)
+        return {} if is_over else {Share.NAME: {"work": work, "finished": ended, "files": len(self.share.sources)}}
 
     def wait_idle(self, seconds: float) -> float:
-        """Until every file of every station is delivered. - Returns: how long that took."""
+        """Until every file of every station and of the share is delivered. - Returns: how long that took."""
         began = time.monotonic()
         counts = Counter(source.station for source in self.sources)
 
+        def is_short(station: Station, files: dict[str, int]) -> bool:
+            """Files of the share count as well in `files`: then its receipts tell."""
+            return sum(files.values()) < counts[station.name] or bool(self.share) and counts[station.name] > len(
+                {row["path"] for row in station.receipts() if station.has(row["path"])})
+
         def rest() -> dict[str, Any]:
-            states = {station.name: status(station.config) for station in self.stations}
-            return {name: state["files"] | {"fleet": state.get("fleet")} for name, state in states.items()
-                    if state["pending"] or sum(state["files"].values()) < counts[name]}
+            states = [(station, status(station.config)) for station in self.stations]
+            busy = {station.name: state["files"] | {"fleet": state.get("fleet")} for station, state in states
+                    if state["pending"] or is_short(station, state["files"])}
+            return busy or self.share_rest()
 
         until(lambda: not rest(), seconds, "end of all deliveries", 0.5,
               words=lambda: json.dumps(rest(), indent=1)[:3000])
@@ -229,15 +274,39 @@ def judge(fleet: Fleet) -> Verdict:
     owners = defaultdict(set)
     for station in fleet.stations:
         for row in station.receipts():
+            # Two agents may have a receipt of one file of a share.
+            owner = station.name if station.has(row["path"]) or not fleet.share else Share.NAME
             for delivery in row["deliveries"]:
-                owners[delivery["key"]].add((station.name, row["path"]))
+                owners[delivery["key"]].add((owner, row["path"]))
     shared = {key: files for key, files in owners.items() if len(files) > 1}
     lines += [f"{key}: of {', '.join(sorted('/'.join(file) for file in files))}" for key, files in shared.items()]
     return Verdict(lost, twice, len(shared), len(foreign), lines)
 
 
 def published(fleet: Fleet) -> tuple[int, int]:
-    """(files without a receipt in the search, files with more than one)."""
-    rows = Counter(tuple(row) for row in fleet.cluster.sql("SELECT agent, name FROM inlet.receipts WHERE state = 'delivered'"))
+    """(files without a receipt in the search, files of stations with more than one)."""
+    rows: Counter[tuple[str, str]] = Counter()
+    for agent, root, path in fleet.cluster.sql("SELECT agent, root, path FROM inlet.receipts WHERE state = 'delivered'"):
+        # Who takes over the finishing of a file in a share writes a receipt as well.
+        if fleet.share and root == str(fleet.share.root):
+            rows[Share.NAME, path] = 1
+        else:
+            rows[agent, path] += 1
     wanted = {(source.station, source.name) for source in fleet.sources}
     return len(wanted - set(rows)), sum(count > 1 for count in rows.values())
+
+
+def judged(letter: str, fleet: Fleet) -> list[Row]:
+    """The four zeros, and what is left in the share, with the names of what is wrong."""
+    verdict = judge(fleet)
+    lines = verdict.lines + (left := fleet.share.problems() if fleet.share else [])
+    if lines:
+        print(f"\n{letter}: what is wrong\n" + "\n".join(f"  {line}" for line in lines[:50]), flush=True)
+    rows = [Row(f"{letter}: files", str(len(fleet.sources))), none(f"{letter}: lost", verdict.lost),
+            none(f"{letter}: under two keys", verdict.twice), none(f"{letter}: shared keys", verdict.shared),
+            none(f"{letter}: partial", verdict.partial)]
+    if fleet.share:
+        rows += [Row(f"{letter}: files of the share", str(len(fleet.share.sources))),
+                 none(f"{letter}: sources in the share not as their route says", len(left)),
+                 none(f"{letter}: work left", int(fleet.cluster.one("SELECT count(*) FROM inlet.work")))]
+    return rows

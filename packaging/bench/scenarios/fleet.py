@@ -1,14 +1,20 @@
 """Fleets of stations under chaos: real agents, a PostgreSQL of their own with fsync on, and a store that enforces nothing.
 
-    A  kills, stops past the lease, immediate restarts of PostgreSQL, cut lines, clocks that are days off, restores of old backups
+    A  kills, stops past the lease, immediate restarts of PostgreSQL, cut lines, clocks that are days off, restores of old backups;
+       every station has a drop of its own, and all watch one share
+    B  an agent killed or stopped with 3 of 10 parts of a share's file sent: another goes on with it
     C  a backup put back under running agents, on the same timeline and on a new one; then with one agent off
+    D  A, small, at a store that enforces If-None-Match and at one that does not; 412 to what was composed, and to another content
     E  PostgreSQL stopped under load
     F  clones of a state directory, and restored journals
     G  rights of the agents' role, and random arguments
+    H  a migration beside agents of the version before
     I  an agent without `fleet:`
     J  1,000 agents' beats through pgbouncer with 20 connections
+    L  under load: a station drained, failovers to a standby, a full disk at PostgreSQL, TLS, equal contents at all stations
+    W  how much work of shares 4 connections claim, settle and finish
 
-Without letters: all of them. Shares (B, D, H) are not built yet. `--short` is A alone, small.
+Without letters: all of them. `--short` is A alone, small.
 """
 
 import os
@@ -19,20 +25,23 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from agent import Agent, configure, instant, route, s3
-from fleet_database import crowd, rights
+from fleet_database import crowd, rights, work
+from fleet_more import migrated, more
 from postgres import Pooler, missing
 from process import Worker, memory, until
 from report import SEED, Failed, Given, Row, bounded, figure, none
 from servers import Sink
-from stations import Fleet, Station, judge, objects, published
+from stations import Fleet, Station, judged, objects, published
+from takeovers import refusals, takeovers
 
-LETTERS = "ACEFGIJ"
+LETTERS = "ABCDEFGHIJLW"
 OPTIONS = {
     "letters": (["A"], "which parts to run: " + ", ".join(LETTERS)),
     "--seed": SEED, "--short": (False, "A with 20 kills, 3 stops, 1 restart and 1 restore: some 2 minutes"),
-    "--full": (False, "all parts, J for 5 minutes only"), "--ttl": (3, "seconds of a lease"),
+    "--full": (False, "all parts; B 20 times each, J for 5 minutes only"), "--ttl": (3, "seconds of a lease"),
     "--minutes": (0, "how long E's outage and J last; 0 = 10 and 60, with --full 5 each"),
     "--pooler": (False, "put pgbouncer between the agents and PostgreSQL"),
     "--before": (str, "I: the inlet of the release before, to compare with"),
@@ -50,7 +59,7 @@ ROUNDS = 2
 
 
 class Filler(Worker):
-    """Drops files of equal names at all stations, paced by the faults."""
+    """Drops files of equal names at all stations and in the share, paced by the faults."""
 
     def __init__(self, fleet: Fleet, seed: int) -> None:
         super().__init__()
@@ -121,9 +130,10 @@ class Chaos:
             self._fleet.cluster.sql("SELECT inlet.v1_admin_restored('the bench put a backup back')")
 
 
-def chaos(folder: Path, given: Given, counts: dict[str, int], count: int = 5) -> list[Row]:
+def chaos(folder: Path, given: Given, counts: dict[str, int], letter: str = "A", count: int = 5, **store: Any) -> list[Row]:
+    """`store`: what else the fleet says of it."""
     draw = random.Random(given.seed)
-    with Fleet(folder, given.ttl, is_pooled=given.pooler) as fleet:
+    with Fleet(folder, given.ttl, is_pooled=given.pooler, has_share=True, **store) as fleet:
         for number in range(1, count + 1):
             station = fleet.add(f"station-{number}")
             if number > count - 2 and counts is FULL:
@@ -139,16 +149,17 @@ def chaos(folder: Path, given: Given, counts: dict[str, int], count: int = 5) ->
             getattr(trouble, fault)()
             for station in fleet.stations:
                 if (code := station.agent.process.poll()) is not None:
-                    return [none(f"A: {station.name} ended by itself with {code}: {station.agent.tail(5)}", 1)]
+                    return [none(f"{letter}: {station.name} ended by itself with {code}: {station.agent.tail(5)}", 1)]
         filler.stop()
         seconds = fleet.wait_idle(3 * REST)
         until(lambda: fleet.state() == "open", REST, "open fleet", 0.5)
         until(lambda: not any(published(fleet)), REST, every=0.5)
         behind, double = published(fleet)
-        return [*judged("A", fleet), bounded("A: seconds to the end after the last fault", seconds, REST, " s", 0),
-                *(Row(f"A: {fault}s", str(number)) for fault, number in counts.items()),
-                Row("A: files without a receipt in the search", str(behind)), Row("A: with more than one", str(double)),
-                Row("A: keys with another name", str(sum(not re.fullmatch(r"clip-\d+\.mov", key) for key, _, _ in objects(fleet))))]
+        return [*judged(letter, fleet), bounded(f"{letter}: seconds to the end after the last fault", seconds, REST, " s", 0),
+                *(Row(f"{letter}: {fault}s", str(number)) for fault, number in counts.items()),
+                Row(f"{letter}: files without a receipt in the search", str(behind)),
+                Row(f"{letter}: with more than one", str(double)),
+                Row(f"{letter}: keys with another name", str(sum(not re.fullmatch(r"clip-\d+\.mov", key) for key, _, _ in objects(fleet))))]
 
 
 def wrong_clock(days: int) -> dict[str, str]:
@@ -157,16 +168,6 @@ def wrong_clock(days: int) -> dict[str, str]:
     if not library:
         raise Failed("wrong clocks cannot be tried: apt-get install faketime")
     return os.environ | {"LD_PRELOAD": str(library), "FAKETIME": f"{days:+}d", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
-
-
-def judged(letter: str, fleet: Fleet) -> list[Row]:
-    """The four zeros, with the names of what is wrong."""
-    verdict = judge(fleet)
-    if verdict.lines:
-        print(f"\n{letter}: what is wrong\n" + "\n".join(f"  {line}" for line in verdict.lines[:50]), flush=True)
-    return [Row(f"{letter}: files", str(len(fleet.sources))), none(f"{letter}: lost", verdict.lost),
-            none(f"{letter}: under two keys", verdict.twice), none(f"{letter}: shared keys", verdict.shared),
-            none(f"{letter}: partial", verdict.partial)]
 
 
 # C
@@ -229,6 +230,16 @@ def left_off(fleet: Fleet, draw: random.Random, number: int) -> list[Row]:
     off.wait_live()
     return [none("C: opened although one agent was off", int(not is_closed)),
             none("C: closed although it was waived", int(not is_open))]
+
+
+# D
+
+
+def stores(folder: Path, given: Given) -> list[Row]:
+    """The same chaos at both kinds, then single answers of one that enforces."""
+    return [*chaos(folder / "blind", given, SHORT, "D, blind"),
+            *chaos(folder / "enforcing", given, SHORT, "D, enforcing", conditions="enforce", destination={"if_exists": "fail"}),
+            *refusals(folder / "refusals", given)]
 
 
 # E
@@ -371,10 +382,12 @@ def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
         return "fleets", [Row(f"{letter}: {why}", "-", "run", None) for letter in letters]
     outages, crowds = (given.minutes or (5 if given.full else usual) for usual in (10, 60))
     parts: dict[str, Callable[[Path], list[Row]]] = {
-        "A": lambda at: chaos(at, given, SHORT if given.short else FULL), "C": lambda at: restores(at, given),
-        "E": lambda at: outage(at, given, outages), "F": lambda at: clones(at, given),
-        "G": lambda at: rights(at, given.seed, given.minutes or (3 if given.full else 10)), "I": lambda at: alone(at, given),
-        "J": lambda at: crowd(at, crowds),
+        "A": lambda at: chaos(at, given, SHORT if given.short else FULL),
+        "B": lambda at: takeovers(at, given, 20 if given.full else 5), "C": lambda at: restores(at, given),
+        "D": lambda at: stores(at, given), "E": lambda at: outage(at, given, outages), "F": lambda at: clones(at, given),
+        "G": lambda at: rights(at, given.seed, given.minutes or (3 if given.full else 10)),
+        "H": lambda at: migrated(at, given), "I": lambda at: alone(at, given), "J": lambda at: crowd(at, crowds),
+        "L": lambda at: more(at, given), "W": lambda at: work(at),
     }
     rows: list[Row] = []
     for letter in letters:
