@@ -7,6 +7,7 @@ import os
 import random
 import sqlite3
 import subprocess
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -18,12 +19,15 @@ import judge
 import process
 import report
 import stations
+import takeovers
 import throughput_test
 from agent import HERE
 from expecting import expect, failure
 from meddler import Book, Version
 from report import MIB, Row
 from scenarios import bandwidth, binary, faults, fleet, fuzz, scale, soak
+from servers import Request
+from shares import Share
 
 
 def scenarios() -> None:
@@ -252,27 +256,33 @@ def journals() -> None:
 
 
 def fleets() -> None:
-    """A fleet of two stations with a store and receipts that are made up."""
+    """A fleet of two stations and a share with a store and receipts that are made up."""
     one, two, other = ("station-1", "a.mov"), ("station-2", "a.mov"), ("station-2", "b.mov")
-    sources = [stations.Source(*name, 5, frozenset([md5])) for name, md5 in ((one, "11"), (two, "22"), (other, "33"))]
-    right = [("a.mov", 5, "11"), ("a_2.mov", 5, "22"), ("b.mov", 5, "33")]
+    ours = ("media", "keep/a.mov")
+    sources = [stations.Source(*name, 5, frozenset([md5]))
+               for name, md5 in ((one, "11"), (two, "22"), (other, "33"), (ours, "44"))]
+    right = [("a.mov", 5, "11"), ("a_2.mov", 5, "22"), ("b.mov", 5, "33"), ("a_3.mov", 5, "44")]
 
     def judged(listing: list[tuple[str, int, str]], second: str = "a_2.mov") -> tuple[int, ...]:
-        def receipt(name: str, key: str) -> dict[str, Any]:
-            return {"path": name, "deliveries": [{"key": key}]}
+        def station(name: str, *rows: tuple[str, str]) -> SimpleNamespace:
+            # Both have a receipt of the share's file: one took over its finishing.
+            found = [{"path": path, "deliveries": [{"key": key}]} for path, key in (*rows, ("/share/keep/a.mov", "a_3.mov"))]
+            return SimpleNamespace(name=name, receipts=lambda: found, has=lambda path: path.startswith("/drop/"))
 
-        agents = [SimpleNamespace(name="station-1", receipts=lambda: [receipt("a.mov", "a.mov")]),
-                  SimpleNamespace(name="station-2", receipts=lambda: [receipt("a.mov", second), receipt("b.mov", "b.mov")])]
+        agents = [station("station-1", ("/drop/a.mov", "a.mov")),
+                  station("station-2", ("/drop/a.mov", second), ("/drop/b.mov", "b.mov"))]
         store = SimpleNamespace(listing=lambda: [("/bench/.inlet-check/1", 12, "99")] +
                                 [(f"/bench/{key}", size, md5) for key, size, md5 in listing])
-        return stations.judge(SimpleNamespace(sources=sources, stations=agents, store=store))[:4]
+        return stations.judge(SimpleNamespace(sources=sources, stations=agents, store=store, share=True))[:4]
 
     for what, found, listing, second in (
             ("all is right", (0, 0, 0, 0), right, "a_2.mov"),
-            ("one is overwritten", (1, 0, 1, 0), [("a.mov", 5, "22"), right[2]], "a.mov"),
+            ("one is overwritten", (1, 0, 1, 0), [("a.mov", 5, "22"), *right[2:]], "a.mov"),
             ("one is there twice", (0, 1, 0, 0), [*right, ("c.mov", 5, "33")], "a_2.mov"),
-            ("one is cut short", (1, 0, 0, 1), [*right[:2], ("b.mov", 3, "44")], "a_2.mov"),
-            ("one has another size", (1, 0, 0, 0), [*right[:2], ("b.mov", 4, "33")], "a_2.mov")):
+            ("one is cut short", (1, 0, 0, 1), [*right[:2], right[3], ("b.mov", 3, "99")], "a_2.mov"),
+            ("one has another size", (1, 0, 0, 0), [*right[:2], right[3], ("b.mov", 4, "33")], "a_2.mov"),
+            ("the share's is lost", (1, 0, 0, 0), right[:3], "a_2.mov"),
+            ("the share's has a station's key", (0, 0, 1, 0), right, "a_3.mov")):
         expect(what, judged(listing, second), found)
     for counts in (fleet.SHORT, fleet.FULL):
         faults = fleet.schedule(counts, random.Random(5))
@@ -280,6 +290,38 @@ def fleets() -> None:
         order = [fault for fault in faults if fault in ("backup", "restore")]
         expect("a backup before each restore", order, ["backup", "restore"] * counts["restore"])
         expect("faults that it forgets", faults.index("restore") - faults.index("backup") > 4, True)
+
+
+def shared() -> None:
+    """Sources of a share, and takeovers by a log that is made up."""
+    with tempfile.TemporaryDirectory() as folder:
+        share, draw = Share(Path(folder)), random.Random(1)
+        for policy in Share.POLICIES:
+            share.put(policy, "a.mov", 10, draw)
+        left = {"media/delete/a.mov: still in its folder", "media/archive/a.mov: still in its folder"}
+        expect("nothing is disposed of", set(share.problems()), left)
+        done = share.root / ".inlet" / "done" / "archive"
+        done.mkdir(parents=True)
+        os.rename(share.root / "archive" / "a.mov", done / "a.mov")
+        (share.root / "delete" / "a.mov").unlink()
+        expect("all are", share.problems(), [])
+        (share.root / "keep" / "a.mov").write_text("changed")
+        (share.root / "delete" / ".inlet-1").touch()
+        expect("a private name, and a changed file", len(share.problems()), 2)
+
+    def log(*rows: tuple[float, int, str, str, str]) -> list[Request]:
+        return [Request(at, status, method, agent, "/bench/a.mov", query) for at, status, method, agent, query in rows]
+
+    part, upload = "partNumber=4&uploadId=u", "uploadId=u"
+    good = log((1, 200, "PUT", "one", part), *((5 + number / 10, 200, "PUT", "two", part) for number in range(7)),
+               (6, 200, "POST", "two", upload), (2, 404, "PUT", "one", part), (9, 200, "GET", "one", upload))
+    expect("a takeover", takeovers.judge_one(good, "a.mov", "one", 2, 8), takeovers.Takeover(4, 7))
+    for what, row, late in (("a late part", (9, 404, "PUT", "one", part), 1), ("a late end", (9, 404, "POST", "one", upload), 1),
+                            ("a late abort", (9, 204, "DELETE", "one", upload), 1), ("another's", (9, 200, "PUT", "two", part), 0)):
+        found = takeovers.judge_one(good + log(row), "a.mov", "one", 2, 8)
+        expect(what, (found.parts, found.late), (7 + (late == 0), late))
+    reached = {row.what: row.reached for row in takeovers.rows_of("stopped", [takeovers.Takeover(4, 7), takeovers.Takeover(9, 6, 1, 2, True)], 3)}
+    expect("rows of a bad takeover", [name for name, good_one in reached.items() if good_one], ["B: stopped: p50"])
 
 
 def texts() -> None:
@@ -298,6 +340,6 @@ def texts() -> None:
 
 if __name__ == "__main__":
     for test in (scenarios, outcome, waiting, stores, services, books, logs, meddling, rates, growth, memory,
-                 journals, fleets, texts, *throughput_test.TESTS):
+                 journals, fleets, shared, texts, *throughput_test.TESTS):
         test()
         print(f"ok    {test.__name__}")

@@ -1,9 +1,11 @@
-"""What needs PostgreSQL alone: the rights of the agents' role, random arguments, and the beats of a thousand agents."""
+"""What needs PostgreSQL alone: the rights of the agents' role, random arguments, the beats of a thousand agents, and the work of a
+share."""
 
 import random
 import re
 import subprocess
 import time
+import uuid
 from pathlib import Path
 
 from postgres import Cluster, Pooler
@@ -138,3 +140,53 @@ def crowd(folder: Path, minutes: float, agents: int = 1000) -> list[Row]:
                 bounded("J: beats, p99", percentile(times, 0.99), 100, " ms"),
                 figure("J: beats, longest", max(times), " ms"), none("J: sessions lost", lost),
                 bounded("J: table of beats at the end", size(), 2 * before, " KiB", 0)]
+
+
+# Each statement a transaction of its own, as agents ask: 500 deliveries are claimed, settled, and their sources finished.
+WORK = """\\set agent :client_id + 1
+SELECT coalesce(jsonb_agg(jsonb_build_object('work', c.work, 'fence', c.fence, 'outcome', 'delivered')), '[]') AS claims
+    FROM public.alive a, inlet.v1_claim(a.agent, a.token, a.session, 0, '{1}', 500) c WHERE a.agent = :agent \\gset
+SELECT coalesce(jsonb_agg(jsonb_build_object('work', s.finish, 'fence', 1, 'outcome', 'finished')), '[]') AS ends
+    FROM public.alive a, inlet.v1_settle_many(a.agent, a.token, a.session, 0, $j$:claims$j$) s WHERE a.agent = :agent \\gset
+SELECT count(*) FROM public.alive a, inlet.v1_settle_many(a.agent, a.token, a.session, 0, $j$:ends$j$) s WHERE a.agent = :agent;
+"""
+
+
+def work(folder: Path, files: int = 100_000, agents: int = 4, batch: int = 500) -> list[Row]:
+    """Agents claim, settle and finish the files of a share, each with a delivery, as fast as PostgreSQL lets them."""
+    with Cluster(folder / "postgres", shared_buffers="1GB", max_wal_size="4GB") as cluster:
+        inlet("fleet", "init", "--url", cluster.url(), "--ttl", "5m")
+        cluster.sql(f"""SELECT inlet.v1_admin_secret({SECRET});
+            CREATE TABLE public.alive AS SELECT j.agent, sha256(n::text::bytea) AS token, 0::bigint AS session FROM generate_series(1, {agents}) n,
+                inlet.v1_join({SECRET}, 'agent-' || n, repeat(chr(96 + n), 6), gen_random_uuid(), sha256(n::text::bytea), 0, '{{}}') j;
+            UPDATE public.alive a SET session = h.session FROM public.alive b, inlet.v1_hello(b.agent, b.token, 1,
+                gen_random_uuid(), '\\x00', 0, '1', '{{}}') h WHERE a.agent = b.agent;
+            SELECT inlet.v1_place(agent, token, session, 'media', '{uuid.UUID(int=1)}') FROM public.alive;
+            SELECT inlet.v1_destination(agent, token, session, sha256('d'), 's3', 'store', false) FROM public.alive WHERE agent = 1;
+            SELECT inlet.v1_hold(agent, token, session, 0, '{{1}}') FROM public.alive WHERE agent = 1;""")
+        began = time.monotonic()
+        cluster.sql("\n".join(admission(first, batch) for first in range(0, files, batch)))
+        admitted = files / (time.monotonic() - began)
+        # As autovacuum has done in a share that runs for long.
+        cluster.sql("VACUUM ANALYZE inlet.work; VACUUM ANALYZE inlet.file;")
+        script = folder / "work.sql"
+        script.write_text(WORK)
+        began = time.monotonic()
+        done = subprocess.run([str(cluster.bin / "pgbench"), "-n", "-f", str(script), "-c", str(agents), "-j", str(agents),
+                               "-t", str(files // batch // agents), cluster.url()], capture_output=True, text=True)
+        seconds = time.monotonic() - began
+        if done.returncode:
+            raise Failed(f"pgbench: {done.stderr[-600:]}")
+        left, finished = map(int, cluster.sql(
+            "SELECT (SELECT count(*) FROM inlet.work), (SELECT count(*) FROM inlet.file WHERE state = 'f')")[0])
+        return [figure("W: files a second admitted, 1 connection", admitted, digits=0),
+                bounded(f"W: files a second claimed, settled and finished, {agents} connections", finished / seconds, 10_000,
+                        digits=0, is_least=True), none("W: work left", left)]
+
+
+def admission(first: int, count: int) -> str:
+    """A call that admits so many files."""
+    return f"""SELECT inlet.v1_admit(a.agent, a.token, a.session, 0, 1, p.fence, (SELECT jsonb_agg(jsonb_build_object('path',
+        md5('path' || n)::uuid, 'version', md5('version' || n)::uuid, 'name', encode(convert_to('clip-' || n || '.mov', 'UTF8'),
+        'base64'), 'size', 1000, 'destination', 1, 'ref', n, 'key', 'clip-' || n || '.mov', 'plan', '{{}}'::jsonb))
+        FROM generate_series({first}, {first + count - 1}) n)) FROM public.alive a, inlet.place p WHERE a.agent = 1;"""

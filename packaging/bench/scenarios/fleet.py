@@ -1,4 +1,5 @@
-"""Fleets of stations under chaos: real agents, a PostgreSQL of their own with fsync on, and a store that enforces nothing.
+"""Fleets of stations under chaos: real agents, a PostgreSQL of their own with fsync on, and a store that
+enforces nothing unless a part says otherwise.
 
     A  kills, stops past the lease, immediate restarts of PostgreSQL, cut lines, clocks that are days off, restores of old backups;
        every station has a drop of its own, and all watch one share
@@ -11,6 +12,7 @@
     H  a migration beside agents of the version before
     I  an agent without `fleet:`
     J  1,000 agents' beats through pgbouncer with 20 connections
+    K  is packaging/mutations.sh
     L  under load: a station drained, failovers to a standby, a full disk at PostgreSQL, TLS, equal contents at all stations
     W  how much work of shares 4 connections claim, settle and finish
 
