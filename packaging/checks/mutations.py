@@ -40,8 +40,17 @@ package enum Mutation {
     }
 
     package static func isOn(_ name: String) -> Bool { name == on }
+
+    /// The script of the fleet's schema with the mutation that is on.
+    package static func schema(_ text: String) -> String {
+        switch on {
+%s        default: text
+        }
+    }
 }
 """
+# SQL is compiled in as bytes: it is changed where Swift reads it.
+SCHEMA, LOADER, LOADED = "Sources/CFleetSchema", "Sources/InletFleet/Schema/FleetSchema.swift", "String(cString: fleet_schema_sql())"
 
 
 def faults(mutations):
@@ -53,9 +62,13 @@ def faults(mutations):
     if len(mutations) < LEAST:
         yield f"there are {len(mutations)}, and not {LEAST}"
     known = checklist.declared()
+    script = "".join(path.read_text() for path in sorted((ROOT / SCHEMA).rglob("*.sql")))
     for mutation in mutations:
-        if (ROOT / mutation["file"]).read_text().count(mutation["old"]) != 1:
+        texts = [(ROOT / mutation["file"]).read_text()] + ([script] if mutation["kind"] == "sql" else [])
+        if any(text.count(mutation["old"]) != 1 for text in texts):
             yield f"{mutation['id']}: its `old` does not stand once in {mutation['file']}"
+        if (mutation["kind"] == "sql") != mutation["file"].endswith(".sql"):
+            yield f"{mutation['id']}: {mutation['file']} is not what the kind {mutation['kind']} is for"
         if known[mutation["killer"].replace("`", "")] != 1:
             yield f"{mutation['id']}: {mutation['killer']} is declared {known[mutation['killer'].replace('`', '')]} times"
 
@@ -70,6 +83,18 @@ def mutated(text, mutation):
     return text.replace(old, both)
 
 
+def switch(mutations):
+    """The text of the switch, with the mutations of SQL."""
+    cases = [f'        case "{mutation["id"]}":\n            text.replacing(\n{literal(mutation["old"])},\n'
+             f'                with:\n{literal(mutation["new"])})\n' for mutation in mutations if mutation["kind"] == "sql"]
+    return SWITCH % "".join(cases)
+
+
+def literal(text):
+    """Of Swift, as it stands here."""
+    return f'##"""\n{text}\n"""##'
+
+
 def see_core(path, text):
     """The switch is InletCore's; a file that does not see that module is made to."""
     if path.startswith("Sources/InletCore/") or re.search(r"^(\w+ )?import InletCore$", text, re.M):
@@ -82,8 +107,11 @@ def make_tree(mutations):
     listed = subprocess.run(["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", "-co", "--exclude-standard"],
                             cwd=ROOT, check=True, capture_output=True).stdout.decode().split("\0")
     wanted = {name: (ROOT / name) for name in listed if name and (ROOT / name).is_file()}
-    texts = {"Sources/InletCore/Mutation.swift": SWITCH}
+    texts = {"Sources/InletCore/Mutation.swift": switch(mutations),
+             LOADER: wanted[LOADER].read_text().replace(LOADED, f"Mutation.schema({LOADED})")}
     for mutation in mutations:
+        if mutation["kind"] == "sql":
+            continue
         name = mutation["file"]
         texts[name] = mutated(texts.get(name) or wanted[name].read_text(), mutation)
     texts = {name: see_core(name, text) for name, text in texts.items()}
