@@ -317,10 +317,12 @@ def shared() -> None:
                (6, 200, "POST", "two", upload), (2, 404, "PUT", "one", part), (9, 200, "GET", "one", upload))
     expect("a takeover", takeovers.judge_one(good, "a.mov", "one", 2, 8), takeovers.Takeover(4, 7))
     for what, row, late in (("a late part", (9, 404, "PUT", "one", part), 1), ("a late end", (9, 404, "POST", "one", upload), 1),
-                            ("a late abort", (9, 204, "DELETE", "one", upload), 1), ("another's", (9, 200, "PUT", "two", part), 0)):
+                            ("a late abort", (9, 204, "DELETE", "one", upload), 1),
+                            ("another's", (9, 200, "PUT", "two", part), 0)):
         found = takeovers.judge_one(good + log(row), "a.mov", "one", 2, 8)
         expect(what, (found.parts, found.late), (7 + (late == 0), late))
-    reached = {row.what: row.reached for row in takeovers.rows_of("stopped", [takeovers.Takeover(4, 7), takeovers.Takeover(9, 6, 1, 2, True)], 3)}
+    bad = takeovers.Takeover(9, 6, late=1, said=2, disposed=True)
+    reached = {row.what: row.reached for row in takeovers.rows_of("stopped", [takeovers.Takeover(4, 7), bad], 3)}
     expect("rows of a bad takeover", [name for name, good_one in reached.items() if good_one], ["B: stopped: p50"])
 
 

@@ -1,5 +1,5 @@
-"""What needs PostgreSQL alone: the rights of the agents' role, random arguments, the beats of a thousand agents, and the work of a
-share."""
+"""What needs PostgreSQL alone: the rights of the agents' role, random arguments, the beats of a thousand agents, and the
+work of a share."""
 
 import random
 import re
@@ -157,12 +157,14 @@ def work(folder: Path, files: int = 100_000, agents: int = 4, batch: int = 500) 
     with Cluster(folder / "postgres", shared_buffers="1GB", max_wal_size="4GB") as cluster:
         inlet("fleet", "init", "--url", cluster.url(), "--ttl", "5m")
         cluster.sql(f"""SELECT inlet.v1_admin_secret({SECRET});
-            CREATE TABLE public.alive AS SELECT j.agent, sha256(n::text::bytea) AS token, 0::bigint AS session FROM generate_series(1, {agents}) n,
+            CREATE TABLE public.alive AS SELECT j.agent, sha256(n::text::bytea) AS token, 0::bigint AS session
+            FROM generate_series(1, {agents}) n,
                 inlet.v1_join({SECRET}, 'agent-' || n, repeat(chr(96 + n), 6), gen_random_uuid(), sha256(n::text::bytea), 0, '{{}}') j;
             UPDATE public.alive a SET session = h.session FROM public.alive b, inlet.v1_hello(b.agent, b.token, 1,
                 gen_random_uuid(), '\\x00', 0, '1', '{{}}') h WHERE a.agent = b.agent;
             SELECT inlet.v1_place(agent, token, session, 'media', '{uuid.UUID(int=1)}') FROM public.alive;
-            SELECT inlet.v1_destination(agent, token, session, sha256('d'), 's3', 'store', false) FROM public.alive WHERE agent = 1;
+            SELECT inlet.v1_destination(agent, token, session, sha256('d'), 's3', 'store', false)
+            FROM public.alive WHERE agent = 1;
             SELECT inlet.v1_hold(agent, token, session, 0, '{{1}}') FROM public.alive WHERE agent = 1;""")
         began = time.monotonic()
         cluster.sql("\n".join(admission(first, batch) for first in range(0, files, batch)))

@@ -163,7 +163,8 @@ def disk_full(folder: Path, given: Given) -> list[Row]:
                 time.sleep(5)
             fleet.wait_idle(2 * REST)
             refused = errors(fleet, "No space left")
-            return [Row("L: full disk: calls without room", str(refused), ">= 1", refused > 0 or None), *judged("L: full disk", fleet)]
+            return [Row("L: full disk: calls without room", str(refused), ">= 1", refused > 0 or None),
+                    *judged("L: full disk", fleet)]
     finally:
         run("umount", "-l", disk)
 
@@ -203,7 +204,8 @@ def secured(folder: Path, given: Given) -> list[Row]:
         stranger.start()
         time.sleep(10)
         let_in = fleet.cluster.one("SELECT count(*) FROM inlet.agent WHERE name = 'stranger'")
-        return [none("L: TLS: sessions in plain text", int(plain)), none("L: TLS: joined by the wrong authority", int(let_in)), *found]
+        return [none("L: TLS: sessions in plain text", int(plain)), none("L: TLS: joined by the wrong authority", int(let_in)),
+                *found]
 
 
 def equal(folder: Path, given: Given, contents: int = 40) -> list[Row]:
@@ -213,8 +215,8 @@ def equal(folder: Path, given: Given, contents: int = 40) -> list[Row]:
         fleet.add_all(5)
         for number in range(contents):
             for station in fleet.stations:
-                size = 7 << 20 if number % 10 == 0 else 40_000
-                fleet.sources.append(station.put(f"{station.name}-{number:03}.mov", size, random.Random(f"{given.seed} {number}")))
+                size, draw = 7 << 20 if number % 10 == 0 else 40_000, random.Random(f"{given.seed} {number}")
+                fleet.sources.append(station.put(f"{station.name}-{number:03}.mov", size, draw))
             if number == contents // 2:
                 fleet.stations[0].kill()
                 fleet.stations[0].start()

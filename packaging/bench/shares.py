@@ -33,7 +33,8 @@ class Share:
         staged = self._staging / f"{policy}-{name}"
         staged.write_bytes(content)
         os.rename(staged, self.root / policy / name)
-        self.sources.append(Source(f"{policy}/{name}", self.NAME, policy, size, hashlib.sha256(content).hexdigest(), etags(content)))
+        digest = hashlib.sha256(content).hexdigest()
+        self.sources.append(Source(f"{policy}/{name}", self.NAME, policy, size, digest, etags(content)))
         return self.sources[-1]
 
     def problems(self) -> list[str]:

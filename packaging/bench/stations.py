@@ -1,5 +1,5 @@
-"""Several agents, each with a drop of its own, and maybe a share of all, one PostgreSQL and one store: what writes to them, and how
-they are judged."""
+"""Several agents, each with a drop of its own, and maybe a share of all, one PostgreSQL and one store: what writes to them,
+and how they are judged."""
 
 import json
 import os
@@ -55,9 +55,10 @@ class Station:
                "patience": fleet.patience}
         # The store's log knows it by this key.
         store = s3(fleet.store.url, part_size="5MiB", multipart_threshold="5MiB") | {"access_key": name} | fleet.destination
-        routes, share = [route("all", "store", key=key, **fleet.route)], fleet.share
-        self.config = configure(self.folder, {"store": store | (destination or {})}, (share.routes("store") if share else []) + routes,
-                                places={share.NAME: share.root} if share else {}, fleet=own | more)
+        share, routes = fleet.share, [route("all", "store", key=key, **fleet.route)]
+        places, ours = ({share.NAME: share.root}, share.routes("store")) if share else ({}, [])
+        self.config = configure(self.folder, {"store": store | (destination or {})}, ours + routes, places=places,
+                                fleet=own | more)
         self.agent: Agent | None = None
         # Set for an agent whose clock is wrong.
         self.environment: dict[str, str] | None = None

@@ -91,8 +91,10 @@ def rows_of(what: str, found: list[Takeover], ttl: float) -> list[Row]:
     count, bound = len(found), ttl + GRACE
     times = [one.seconds for one in found]
     right, rest = sum(one.parts == PARTS - SENT for one in found), PARTS - SENT
-    return [bounded(f"B: {what}: taken over in time", sum(time <= bound for time in times), count, f" of {count}", 0, is_least=True),
-            figure(f"B: {what}: p50", percentile(times, 0.5), " s", 2), bounded(f"B: {what}: longest", max(times), bound, " s", 2),
+    timely = sum(one <= bound for one in times)
+    return [bounded(f"B: {what}: taken over in time", timely, count, f" of {count}", 0, is_least=True),
+            figure(f"B: {what}: p50", percentile(times, 0.5), " s", 2),
+            bounded(f"B: {what}: longest", max(times), bound, " s", 2),
             bounded(f"B: {what}: with just {rest} parts sent", right, count, f" of {count}", 0, is_least=True),
             none(f"B: {what}: sent by the first agent afterwards", sum(one.late for one in found)),
             none(f"B: {what}: not said once by the first agent", sum(one.said != 1 for one in found)),
