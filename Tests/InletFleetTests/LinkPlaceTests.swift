@@ -74,8 +74,9 @@ struct LinkPlaceTests {
             let stale = try await refusal { _ = try await one.link.admit(place, fence: fence - 1, rows) }
             #expect(stale.code == .fenced)
 
-            let claims = try await two.link.claim([place], most: 10)
-            #expect(claims.map(\.version) == versions && claims.map(\.key) == rows.map(\.key))
+            let found = try await two.link.claim([place], most: 10)
+            let claims = versions.compactMap { version in found.first { $0.version == version } }
+            #expect(found.count == 2 && claims.map(\.key) == rows.map(\.key))
             #expect(claims.map(\.name) == rows.map(\.name) && claims.map(\.size) == [7, 7])
             #expect(claims.allSatisfy { $0.destination == destination && !$0.isFinishing && $0.notes == nil })
             #expect(JSON.value(claims[0].plan)?["labels"]?["a"]?.string == "\"b\"")
@@ -94,7 +95,8 @@ struct LinkPlaceTests {
             #expect(finishes.count == 2)
             #expect(try await two.link.settle(finishes).settled.map(\.refused) == [nil, nil])
             #expect(try await one.link.claim([place], most: 10).isEmpty)
-            #expect(try await one.link.settle([]).settled.isEmpty && one.link.note([]).refused.isEmpty)
+            #expect(try await one.link.settle([]).settled.isEmpty)
+            #expect(try await one.link.note([]).refused.isEmpty)
         }
     }
 

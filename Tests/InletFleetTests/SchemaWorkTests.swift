@@ -287,7 +287,8 @@ struct SchemaWorkTests {
     }
 
     @Test func `init brings a database of an earlier state to this one`() throws {
-        try fleet.run(
+        var owner = try fleet.connect()
+        try owner.runScript(
             """
             DROP FUNCTION inlet.v1_settle_many(int, bytea, bigint, bigint, jsonb);
             DROP FUNCTION inlet.v1_rename;
