@@ -3,6 +3,7 @@ internal import InletFleet
 internal import InletJournal
 internal import InletLinux
 internal import Synchronization
+internal import SystemPackage
 
 /// Claims work of shares for this agent, and gives back what it cannot do. `PlaceSettler` says how the rest ended.
 ///
@@ -171,7 +172,7 @@ struct PlaceWorker: Sendable {
             batch = max(1, min(batch, taken))
         }
         if taken == 0 {
-            let pause = rest.map { min(2 * $0.pause, Self.rests.most) } ?? Self.rests.first
+            let pause = rest.map { min($0.pause * 2, Self.rests.most) } ?? Self.rests.first
             rest = (.now.advanced(by: pause), pause)
         } else {
             rest = nil
