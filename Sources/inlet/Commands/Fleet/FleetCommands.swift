@@ -8,9 +8,9 @@ struct FleetCommands: AsyncParsableCommand, ServerCommand {
         commandName: "fleet",
         abstract: "Set up a fleet of agents that share a PostgreSQL, and look after it.",
         discussion: """
-            'status', 'agents', 'places' and 'search' ask the running agent. With --url or --url-file they ask the database, and
-            so they do where no agent runs and 'fleet.admin_url_file' or $INLET_FLEET_ADMIN has an address. All other
-            commands except 'join', 'rejoin' and 'leave' need such an address.
+            'status', 'agents', 'places' and 'search' ask the running agent. With --url or --url-file they ask the
+            database, and so they do where no agent runs and 'fleet.admin_url_file' or $INLET_FLEET_ADMIN has an
+            address. All other commands except 'join', 'rejoin' and 'leave' need such an address.
 
             Exit codes: 69 the database cannot be reached, 75 try later, 78 the configuration, the certificate or
             the login is wrong, 1 the fleet refuses the order.
