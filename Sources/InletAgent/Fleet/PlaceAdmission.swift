@@ -9,20 +9,16 @@ extension FleetPlaces {
         guard let root = arrivals.first?.root, share(root) != nil else { return nil }
         guard let held = held(root) else { throw FleetError(.notMember, "another agent may list the share now") }
         let versions = arrivals.map { PlaceVersion(of: $0) }
-        do {
-            var known = try await journal.knownInPlace(held.marker, versions)
-            for group in known.indices.filter({ !known[$0] }).groups(of: Self.mostVersions) {
-                let answer = try await member.link.known(held.number, group.map { versions[$0] })
-                let found = zip(group, answer).filter(\.1).map(\.0)
-                if !found.isEmpty { try await journal.keepKnownInPlace(held.marker, found.map { versions[$0] }) }
-                for place in found { known[place] = true }
+        do throws(FleetError) {
+            var known: [Bool] = []
+            // What one agent knows of a version, another may have changed since: a file that went away is admitted again.
+            for group in versions.groups(of: Self.mostVersions) {
+                known += try await member.link.known(held.number, group)
             }
             return known
-        } catch let error as FleetError {
+        } catch {
             if error.code == .fenced || error.code == .notMember { lose(root, fence: held.fence) }
             throw error
-        } catch {
-            throw FleetError(.away, "the journal does not know the share's files (\(error))")
         }
     }
 
