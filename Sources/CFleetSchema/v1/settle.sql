@@ -6,11 +6,12 @@
 -- has it.
 CREATE OR REPLACE FUNCTION v1_note_many(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_rows jsonb)
 RETURNS TABLE (work bigint, code text, mark bigint, left_ms int) LANGUAGE plpgsql AS $$
-DECLARE m bigint;
+DECLARE m bigint; rest int;
 BEGIN
     PERFORM inlet._check_rows(p_rows, 500);
     m := inlet._enter(p_agent, p_token, p_session, p_seen, true, EXISTS (
         SELECT FROM jsonb_to_recordset(p_rows) r(notes jsonb) WHERE r.notes IS NOT NULL));
+    SELECT inlet._left(b.until) INTO rest FROM inlet.beat b WHERE b.agent = p_agent;
     RETURN QUERY WITH noted AS (
         UPDATE inlet.work w SET notes = r.notes
         FROM jsonb_to_recordset(p_rows) r(work bigint, fence bigint, notes jsonb)
@@ -19,13 +20,12 @@ BEGIN
         RETURNING w.id
     )
     -- Notes are kept when they were written, not when the claim was seen: another may take it in between.
-    SELECT r.work, CASE WHEN CASE WHEN r.notes IS NULL THEN w.id IS NULL ELSE NOT EXISTS (
-            SELECT FROM noted x WHERE x.id = r.work AND w.id = r.work) END THEN 'IN009' END, m, inlet._left(b.until)
+    SELECT r.work, CASE WHEN CASE WHEN r.notes IS NULL THEN w.id ELSE x.id END IS NULL THEN 'IN009' END, m, rest
     FROM ROWS FROM (jsonb_to_recordset(p_rows) AS (work bigint, fence bigint, notes jsonb))
         WITH ORDINALITY r(work, fence, notes, n)
-    JOIN inlet.beat b ON b.agent = p_agent
     LEFT JOIN inlet.work w ON w.id = r.work AND w.fence = r.fence
         AND w.state = 'c' AND w.agent = p_agent AND w.session = p_session
+    LEFT JOIN noted x ON x.id = w.id
     ORDER BY r.n;
 END $$;
 
@@ -56,12 +56,12 @@ END $$;
 CREATE OR REPLACE FUNCTION v1_settle_many(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_rows jsonb)
 RETURNS TABLE (work bigint, refused text, finish bigint, mark bigint, left_ms int, failed boolean)
 LANGUAGE plpgsql AS $$
-DECLARE m bigint; held jsonb; fruitless boolean;
+DECLARE m bigint; held jsonb; fruitless boolean; rest int;
 BEGIN
     PERFORM inlet._check_rows(p_rows, 500);
     m := inlet._enter(p_agent, p_token, p_session, p_seen, true, true);
     -- Rows of work first, then versions in their order: two agents that settle parts of the same versions never wait
-    -- for each other. Of a claim that is named twice the first row counts.
+    -- for each other. One that is finished has no other part. Of a claim that is named twice the first row counts.
     SELECT coalesce(jsonb_object_agg(h.id, h.n), '{}'), bool_or(h.outcome = 'finished' AND h.code = 'failed')
     INTO held, fruitless FROM (
         SELECT DISTINCT ON (l.id) l.id, l.n, l.outcome, l.code FROM (
@@ -77,7 +77,7 @@ BEGIN
         ORDER BY l.id, l.n) h;
     PERFORM FROM inlet.file f WHERE (f.place, f.path, f.version) IN (
         SELECT w.place, w.path, w.version FROM inlet.work w
-        WHERE w.id IN (SELECT k::bigint FROM jsonb_object_keys(held) k))
+        WHERE w.id IN (SELECT k::bigint FROM jsonb_object_keys(held) k) AND w.kind = 'd')
     ORDER BY f.place, f.path, f.version FOR UPDATE;
     IF fruitless THEN
         -- Of which nothing was sent: the file went away, or was another. When it is back, it is admitted again.
@@ -88,11 +88,11 @@ BEGIN
             AND f.place = w.place AND f.path = w.path AND f.version = w.version
             AND f.state = 'x' AND f.remaining = 0 AND NOT f.sent;
     END IF;
+    SELECT inlet._left(b.until) INTO rest FROM inlet.beat b WHERE b.agent = p_agent;
     RETURN QUERY SELECT r.work, CASE WHEN (held ->> r.work::text)::bigint = r.n THEN NULL
-            WHEN w.id IS NULL THEN 'IN009' ELSE 'IN011' END, s.finish, m, inlet._left(b.until),
+            WHEN w.id IS NULL THEN 'IN009' ELSE 'IN011' END, s.finish, m, rest,
         coalesce(s.failed, false)
     FROM ROWS FROM (jsonb_to_recordset(p_rows) AS (work bigint, fence bigint)) WITH ORDINALITY r(work, fence, n)
-    JOIN inlet.beat b ON b.agent = p_agent
     LEFT JOIN inlet.work w ON w.id = r.work AND w.fence = r.fence
         AND w.state = 'c' AND w.agent = p_agent AND w.session = p_session
     LEFT JOIN inlet._settle(p_agent, p_session, p_rows, held) s ON s.n = r.n
@@ -103,6 +103,7 @@ END $$;
 CREATE OR REPLACE FUNCTION _settle(p_agent int, p_session bigint, p_rows jsonb, p_held jsonb)
 RETURNS TABLE (n bigint, finish bigint, failed boolean) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
+DECLARE numbers regclass := pg_get_serial_sequence('inlet.work', 'id');
 BEGIN
     RETURN QUERY WITH rows AS MATERIALIZED (
         SELECT r.n, r.outcome, r.after_ms, r.code AS new_code, r.reason AS new_reason, w.*
@@ -131,7 +132,7 @@ BEGIN
         RETURNING f.remaining, f.state, e.n, e.last, e.ends
     ), made AS MATERIALIZED (
         -- Numbered here: a join of what was inserted with `files` would compare each with each.
-        SELECT f.*, nextval(pg_get_serial_sequence('inlet.work', 'id')) AS id FROM files f
+        SELECT f.*, nextval(numbers) AS id FROM files f
         WHERE f.remaining = 0 AND f.ends > 0
     ), finishing AS (
         INSERT INTO inlet.work (id, place, path, version, kind, state, agent, session, fence, name, size, plan, code)
