@@ -81,7 +81,8 @@ struct PlaceSettler: Sendable {
             }
         }
         if !ends.isEmpty { try await journal.placeWorkSettled(ends, mark: mark, at: .now) }
-        if ends.contains(where: { $0.finish != nil }) { shared.signals.raise(.finishable) }
+        // The finisher also ends files whose sources are left to others.
+        if !ends.isEmpty { shared.signals.raise(.finishable) }
         try await tellFenced(fenced)
         leave(fenced.map(\.file) + gone)
         try await removeLeaving()
