@@ -192,7 +192,10 @@ struct PlaceWorker: Sendable {
         do {
             let (taken, back) = try await intake.take(claims, of: shares, in: session, known: known)
             tell(taken)
-            _ = try await member.link.settleAll(back)
+            let finishes = try await member.link.settleAll(back).compactMap(\.finish)
+            // Of sources that are not there.
+            _ = try await member.link.settleAll(
+                finishes.map { FleetSettlement(work: $0, fence: 1, .finished) })
             return taken.count
         } catch let error as JournalError {
             // Nobody works on them before they come again.
