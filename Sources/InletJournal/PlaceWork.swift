@@ -293,11 +293,12 @@ extension Journal {
             work.isFinishing)
     }
 
-    /// The first key that a delivery of this journal has or had; nil where all are free.
+    /// The first key that a delivery of this journal has or had; nil where all are free. Names that the fleet refused to
+    /// this agent's own files are not among them: it gave them to the share.
     private static func takenKey(_ work: PlaceWork, _ database: Database) throws -> String? {
         guard let plan = work.admission.plan else { return nil }
         return try work.admission.steps.destinations.lazy.map { ($0, plan.key(at: $0)) }
-            .first { try isTaken($0.1, $0.0, database) }?.1
+            .first { try isUsed($0.1, $0.0, database) }?.1
     }
 
     // MARK: - Files that have ended here
