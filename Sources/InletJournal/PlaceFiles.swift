@@ -59,7 +59,8 @@ extension Journal {
                     """
                     INSERT INTO place_file (place, path, version, is_admitted, mark) VALUES (?1, ?2, ?3, ?4, ?5)
                     ON CONFLICT DO UPDATE SET
-                        mark = iif(?4, ?5, iif(is_admitted, mark, NULL)), is_admitted = max(is_admitted, ?4)
+                        mark = iif(?4, ?5, iif(is_admitted, mark, NULL)), is_admitted = max(is_admitted, ?4),
+                        is_finished = iif(?4, 0, is_finished)
                     """, Self.names(place, version) + [mark != nil, mark] as [any SQLValue])
                 for row in rows { try Self.keep(row, of: version, in: place, database) }
             }
@@ -133,11 +134,11 @@ extension Journal {
             """, name, marker, isMade)
     }
 
-    /// The markers of all shares that this agent knows.
+    /// The markers of all shares that this agent has seen.
     package func placeMarkers() async throws(JournalError) -> [String: String] {
         try await read { database in
             Dictionary(
-                uniqueKeysWithValues: try database.rows("SELECT name, marker FROM place") {
+                uniqueKeysWithValues: try database.rows("SELECT name, marker FROM place WHERE is_made") {
                     ($0.text(0) ?? "", $0.text(1) ?? "")
                 })
         }
@@ -158,7 +159,8 @@ extension Journal {
         try database.change(
             """
             INSERT INTO place_file (place, path, version, is_admitted, mark) VALUES (?1, ?2, ?3, 1, NULL)
-            ON CONFLICT DO UPDATE SET is_admitted = 1, mark = iif(?4, NULL, nullif(mark, 0))
+            ON CONFLICT DO UPDATE SET
+                is_admitted = 1, mark = iif(?4, NULL, nullif(mark, 0)), is_finished = iif(?4, is_finished, 0)
             """, names(work.place, work.version) + [work.isFinishing])
         if let row = work.row { try keep(row, of: work.version, in: work.place, database) }
     }

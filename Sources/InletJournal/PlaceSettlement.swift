@@ -137,18 +137,25 @@ extension Journal {
             for file in files {
                 let work = try database.row(
                     """
-                    SELECT place, work.path, version, finished_at FROM place_work AS work JOIN file ON file.id = file_id
+                    SELECT place, work.path, version, finished_at, file.state FROM place_work AS work
+                        JOIN file ON file.id = file_id
                     WHERE file_id = ? AND is_finishing AND finished_at IS NOT NULL
                     """, file
                 ) { row in
                     (
                         place: row.text(0) ?? "",
-                        version: PlaceVersion(path: row.text(1) ?? "", version: row.text(2) ?? ""), time: row.time(3)
+                        version: PlaceVersion(path: row.text(1) ?? "", version: row.text(2) ?? ""), time: row.time(3),
+                        wasSent: ![.gone, .superseded].contains(row.text(4).flatMap(FileState.init))
                     )
                 }
                 guard let work else { continue }
                 try database.change("DELETE FROM place_work WHERE file_id = ?", file)
-                try Self.finish(work.version, in: work.place, mark: mark, at: work.time, database)
+                // A version that went away before it was sent may come back, and is no finished one then.
+                if work.wasSent {
+                    try Self.finish(work.version, in: work.place, mark: mark, at: work.time, database)
+                } else {
+                    try Self.doubt(work.version, in: work.place, database)
+                }
             }
             try self.keepMark(database)
         }

@@ -183,8 +183,11 @@ extension Journal {
     private static func known(_ work: PlaceWork, _ database: Database) throws -> Int64? {
         let version = work.version
         let own = try database.integer(
-            "SELECT file_id FROM place_work WHERE number = ? AND place = ? AND path = ? AND version = ?", work.number,
-            work.place, version.path, version.version)
+            """
+            SELECT file_id FROM place_work WHERE number = ?1 AND place = ?2 AND path = ?3 AND version = ?4
+                AND (?5 IS NULL OR is_finishing OR EXISTS (SELECT 1 FROM delivery
+                    WHERE file_id = place_work.file_id AND after_id IS NULL AND destination = ?5))
+            """, work.number, work.place, version.path, version.version, work.leader?.destination)
         if let own { return own }
         if work.isFinishing {
             return try database.integer(
@@ -217,15 +220,29 @@ extension Journal {
         }
         guard try self.file(file, database).state == .pending else { return }
         try see(work.admission.arrival.identity, of: file, database)
+        try takeKey(of: work, for: file, database)
         try seed(notes, ofFirst: file, database)
         try releaseWork(file, now, database)
+    }
+
+    /// After a loss the fleet may have given the delivery another name. One that runs meets that at its end.
+    private static func takeKey(of work: PlaceWork, for file: Int64, _ database: Database) throws {
+        guard let leader = work.leader else { return }
+        let first = try DeliveryRow.all(
+            database, "WHERE file_id = ? AND after_id IS NULL AND destination = ? AND state IN ('ready', 'parked')",
+            file,
+            leader.destination
+        ).first
+        guard let first, let key = first.key, key != leader.key else { return }
+        try rename(first.id, from: key, to: leader.key, database)
     }
 
     /// The file may have another inode since its share was mounted again. A part that was sent of what may be another
     /// content stays by itself: the delivery finds out.
     private static func see(_ identity: FileIdentity, of file: Int64, _ database: Database) throws {
         let known = try self.file(file, database).identity
-        guard identity != known else { return }
+        // Without an inode nobody could look at it.
+        guard identity != known, identity.inode != 0 else { return }
         if identity.changed != known.changed, try isSentInPart(file, database) { return }
         try refresh(file, identity, sparing: isUnprovable, database)
     }

@@ -99,9 +99,11 @@ extension FleetPlaces {
 
     private static let others = "another agent of the fleet disposes of it"
 
-    /// A file that its route rejects is in the journal of the agent that lists the share, and of no other.
+    /// A file that its route rejects is in the journal of the agent that lists the share, and of no other. The agent's
+    /// own files are from before the folder was a share: others may have yet to deliver them.
     private func disposalOfOwn(_ file: FileRow) -> DisposalRight {
         guard let share = share(file.root) else { return .granted }
+        guard file.state == .rejected else { return .left("its folder is a share of the fleet now") }
         let isHeld = usable.contains { $0.root == file.root && $0.fence != nil }
         return isHeld ? .granted : .unknown("waits: \(share.trouble ?? "this agent does not list \(share.name) now")")
     }

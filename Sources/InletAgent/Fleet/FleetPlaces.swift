@@ -39,6 +39,8 @@ final class FleetPlaces: PlaceQueue {
         var size: Int64
         /// Whether the source is another file than was admitted, of the same size and mtime: it is not disposed of.
         var isReplaced = false
+        /// The addresses of its destinations when it was claimed: a changed configuration must not send it elsewhere.
+        var addresses: [String: String] = [:]
     }
 
     struct State {
@@ -81,11 +83,11 @@ final class FleetPlaces: PlaceQueue {
     /// The live claim of a file; nil where another may have it.
     func hold(of file: Int64) -> Hold? {
         guard member.grants else { return nil }
-        let session = member.session
+        let (session, destinations) = (member.session, member.places)
         return state.withLock { state in
-            guard let hold = state.work[file], hold.session == session, state.shares[hold.root]?.trouble == nil else {
-                return nil
-            }
+            guard let hold = state.work[file], hold.session == session, state.shares[hold.root]?.trouble == nil,
+                hold.addresses.allSatisfy({ destinations[$0]?.address == $1 })
+            else { return nil }
             return hold
         }
     }

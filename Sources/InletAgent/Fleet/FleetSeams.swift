@@ -173,7 +173,8 @@ struct LocalPlaces: PlaceQueue {
     func ended(_ file: FileRow) {}
     /// Work of shares is gone where there is no fleet; what is left of it is for others.
     func disposal(of file: FileRow) async -> DisposalRight {
-        file.policy.isOfPlace ? .left("the agents of its fleet finish it") : .granted
+        if file.intent != nil { return .granted }
+        return file.policy.isOfPlace ? .left("the agents of its fleet finish it") : .granted
     }
     func finished(_ file: FileRow) {}
     func mark(in root: FilePath) -> String { "" }

@@ -116,6 +116,12 @@ private struct PlaceAdmission {
                         + "send files of shares to another one")
                 continue
             }
+            guard Set(leaders.compactMap { destinations[$0]?.address }).count == leaders.count else {
+                outcomes[number] = .unreadable(
+                    why: "two destinations of its route have one address, and agents could not tell them apart; "
+                        + "name one of them")
+                continue
+            }
             let version = PlaceVersion(of: file.arrival)
             for (name, plan) in zip(leaders, plans) {
                 guard let place = destinations[name] else { continue }

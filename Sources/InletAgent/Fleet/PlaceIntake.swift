@@ -58,7 +58,7 @@ struct PlaceIntake: Sendable {
                 switch verdict {
                 case .back(let settlement): back.append(settlement)
                 case .take(let work, let isReplaced):
-                    let hold = FleetPlaces.Hold(claim, session, share.root, isReplaced)
+                    let hold = hold(claim, session, share, work, isReplaced)
                     guard before.contains(claim.work) || known.contains(claim.work) || Self.fits(hold, open) else {
                         back.append(FleetSettlement(work: claim.work, fence: claim.fence, .retry))
                         continue
@@ -83,7 +83,7 @@ struct PlaceIntake: Sendable {
                 let reason = "another file of \(places.member.name) has \(DisplayText.escape(key)) there"
                 back.append(Self.retry(claim, Self.later, .fleetKeyTaken, reason))
             case .taken(let file):
-                let hold = FleetPlaces.Hold(claim, session, share.root, isReplaced)
+                let hold = hold(claim, session, share, work, isReplaced)
                 places.state.withLock { state in
                     state.work[file] = hold
                     state.leaving.remove(file)
@@ -95,6 +95,15 @@ struct PlaceIntake: Sendable {
             }
         }
         return (taken, back)
+    }
+
+    private func hold(
+        _ claim: FleetClaim, _ session: Int64, _ share: FleetPlaces.Share, _ work: PlaceWork, _ isReplaced: Bool
+    ) -> FleetPlaces.Hold {
+        let destinations = places.member.places
+        var hold = FleetPlaces.Hold(claim, session, share.root, isReplaced)
+        for name in work.admission.steps.destinations { hold.addresses[name] = destinations[name]?.address }
+        return hold
     }
 
     private static func fits(_ hold: FleetPlaces.Hold, _ open: [FleetPlaces.Hold]) -> Bool {
@@ -265,10 +274,6 @@ final class ShareLook: Sendable {
             // Somebody else can look, or this agent later.
             return .unknown
         }
-    }
-
-    func hasMarker(_ root: FilePath, _ marker: String) async -> Bool {
-        await look(at: [], in: root, marker: marker) != nil
     }
 
     private static func marker(of root: FilePath) -> String? {

@@ -26,6 +26,12 @@ extension FleetPlaces {
             state.left += former.values.filter { state.shares[$0.root]?.name != $0.name && $0.fence != nil }
         }
         member.knows(shares: wanted.map(\.root.string))
+        // Open work whose destination has another address now is claimed again, for the present ones.
+        let destinations = member.places
+        let hasMoved = state.withLock { state in
+            state.work.values.contains { !$0.addresses.allSatisfy { destinations[$0]?.address == $1 } }
+        }
+        if hasMoved { member.link.renew() }
         member.signals.raise(.fleet(.places), .fleet(.work))
     }
 
@@ -125,6 +131,8 @@ struct PlaceKeeper: Sendable {
         let session = member.session
         do {
             places.take(try await finding(share, session), of: share, in: session)
+        } catch let error as FleetError where error.code == .argument {
+            places.take(.trouble(DisplayText.escape(error.message)), of: share, in: session)
         } catch {
             // The standing has the reason, or a service that uses the journal all the time; the last finding stays.
         }

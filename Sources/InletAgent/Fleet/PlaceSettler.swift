@@ -16,7 +16,7 @@ struct PlaceSettler: Sendable {
 
     private static let batch = 500
     /// Before a source is looked for again that was missing with its share.
-    private static let soon = Duration.seconds(10)
+    private static let soon = Duration.seconds(5)
 
     init(_ places: FleetPlaces, _ shared: Shared, _ shares: ShareLook) {
         (self.places, self.shared, self.shares) = (places, shared, shares)
@@ -54,8 +54,8 @@ struct PlaceSettler: Sendable {
     }
 
     private func settleDeliveries(_ rows: [PlaceWorkRow], in session: Int64) async throws {
-        let away = await placesWithoutMarker(of: rows.filter { $0.state == .gone })
-        let said = rows.map { Self.settlement($0, isAway: away.contains($0.place)) }
+        let there = try await notKnownToBeGone(rows)
+        let said = rows.map { Self.settlement($0, mayBeThere: there.contains($0.file)) }
         let (mark, settled) = try await member.link.settle(said)
         var (ends, gone): ([(file: Int64, finish: Int64?, hasFailed: Bool)], [Int64]) = ([], [])
         var fenced: [PlaceWorkRow] = []
@@ -88,7 +88,7 @@ struct PlaceSettler: Sendable {
         try await removeLeaving()
     }
 
-    private static func settlement(_ row: PlaceWorkRow, isAway: Bool) -> FleetSettlement {
+    private static func settlement(_ row: PlaceWorkRow, mayBeThere: Bool) -> FleetSettlement {
         let (code, reason) = (row.code?.rawValue, row.reason.map { String($0.prefix(500)) })
         func ended(_ outcome: FleetSettlement.Outcome, after: Duration = .zero) -> FleetSettlement {
             FleetSettlement(
@@ -96,23 +96,38 @@ struct PlaceSettler: Sendable {
         }
         switch row.state {
         case .delivered, .duplicate: return ended(.delivered)
-        case .gone: return isAway ? ended(.retry, after: soon) : ended(.superseded)
-        case .superseded: return ended(.superseded)
+        case .gone, .superseded: return mayBeThere ? ended(.retry, after: soon) : ended(.superseded)
         default: return ended(.failed)
         }
     }
 
-    /// The shares of these rows that are not there: their sources are not gone.
-    private func placesWithoutMarker(of rows: [PlaceWorkRow]) async -> Set<String> {
-        var away: Set<String> = []
-        for place in Set(rows.map(\.place)) {
+    /// Of the rows whose sources went away: those that another agent has to look at, or that are there again. An
+    /// agent may lose a share for a moment, or see a folder as it was: only the one that lists it says what is gone.
+    private func notKnownToBeGone(_ rows: [PlaceWorkRow]) async throws(JournalError) -> Set<Int64> {
+        var found: Set<Int64> = []
+        for (place, group) in Dictionary(
+            grouping: rows.filter { [.gone, .superseded].contains($0.state) }, by: \.place)
+        {
             let share = places.usable.first { $0.marker == place }
-            guard let share, await shares.hasMarker(share.root, place) else {
-                away.insert(place)
-                continue
+            var paths: [FilePath?] = []
+            for row in group { paths.append(try await journal.job(row.file)?.file.path) }
+            var looks: [ShareLook.Look]?
+            if let share { looks = await shares.look(at: paths, in: share.root, marker: place) }
+            for (number, row) in group.enumerated() {
+                let isThere = Self.isThere(row, paths[number], looks?[number])
+                if isThere || row.state == .gone && share?.fence == nil { found.insert(row.file) }
             }
         }
-        return away
+        return found
+    }
+
+    private static func isThere(_ row: PlaceWorkRow, _ path: FilePath?, _ look: ShareLook.Look?) -> Bool {
+        switch look {
+        case .nothing: false
+        case .file(let found):
+            path.map { PlaceVersion(of: $0, size: found.size, modified: found.modified) == row.version } ?? false
+        case .unknown, nil: true
+        }
     }
 
     /// This agent was late.

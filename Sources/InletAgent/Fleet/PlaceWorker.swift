@@ -74,13 +74,15 @@ struct PlaceWorker: Sendable {
             return try await pass(at: now)
         } catch let error as FleetError {
             // An answer that was lost may have changed whose work is whose: it comes back with the next session.
-            if error.code == .away { member.link.renew() }
+            if [.away, .fault].contains(error.code) { member.link.renew() }
             if error.code == .fault || error.code == .argument {
                 member.log.emit(.agentError(reason: "fleet: the work of shares: \(error)"))
             }
             return .now.advanced(by: error.code == .away ? Self.second : FleetMember.pause)
         } catch {
-            // The lanes, which use the journal all the time, report its failure.
+            // The fleet may have an end that the journal has not. The lanes, which use it all the time, report its
+            // failure.
+            member.link.renew()
             return .now.advanced(by: FleetMember.pause)
         }
     }

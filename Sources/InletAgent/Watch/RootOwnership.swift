@@ -92,6 +92,10 @@ extension RootRunner {
     /// Why the folder is not watched now; nil when it is right, which is remembered.
     func objection() async throws -> String? {
         if let outcome = shared.fleet.places.ownership(of: settings) { return objection(outcome) }
+        if let why = foreignShare() {
+            shared.roots.set(.guarded, root)
+            return why
+        }
         guard var now = try RootCheck.mark(of: root) else { return nil }
         let before = try await shared.journal.mark(of: root)
         let isEmpty = RootCheck.isEmpty(root)
@@ -125,6 +129,14 @@ extension RootRunner {
             shared.roots.set(.present(volume: nil), root)
             return nil
         }
+    }
+
+    /// Agents that share the folder hold it in their fleet, not by its lock: they would send the same files.
+    private func foreignShare() -> String? {
+        guard settings.place == nil, case .found = PlaceMarker.read(in: root) else { return nil }
+        return
+            "agents of a fleet share it, as \(PlaceMarker.path(in: root).display) says: add 'place' to this folder, or "
+            + "delete that file once no fleet uses it"
     }
 
     /// Called when watching ends in order: an empty folder was seen becoming empty, so the next start need not ask. Not
