@@ -115,13 +115,7 @@ final class ScriptedPipeline: Pipeline {
             state.withLock { $0.record.stored[order.key] = content }
             return .delivered(Proof(key: order.key, size: Int64(content.count), method: .size))
         case .prove:
-            let content = try Self.admitted(try read(source), source, order)
-            state.withLock { $0.record.stored[order.key] = content }
-            let digest = try await SourceDigests.sha256(of: source, on: Self.pool)
-            return .delivered(
-                Proof(
-                    key: order.key, size: Int64(content.count), method: .sha256,
-                    content: ContentHash(digest: digest, partSize: nil)))
+            return .delivered(try await prove(source, order))
         case .fail(let error): throw error
         case .stall: return try await hang(attempt)
         case .waitForLimit: return try await hang(attempt, ThrottleWaits.current)
@@ -148,6 +142,15 @@ final class ScriptedPipeline: Pipeline {
             try? await eventually("it stops") { attempt.isStopping() || Task.isCancelled }
             return try await take(next, source, order, attempt)
         }
+    }
+
+    private func prove(_ source: SourceFile, _ order: DeliveryOrder) async throws(DeliveryError) -> Proof {
+        let content = try Self.admitted(try read(source), source, order)
+        state.withLock { $0.record.stored[order.key] = content }
+        let digest = try await SourceDigests.sha256(of: source, on: Self.pool)
+        return Proof(
+            key: order.key, size: Int64(content.count), method: .sha256,
+            content: ContentHash(digest: digest, partSize: nil))
     }
 
     /// Until it is cancelled.

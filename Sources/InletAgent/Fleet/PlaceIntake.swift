@@ -21,6 +21,14 @@ struct PlaceIntake: Sendable {
         var isNew: Bool
     }
 
+    /// A claim that this agent does.
+    private struct Kept {
+        var claim: FleetClaim
+        var share: String
+        var work: PlaceWork
+        var hold: FleetPlaces.Hold
+    }
+
     private enum Verdict {
         case take(PlaceWork, isReplaced: Bool)
         case back(FleetSettlement)
@@ -50,7 +58,37 @@ struct PlaceIntake: Sendable {
     ) async throws(JournalError) -> (taken: [Taken], back: [FleetSettlement]) {
         let rows = try await shared.journal.placeWork()
         let before = Set(rows.map(\.number))
-        var (kept, back): ([(FleetClaim, FleetPlaces.Share, PlaceWork, Bool)], [FleetSettlement]) = ([], [])
+        var (kept, back) = await sort(claims, of: shares, in: session, before: before, known: known)
+        // Work that this agent had and cannot do any more goes back, too.
+        let leaving = Set(back.map(\.work))
+        let files = rows.filter { leaving.contains($0.number) }.map(\.file)
+        places.state.withLock { $0.leaving.formUnion(files) }
+        let starts = try await shared.journal.takePlaceWork(kept.map(\.work), at: .now)
+        var taken: [Taken] = []
+        for (kept, start) in zip(kept, starts) {
+            switch start {
+            case .keyTaken(let key):
+                let reason = "another file of \(places.member.name) has \(DisplayText.escape(key)) there"
+                back.append(Self.retry(kept.claim, Self.later, .fleetKeyTaken, reason))
+            case .taken(let file):
+                places.state.withLock { state in
+                    state.work[file] = kept.hold
+                    state.leaving.remove(file)
+                }
+                taken.append(
+                    Taken(
+                        work: kept.work, file: file, share: kept.share, from: kept.claim.takenFrom,
+                        isNew: !before.contains(kept.claim.work)))
+            }
+        }
+        return (taken, back)
+    }
+
+    /// Which claims this agent keeps, as much as it has room for, and which go back.
+    private func sort(
+        _ claims: [FleetClaim], of shares: [FleetPlaces.Share], in session: Int64, before: Set<Int64>, known: Set<Int64>
+    ) async -> (kept: [Kept], back: [FleetSettlement]) {
+        var (kept, back): ([Kept], [FleetSettlement]) = ([], [])
         var open = places.state.withLock { Array($0.work.values) }
         for share in shares {
             let own = claims.filter { $0.place == share.number }
@@ -64,37 +102,12 @@ struct PlaceIntake: Sendable {
                         continue
                     }
                     open.append(hold)
-                    kept.append((claim, share, work, isReplaced))
+                    kept.append(Kept(claim: claim, share: share.name, work: work, hold: hold))
                 }
             }
         }
-        back += claims.filter { claim in !shares.contains { $0.number == claim.place } }.map {
-            Self.retry($0, Self.soon, nil, "its share is not there")
-        }
-        // What this agent had and cannot do any more goes back, too.
-        let leaving = Set(back.map(\.work))
-        let files = rows.filter { leaving.contains($0.number) }.map(\.file)
-        places.state.withLock { $0.leaving.formUnion(files) }
-        let starts = try await shared.journal.takePlaceWork(kept.map(\.2), at: .now)
-        var taken: [Taken] = []
-        for ((claim, share, work, isReplaced), start) in zip(kept, starts) {
-            switch start {
-            case .keyTaken(let key):
-                let reason = "another file of \(places.member.name) has \(DisplayText.escape(key)) there"
-                back.append(Self.retry(claim, Self.later, .fleetKeyTaken, reason))
-            case .taken(let file):
-                let hold = hold(claim, session, share, work, isReplaced)
-                places.state.withLock { state in
-                    state.work[file] = hold
-                    state.leaving.remove(file)
-                }
-                taken.append(
-                    Taken(
-                        work: work, file: file, share: share.name, from: claim.takenFrom,
-                        isNew: !before.contains(claim.work)))
-            }
-        }
-        return (taken, back)
+        let strangers = claims.filter { claim in !shares.contains { $0.number == claim.place } }
+        return (kept, back + strangers.map { Self.retry($0, Self.soon, nil, "its share is not there") })
     }
 
     private func hold(
@@ -243,7 +256,7 @@ extension FleetPlaces.Hold {
     }
 }
 
-/// Looks into shares, which may hang: nobody waits for them longer than `patience`.
+/// Looks into shares, which may hang: nobody waits for them longer than `MarkerThreads.patience`.
 final class ShareLook: Sendable {
     enum Look: Sendable, Equatable {
         case file(FileIdentity)
@@ -253,17 +266,18 @@ final class ShareLook: Sendable {
     }
 
     private let pool = BlockingPool(name: "shares", threads: 1)
-    private let busy = Mutex<Set<FilePath>>([])
-    private static let patience = Duration.seconds(5)
-    private static let longestMarker = 64
+    private let threads = MarkerThreads()
 
-    /// What is at these places now, as regular files; nil where the share has not its marker, or does not answer.
+    /// The regular files at these places now; nil where the share has not its marker, or does not answer.
     func look(at paths: [FilePath?], in root: FilePath, marker: String) async -> [Look]? {
-        await answer(root) {
-            guard Self.marker(of: root) == marker else { return nil }
-            let found = paths.map { path in path.map { Self.look(at: RootedPath(root, $0)) } ?? .nothing }
-            // A share that went away meanwhile has no files.
-            return Self.marker(of: root) == marker ? found : nil
+        await pool.branch(UInt64(bitPattern: Int64(root.hashValue))).run { [threads] in
+            // Where no thread can be had, nobody knows either.
+            try? threads.result(root) { () throws(SystemError) -> [Look]? in
+                guard PlaceMarker.read(in: root) == .found(marker) else { return nil }
+                let found = paths.map { path in path.map { Self.look(at: RootedPath(root, $0)) } ?? .nothing }
+                // A share that went away meanwhile has no files.
+                return PlaceMarker.read(in: root) == .found(marker) ? found : nil
+            } ?? nil
         }
     }
 
@@ -274,28 +288,5 @@ final class ShareLook: Sendable {
             // Somebody else can look, or this agent later.
             return .unknown
         }
-    }
-
-    private static func marker(of root: FilePath) -> String? {
-        DurableFile.readIfPossible(root.appending(".inlet").appending("place"), limit: longestMarker).map {
-            String(decoding: $0, as: UTF8.self).filter { !$0.isWhitespace }.lowercased()
-        }
-    }
-
-    /// One question a share at a time: while one hangs, the next have no answer.
-    private func answer<Value: Sendable>(
-        _ root: FilePath, _ body: @escaping @Sendable () -> Value?
-    ) async -> Value? {
-        guard busy.withLock({ $0.insert(root).inserted }) else { return nil }
-        let waiter = Waiter<Value?>()
-        let alarm = TimerThread.shared.set(.now.advanced(by: Self.patience)) { waiter.resume(with: nil) }
-        defer { if let alarm { TimerThread.shared.remove(alarm) } }
-        let pool = pool.branch(UInt64(bitPattern: Int64(root.hashValue)))
-        Task { [self] in
-            let value = await pool.run { body() }
-            busy.withLock { _ = $0.remove(root) }
-            waiter.resume(with: value)
-        }
-        return await waiter.wait() ?? nil
     }
 }

@@ -110,7 +110,6 @@ struct PlaceKeeper: Sendable {
             await keeper.pass(at: .now)
             return .now.advanced(by: member.beat)
         }
-        await keeper.leave()
         pool.shutdown()
     }
 
@@ -211,13 +210,6 @@ struct PlaceKeeper: Sendable {
     private func release(_ numbers: [Int32]) async {
         // They are free anyway once the session ends.
         if !numbers.isEmpty { try? await member.link.release(numbers) }
-    }
-
-    /// At the end of the process others may list at once. The roots here end by themselves.
-    private func leave() async {
-        let (link, numbers) = (member.link, places.all.filter { places.holds($0.root) }.compactMap(\.number))
-        // The task of the keeper is cancelled.
-        if member.grants, !numbers.isEmpty { await Task { try? await link.release(numbers) }.value }
     }
 
     /// Asks now and then who lists the shares of others; the larger the fleet, the more seldom.

@@ -97,7 +97,8 @@ final class MarkerThreads: Sendable {
         } ?? false
     }
 
-    private func result<Value: Sendable>(
+    /// The result of `body`; nil without an answer in time, or while the call before has not ended. Blocks.
+    func result<Value: Sendable>(
         _ root: FilePath, _ body: @escaping @Sendable () throws(SystemError) -> Value
     ) throws(SystemError) -> Value? {
         // The call before has not ended yet.

@@ -177,9 +177,7 @@ package final class Reload: Service {
         registry.take(changed, paused: paused, uptimes: uptimes, unproved: unproved)
         for destination in changed { registry.probeNow(destination.name) }
         // Before the first notification to them.
-        parts.bandwidth.replace(
-            settings.bandwidth,
-            destinations: registry.names.filter { names.contains($0) && registry[$0]?.folder == nil })
+        replaceBandwidth(settings, names)
         await parts.roots.end(plan)
         shared.settings.replace(settings, former: left)
         // Once nobody lists what was a share, or becomes one.
@@ -221,6 +219,11 @@ package final class Reload: Service {
             scheduler.replace(.history, by: HistoryPruner(shared, settings.historyAfter))
         }
         if diff.hasDestinations { scheduler.replace(.keepAlive, by: KeepAlive(shared)) }
+    }
+
+    private func replaceBandwidth(_ settings: Settings, _ names: Set<String>) {
+        let remote = registry.names.filter { names.contains($0) && registry[$0]?.folder == nil }
+        parts.bandwidth.replace(settings.bandwidth, destinations: remote)
     }
 
     private func beginPlaces(_ settings: Settings) async {

@@ -110,9 +110,7 @@ package struct FolderPipeline: Pipeline {
         // From here on this folder is used, even if it is replaced. The umask decides which others may write to it.
         let folder = try DeliveryError.onWriting(Folder.making(directory, mode: 0o777))
         if attempt.isStopping() { throw .stopping }
-        let draft = FileCopy.temporaryName(for: name)
-        try await attempt.checkpoint.put([FolderCopies.ownNote: draft.bytes])
-        let (temporary, wanted) = try await copied(source, folder, draft, of: name, attempt.meter)
+        let (temporary, wanted) = try await copied(source, folder, of: name, attempt)
         do {
             try await publish(temporary, as: target, in: folder, source, order, wanted)
             copies.removeOthers(of: name, in: folder)
@@ -271,9 +269,10 @@ package struct FolderPipeline: Pipeline {
     ///
     /// - Returns: the temporary name, and the source's SHA-256 where the copy is read back.
     private func copied(
-        _ source: SourceFile, _ folder: Folder, _ draft: FilePath.Component, of name: FilePath.Component,
-        _ meter: TransferMeter
+        _ source: SourceFile, _ folder: Folder, of name: FilePath.Component, _ attempt: Attempt
     ) async throws(DeliveryError) -> (FilePath.Component, Digest?) {
+        let (draft, meter) = (FileCopy.temporaryName(for: name), attempt.meter)
+        try await attempt.checkpoint.put([FolderCopies.ownNote: draft.bytes])
         guard settings.verify == .readBack else {
             return (try copy(source, folder, draft, of: name, meter) { _ in }, nil)
         }
