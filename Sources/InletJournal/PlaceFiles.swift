@@ -2,7 +2,7 @@ internal import GRDB
 package import InletCore
 internal import Synchronization
 
-/// What a report after a loss says of a version in a share.
+/// The report about a version in a share after a loss.
 package struct PlaceFileReport: Sendable, Equatable {
     package var version: PlaceVersion
     /// The rows that were kept with it, one for each delivery that this agent knows.
@@ -10,7 +10,7 @@ package struct PlaceFileReport: Sendable, Equatable {
     package var isFinished: Bool
 }
 
-/// What this agent knows of versions in shares: they are admitted once, whoever lists the share.
+/// This agent's record of versions in shares: they are admitted once, whoever lists the share.
 extension Journal {
     /// Which of these are known to be admitted.
     package func knownInPlace(
@@ -31,7 +31,7 @@ extension Journal {
         try await commit { database in
             for version in versions {
                 let names = Self.names(place, version)
-                // What this agent would have admitted, with which keys, says nothing now.
+                // Rows with the keys that this agent would have used are void now.
                 try database.change(
                     """
                     DELETE FROM place_row WHERE \(Self.isVersion) AND EXISTS (
@@ -68,12 +68,12 @@ extension Journal {
         }
     }
 
-    /// Commits were lost: what only others have said may be forgotten there.
+    /// The fleet has lost commits, perhaps also the versions that only others reported.
     package func forgetKnownInPlaces() async throws(JournalError) {
         try await change("DELETE FROM place_file WHERE mark = 0")
     }
 
-    /// What was admitted, claimed or finished here after `mark`, or is unconfirmed.
+    /// Versions that were admitted, claimed or finished here after `mark`, or are unconfirmed.
     ///
     /// - Parameter last: the version of the page before; nil begins.
     package func placeFilesToReport(

@@ -33,7 +33,7 @@ extension Journal {
         try holdDeliveries(of: file, database)
     }
 
-    /// Meanwhile the time to live stands, as for a closed window: what is left of it, negated.
+    /// Meanwhile the time to live stands still, as for a closed window: the rest of it is kept, negated.
     ///
     /// - Parameter file: nil is all work.
     private static func holdDeliveries(of file: Int64? = nil, _ database: Database) throws {
@@ -48,7 +48,8 @@ extension Journal {
             """, file.map { [$0] } ?? [])
     }
 
-    /// What waits for no other delivery is due. Where the route has a window, the claim starts the time to live again.
+    /// Deliveries that wait for no other are due. Where the route has a window, the claim starts the time to live
+    /// again.
     static func releaseWork(_ file: Int64, _ now: WallTime, _ database: Database) throws {
         try database.change(
             """
@@ -163,9 +164,9 @@ extension Journal {
 
     // MARK: - Dropped
 
-    /// The work is another's, or goes back: nothing of it stays here, except what this agent has delivered, as a file
-    /// whose source is left to others, and the disposal of a source that has begun. A file that a worker has is held,
-    /// and dropped by the next call that takes, holds or drops work once the worker has let go.
+    /// The work is another's, or goes back, and leaves this journal. Two things stay: a delivered file, whose source is
+    /// left to others, and a disposal that has begun. A file that a worker has is held, and dropped by the next call
+    /// that takes, holds or drops work once the worker has let go.
     package func dropPlaceWork(_ files: [Int64]) async throws(JournalError) {
         try await commit { database in
             let mark = try self.heardMark(database)
@@ -212,8 +213,8 @@ extension Journal {
         }
     }
 
-    /// What a person has sent again of a share when the fleet has no work for it any more is this agent's own from then
-    /// on: it keeps its key, and its source stays.
+    /// Makes a file of a share this agent's own where a person sends it again and the fleet has no work for it any
+    /// more. It keeps its key, and its source stays.
     ///
     /// - Returns: false while it is work of the fleet.
     static func becomesOwn(_ file: Int64, _ scope: RetryScope, _ database: Database) throws -> Bool {

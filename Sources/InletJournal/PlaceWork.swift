@@ -20,7 +20,7 @@ package struct PlaceWork: Sendable {
     package var admission: FileAdmission
     /// For the checkpoint of its first delivery.
     package var notes: [String: [UInt8]]
-    /// What a report after a loss says of it; nil for a finishing.
+    /// Its row in a report after a loss; nil for a finishing.
     package var row: [UInt8]?
 
     package init(
@@ -33,7 +33,7 @@ package struct PlaceWork: Sendable {
     }
 }
 
-/// What became of work that the fleet gave.
+/// The result of taking work that the fleet gave.
 package enum PlaceWorkStart: Sendable, Equatable {
     /// It is in the queue, anew or from an earlier session, as this file.
     case taken(file: Int64)
@@ -237,8 +237,8 @@ extension Journal {
         try rename(first.id, from: key, to: leader.key, database)
     }
 
-    /// The file may have another inode since its share was mounted again. A part that was sent of what may be another
-    /// content stays by itself: the delivery finds out.
+    /// The file may have another inode since its share was mounted again. A file that may have changed keeps its old
+    /// identity once a part was sent: the delivery finds out.
     private static func see(_ identity: FileIdentity, of file: Int64, _ database: Database) throws {
         let known = try self.file(file, database).identity
         // Without an inode nobody could look at it.
@@ -320,10 +320,10 @@ extension Journal {
 
     // MARK: - Files that have ended here
 
-    /// Gives work to the file by which this agent has ended it before: what was delivered ends at once, what was not is
-    /// sent again under its key.
+    /// Gives work to the file by which this agent has ended it before: a delivered one ends at once, any other is sent
+    /// again under its key.
     ///
-    /// - Returns: nil where there is none. A file of this agent's own that still waits goes on by itself.
+    /// - Returns: nil where there is none. A file of this agent's own that still waits continues by itself.
     private static func takeUp(_ work: PlaceWork, _ now: WallTime, _ database: Database) throws -> Int64? {
         guard let leader = work.leader, let former = try former(work, leader.destination, database) else { return nil }
         let isDelivered = former.state == .delivered

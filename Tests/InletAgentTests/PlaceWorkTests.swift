@@ -62,7 +62,7 @@ struct PlaceWorkTests {
             #expect(other.events.count("fleet.took_over") == 1)
             #expect(other.member?.figures.takeovers == 1)
             try await eventually("its source is gone") { !one.isThere("a.mov") }
-            // The stopped one goes on, late.
+            // The stopped one continues, late.
             gate.open()
             try await eventually("it has nothing on its way") { fleet.store.record.running == 0 }
             #expect(fleet.store.record.completed == 1 && fleet.store.record.stored.count == 1)

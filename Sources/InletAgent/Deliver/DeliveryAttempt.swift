@@ -46,8 +46,8 @@ struct DeliveryAttempt: Sendable {
             entries: shared.journal.seal.opened(claim.checkpoint),
             write: { entries throws(DeliveryError) in try await note(entries) },
             replace: { entries throws(DeliveryError) in try await note(entries, replacing: true) })
-        // As an attempt does whose request got no good answer. The source may be gone by now. It has been sent, so that
-        // nobody is asked.
+        // Noted as by an attempt whose request got no good answer: the source may be gone by now. Nobody is asked,
+        // because the file has been sent.
         if first?.mayHaveArrived == true { await own.putPersistently([CheckpointName.mayBeVisible: []]) }
         guard shared.fleet.places.maySend(file) else { return withheld(.awaitsFleet) }
         guard let destination = shared.destinations[delivery.destination], let key = delivery.key else {

@@ -58,7 +58,7 @@ struct UploadCleaner: Service {
             try await journal.leftoverRemains(delivery.id, until: .now + Self.unknownPause)
             return false
         }
-        // Another agent may go on with the upload. The store's own expiry removes one that nobody has.
+        // Another agent may continue the upload. If none does, the store's own expiry removes it.
         if !shared.fleet.places.maySend(file) {
             try await journal.leftoverRemains(delivery.id, until: .now + Self.pause(&tries, of: delivery.id))
             return false

@@ -21,7 +21,7 @@ final class FinishingStage: Service {
 
     private static let shortestPause = Duration.seconds(60)
     private static let longestPause = Duration.seconds(3600)
-    /// Before the fleet is asked again; longer and longer while it says nothing.
+    /// The pause before the fleet is asked again; it grows while the fleet does not answer.
     private static let fleetPause = Duration.seconds(1)
     /// Before an unreadable journal is asked again.
     private static let journalPause = Duration.seconds(5)

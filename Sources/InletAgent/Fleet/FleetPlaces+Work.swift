@@ -6,7 +6,7 @@ internal import InletPipelines
 internal import Synchronization
 internal import SystemPackage
 
-/// What deliveries and disposals ask about the work of shares. `PlaceWorker` claims it, and says how it ended.
+/// Answers deliveries and disposals that ask about the work of shares. `PlaceWorker` claims it, and says how it ended.
 extension FleetPlaces {
     // MARK: - Sending
 
@@ -82,7 +82,7 @@ extension FleetPlaces {
     // MARK: - Disposing
 
     func disposal(of file: FileRow) async -> DisposalRight {
-        // Identity guards what has begun: it is carried to its end, whoever has the work.
+        // A disposal that has begun is completed, whoever has the work: the file's identity guards it.
         if file.intent != nil { return .granted }
         guard file.policy.isOfPlace else { return disposalOfOwn(file) }
         guard let hold = hold(of: file.id), hold.isFinishing else { return await disposalWithoutHold(file) }
@@ -124,7 +124,7 @@ extension FleetPlaces {
     /// Whether it has no work of shares: nothing to send, to settle or to dispose of.
     var isIdle: Bool { state.withLock { $0.work.isEmpty && $0.leaving.isEmpty } }
 
-    /// Agents number their files alike, so that the names of hidden ones in a share have the agent's tag.
+    /// Agents number their files alike: in a share, the names of hidden files have the agent's tag.
     func mark(in root: FilePath) -> String {
         share(root) == nil ? "" : member.identity.map { "\($0.tag)-" } ?? ""
     }

@@ -2,7 +2,7 @@ internal import InletCore
 internal import InletFleet
 internal import InletJournal
 
-/// What this agent admitted, claimed and finished in shares: nobody sends it again, or under another key.
+/// Reports this agent's admissions, claims and ends in shares: nobody sends a file again, or under another key.
 extension FleetRecovery {
     private static let page = 500
     /// Names are asked for with doubled numbers.
@@ -25,7 +25,7 @@ extension FleetRecovery {
 
     /// - Returns: how many versions were reported.
     func reportPlaces(after mark: Int64) async throws -> Int {
-        // Again at each try of a report: what others said before the loss is forgotten before this agent's is done.
+        // At each try: the fleet may have lost versions that only others reported before the loss.
         try await member.journal.forgetKnownInPlaces()
         var count = 0
         for (name, marker) in try await member.journal.placeMarkers() {
@@ -40,9 +40,8 @@ extension FleetRecovery {
     }
 
     private static func unreported(_ name: String, _ marker: String, _ known: String) -> String {
-        "fleet: nothing of the share '\(name)' was reported after the loss, because the fleet knows another one by this "
-            + "name (\(DisplayText.escape(known)), not \(marker)): files of it may be sent again; give one of the two "
-            + "another name in watch.place"
+        "fleet: share '\(name)' was not reported after the loss: the fleet has another share of this name "
+            + "(\(DisplayText.escape(known)), not \(marker)); its files may be sent again; rename one in watch.place"
     }
 
     private func report(_ share: Share, after mark: Int64) async throws -> Int {
@@ -57,7 +56,7 @@ extension FleetRecovery {
         }
     }
 
-    /// Keys first, then what has them: nobody else may have been given one.
+    /// Keys first, then their deliveries: the fleet must not give those keys to others meanwhile.
     private func report(_ files: [PlaceFileReport], of share: Share) async throws {
         var rows: [Row] = []
         for file in files { rows += try await self.rows(of: file) }

@@ -171,7 +171,7 @@ struct LocalPlaces: PlaceQueue {
     ) async throws(DeliveryError) {}
     func lost(_ claim: Claim, _ error: DeliveryError) async -> ClaimOutcome? { nil }
     func ended(_ file: FileRow) {}
-    /// Work of shares is gone where there is no fleet; what is left of it is for others.
+    /// Without a fleet the work of shares is dropped; its sources are left to others.
     func disposal(of file: FileRow) async -> DisposalRight {
         if file.intent != nil { return .granted }
         return file.policy.isOfPlace ? .left("the agents of its fleet finish it") : .granted

@@ -11,7 +11,8 @@ extension FleetPlaces {
         let versions = arrivals.map { PlaceVersion(of: $0) }
         do throws(FleetError) {
             var known: [Bool] = []
-            // What one agent knows of a version, another may have changed since: a file that went away is admitted again.
+            // The fleet is asked, because another agent may have ended a version: a file that went away is admitted
+            // again.
             for group in versions.groups(of: Self.mostVersions) {
                 known += try await member.link.known(held.number, group)
             }
@@ -52,7 +53,7 @@ extension FleetPlaces {
 }
 
 /// Admits files of a share: first their keys, which are the share's whoever lists it, then their deliveries. Each call
-/// says the same when it is made again, by this agent or its successor: a lost answer costs nothing.
+/// can be made again, by this agent or its successor, with the same result: a lost answer costs nothing.
 private struct PlaceAdmission {
     /// A delivery to be admitted.
     private struct Row {
@@ -76,7 +77,7 @@ private struct PlaceAdmission {
 
     private var member: FleetMember { places.member }
 
-    /// So many names in a row are refused for another reason than equal names.
+    /// So many refused names in a row have another reason than equal names.
     private static let mostRefusals = 30
     private static let batch = 500
 
@@ -202,7 +203,8 @@ private struct PlaceAdmission {
         Failpoint.admitting.reached()
         let answer = try await member.link.admit(share.number, fence: share.fence, calls)
         let own = zip(group, answer.admitted).filter(\.1).map(\.0)
-        // What was admitted before under other keys, or has ended since, is in the reports of those who know it.
+        // Versions that were admitted before under other keys, or have ended, are in the reports of agents that know
+        // them.
         let others = Set(group.map(\.version)).subtracting(own.map(\.version))
         if !own.isEmpty {
             try await places.journal.keepAdmittedInPlace(share.marker, try entries(own), mark: answer.mark)
@@ -212,7 +214,7 @@ private struct PlaceAdmission {
         Failpoint.admitted.reached()
     }
 
-    /// What the report after a loss says, for each version.
+    /// The rows of each version for a report after a loss.
     private func entries(_ group: [Row]) throws -> [(version: PlaceVersion, rows: [[UInt8]])] {
         var entries: [(version: PlaceVersion, rows: [[UInt8]])] = []
         for row in group {

@@ -59,7 +59,7 @@ struct PlaceIntake: Sendable {
         let rows = try await shared.journal.placeWork()
         let before = Set(rows.map(\.number))
         var (kept, back) = await sort(claims, of: shares, in: session, before: before, known: known)
-        // Work that this agent had and cannot do any more goes back, too.
+        // Work that this agent had and can no longer do goes back, too.
         let leaving = Set(back.map(\.work))
         let files = rows.filter { leaving.contains($0.number) }.map(\.file)
         places.state.withLock { $0.leaving.formUnion(files) }
@@ -139,7 +139,7 @@ struct PlaceIntake: Sendable {
         let names = claims.map { Self.path($0.name) }
         guard let looks = await shares.look(at: names, in: share.root, marker: share.marker ?? "") else {
             places.member.signals.raise(.fleet(.places))
-            // What this agent began continues: its attempts meet the same, and say so.
+            // Work that this agent has begun continues: its attempts meet the same trouble, and report it.
             return claims.map { claim in
                 guard before.contains(claim.work), let path = Self.path(claim.name) else {
                     return .back(Self.retry(claim, Self.soon, nil, "the share is not there at \(places.member.name)"))
@@ -268,7 +268,7 @@ final class ShareLook: Sendable {
     private let pool = BlockingPool(name: "shares", threads: 1)
     private let threads = MarkerThreads()
 
-    /// The regular files at these places now; nil where the share has not its marker, or does not answer.
+    /// The regular files at these places now; nil where the share lacks its marker, or does not answer.
     func look(at paths: [FilePath?], in root: FilePath, marker: String) async -> [Look]? {
         await pool.branch(UInt64(bitPattern: Int64(root.hashValue))).run { [threads] in
             // Where no thread can be had, nobody knows either.

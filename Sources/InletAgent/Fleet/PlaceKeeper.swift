@@ -76,7 +76,7 @@ extension FleetPlaces {
 struct PlaceKeeper: Sendable {
     private typealias Share = FleetPlaces.Share
 
-    /// What a look at a share's marker has found.
+    /// The result of a look at a share's marker.
     fileprivate enum Finding {
         /// It is the right folder; with its number, where the fleet has said it in this session.
         case right(marker: String, number: Int32?)
@@ -89,9 +89,9 @@ struct PlaceKeeper: Sendable {
     private let shared: Shared
     private let threads = MarkerThreads()
     private let pool = BlockingPool(name: "places", threads: 4)
-    /// The shares that the log has as this agent's.
+    /// The shares that the log shows as this agent's.
     private var told: [FilePath: String] = [:]
-    /// As the loops of the roots were last woken for.
+    /// The shares as they were when the loops of the roots were last woken.
     private var shown: [FilePath: Share] = [:]
     private var overviewAt: ContinuousClock.Instant?
 
@@ -133,7 +133,8 @@ struct PlaceKeeper: Sendable {
         } catch let error as FleetError where error.code == .argument {
             places.take(.trouble(DisplayText.escape(error.message)), of: share, in: session)
         } catch {
-            // The standing has the reason, or a service that uses the journal all the time; the last finding stays.
+            // The last finding stays. The standing shows the reason, or another service that uses the journal reports
+            // it.
         }
     }
 
@@ -183,7 +184,7 @@ struct PlaceKeeper: Sendable {
             let isMade = try await pool.run { [threads] () throws(SystemError) in
                 try threads.make(marker, in: share.root)
             }
-            // The next look finds what has become of it.
+            // The next look finds whether it was made.
             guard isMade else { return .unknown }
         } catch  where error.isTaken {
             return .unknown
@@ -203,7 +204,7 @@ struct PlaceKeeper: Sendable {
         do throws(FleetError) {
             places.take(try await member.link.hold(numbers), of: numbers, in: session, misses: Self.mostMisses)
         } catch {
-            // What it holds stays its own until the session ends.
+            // The shares that it holds stay its own until the session ends.
         }
     }
 
@@ -271,7 +272,7 @@ struct PlaceKeeper: Sendable {
     }
 }
 
-// What the keeper has found.
+// The keeper's findings.
 extension FleetPlaces {
     var all: [Share] { state.withLock { $0.shares.values.sorted { $0.name < $1.name } } }
 
@@ -319,7 +320,7 @@ extension FleetPlaces {
         }
     }
 
-    /// The answer to a question about shares of these numbers. One that is left out may be this agent's all the same.
+    /// The answer to a question about shares of these numbers. A share that it omits may still be this agent's.
     fileprivate func take(_ holds: [FleetHold], of numbers: [Int32], in session: Int64, misses most: Int) {
         let fences = Dictionary(holds.map { ($0.place, $0.fence) }) { first, _ in first }
         state.withLock { state in
@@ -338,7 +339,7 @@ extension FleetPlaces {
         }
     }
 
-    /// Who holds them, by name; for display.
+    /// The holders of shares, by name; for display.
     fileprivate func take(holders: [String: String]) {
         state.withLock { state in
             for (root, share) in state.shares { state.shares[root]?.holder = holders[share.name] }

@@ -4,8 +4,8 @@ internal import InletFleet
 internal import InletLinux
 internal import Synchronization
 
-/// Shows what a successor needs of running deliveries, and asks whether claims are still this agent's. What comes while
-/// a call is under way shares the next one.
+/// Shows what a successor needs of running deliveries, and asks whether claims are still this agent's. Requests that
+/// come while a call is under way share the next one.
 final class PlaceNotes: Sendable {
     /// New notes of a delivery.
     struct Change: Sendable {
@@ -18,7 +18,7 @@ final class PlaceNotes: Sendable {
         var isAsked: Bool
     }
 
-    /// All notes of a running delivery, and those that the fleet was told.
+    /// All notes of a running delivery, and the notes that the fleet has.
     private struct Book {
         var notes: [String: [UInt8]]
         var told: [String: [UInt8]]?
@@ -38,7 +38,7 @@ final class PlaceNotes: Sendable {
         var questions: [Question] = []
         var isOver = false
 
-        /// Two answers about one claim in one call would be one too many: the later notes hold all of the earlier.
+        /// A call has one row for each claim: its later notes include all earlier ones.
         mutating func ask(_ hold: FleetPlaces.Hold, _ notes: [UInt8]?, _ waiter: Waiter<FleetError?>) {
             if let place = questions.firstIndex(where: { $0.work == hold.work && $0.fence == hold.fence }) {
                 questions[place].notes = notes ?? questions[place].notes
@@ -140,7 +140,7 @@ final class PlaceNotes: Sendable {
         JSON.note(of: notes.mapValues { Data($0) })
     }
 
-    /// Those that another agent left; none that cannot be read.
+    /// The notes that another agent left; none where they cannot be read.
     static func notes(_ text: [UInt8]?) -> [String: [UInt8]] {
         JSON.note(text, as: [String: Data].self)?.mapValues { Array($0) } ?? [:]
     }

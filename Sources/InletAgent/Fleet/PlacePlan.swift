@@ -3,8 +3,8 @@ internal import InletJournal
 internal import InletLinux
 internal import SystemPackage
 
-/// What an agent needs to deliver a file of a share and to dispose of its source, frozen at admission: `plan` of the
-/// fleet's rows, as JSON. Agents may have other names for the same destinations.
+/// All that an agent needs to deliver a file of a share and to dispose of its source, frozen at admission: `plan` of
+/// the fleet's rows, as JSON. Agents may have other names for the same destinations.
 struct PlacePlan: Codable, Sendable, Equatable {
     /// A delivery of the work. The first one has the key of the fleet; the others register the file behind it.
     struct Step: Codable, Sendable, Equatable {
@@ -22,7 +22,7 @@ struct PlacePlan: Codable, Sendable, Equatable {
     /// As `Priority.rank`.
     var priority: Int
     var steps: [Step]
-    /// Of the source, as its admitting agent saw it: what was replaced since is not disposed of.
+    /// Of the source, as its admitting agent saw it: a file that replaced it is not disposed of.
     var inode: UInt64
 
     private enum CodingKeys: String, CodingKey {
@@ -89,8 +89,8 @@ extension PlacePlan {
     }
 }
 
-/// What is kept for a report after a loss: a row of `v1_again_admitted` with the destination's address instead of its
-/// number.
+/// The row that is kept for a report after a loss: one of `v1_again_admitted`, with the destination's address instead
+/// of its number.
 struct PlaceRow: Codable, Sendable, Equatable {
     /// The path below the share.
     var name: [UInt8]

@@ -15,7 +15,7 @@ struct PlaceSettler: Sendable {
     let shares: ShareLook
 
     private static let batch = 500
-    /// Before a source is looked for again that was missing with its share.
+    /// The pause before the next look for a source that was missing with its share.
     private static let soon = Duration.seconds(5)
 
     init(_ places: FleetPlaces, _ shared: Shared, _ shares: ShareLook) {
@@ -147,7 +147,7 @@ struct PlaceSettler: Sendable {
     ///
     /// - Parameter isNews: whether this process had it, and was late.
     func drop(_ rows: [PlaceWorkRow], isNews: Bool) async throws(JournalError) {
-        // A source that is put away stays so, and what was delivered is, whoever says so.
+        // A source that is disposed of stays so, and a delivered file stays delivered, whoever has the work.
         let finished = try await finishedFiles(rows)
         if !finished.isEmpty { try await journal.placeWorkFinished(finished, mark: member.standing.seen) }
         let lost = rows.filter { !finished.contains($0.file) }
@@ -175,7 +175,7 @@ struct PlaceSettler: Sendable {
         places.state.withLock { state in for file in files { state.work[file] = nil } }
     }
 
-    /// Takes out of the queue what is to leave it; what runs is ended first.
+    /// Removes leaving files from the queue; running deliveries of theirs end first.
     func removeLeaving() async throws(JournalError) {
         let leaving = places.state.withLock(\.leaving)
         if leaving.isEmpty { return }
@@ -199,7 +199,7 @@ struct PlaceSettler: Sendable {
         let holds = places.state.withLock { state in
             rows.map { row in (row.file, state.work.removeValue(forKey: row.file)) }
         }
-        // From here on nothing of it begins. What began in between goes on.
+        // From here on nothing of it begins. Deliveries that began in between continue.
         let waiting = try await journal.waitingPlaceWork(session: session, beyond: time, limit: Self.batch)
         let files = Set(waiting.map(\.file))
         places.state.withLock { state in

@@ -26,7 +26,7 @@ struct PlaceWorker: Sendable {
     private var batch = Self.first
     /// Until then nothing is claimed: this agent could do nothing of what it was given.
     private var rest: (until: ContinuousClock.Instant, pause: Duration)?
-    /// When there was work last, and when it was looked for what cannot be sent.
+    /// When there was work last, and when work that cannot be sent was last looked for.
     private var busyAt: ContinuousClock.Instant?
     private var lookedAt: ContinuousClock.Instant?
 
@@ -38,7 +38,7 @@ struct PlaceWorker: Sendable {
     /// How long the first signal waits for others: files end by hundreds.
     private static let gathering = Duration.milliseconds(20)
     private static let second = Duration.seconds(1)
-    /// How long after the last work it is asked for each second.
+    /// For so long after the last work, the fleet is asked every second.
     private static let busy = Duration.seconds(30)
     /// Work that cannot be sent for so long goes back.
     static let patience = Duration.seconds(30)
@@ -116,7 +116,7 @@ struct PlaceWorker: Sendable {
         }
         guard live != 0 else { return false }
         if live == last {
-            // It lasted after all; what it had comes back with another.
+            // The session lasted after all; its work comes back with the next one.
             member.link.renew()
             return false
         }
@@ -131,7 +131,7 @@ struct PlaceWorker: Sendable {
         while !member.isDraining {
             let most = min(1000, max(Self.first, left.count + Self.first))
             let claims = try await claim([number], most)
-            // What is new here waits for its turn.
+            // New work waits for its turn.
             try await take(claims, of: [share], known: left)
             let back = left.intersection(claims.map(\.work))
             left.subtract(back)
@@ -142,7 +142,7 @@ struct PlaceWorker: Sendable {
         try await settler.drop(try await held(back: marker), isNews: last != 0 && !member.isDraining)
     }
 
-    /// The work of a share that an earlier session had. What was let go already has a negative one.
+    /// The work of a share that an earlier session had. Work that was let go already has a negative session.
     private func held(back marker: String) async throws(JournalError) -> [PlaceWorkRow] {
         try await journal.placeWork().filter { $0.place == marker && $0.session >= 0 && $0.session != session }
     }
@@ -234,7 +234,7 @@ struct PlaceWorker: Sendable {
 
     // MARK: - Giving back
 
-    /// What this agent cannot send soon goes back, and while it is drained all that does not run.
+    /// Gives back work that this agent cannot send soon. While it is drained, it gives back all that does not run.
     private mutating func giveBack(at now: ContinuousClock.Instant) async throws {
         let isDraining = member.isDraining
         guard isDraining || lookedAt.map({ now - $0 >= Self.patience / 6 }) ?? true else { return }

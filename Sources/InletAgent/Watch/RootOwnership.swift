@@ -131,7 +131,7 @@ extension RootRunner {
         }
     }
 
-    /// Agents that share the folder hold it in their fleet, not by its lock: they would send the same files.
+    /// A share that other agents use has no lock for this one to respect: both would send the same files.
     private func foreignShare() -> String? {
         guard settings.place == nil, case .found = PlaceMarker.read(in: root) else { return nil }
         return
@@ -188,8 +188,8 @@ package struct RootOwnership: Sendable {
     /// Between two checks of another agent's lock, where no event reports its release.
     private static let pause = Duration.seconds(30)
 
-    /// Cards have no lock: they are never written to, and can be removed only while nothing on them is open.
-    /// Of shares PostgreSQL says who watches them.
+    /// Cards have no lock: they are never written to, and can be removed only while nothing on them is open. Shares
+    /// have none: PostgreSQL decides who watches them.
     package static func isLocked(_ settings: WatchSettings) -> Bool {
         settings.pattern == nil && !settings.isShared && settings.place == nil
     }
@@ -210,7 +210,7 @@ package struct RootOwnership: Sendable {
         case watch(WatchLock?, doubt: String?)
         /// Another agent watches it, with its description.
         case standBy(String)
-        /// A share that is not the right folder, or that nobody can tell; the reason.
+        /// A share that is not the right folder, or may not be; the reason.
         case guarded(String)
         /// A share for which PostgreSQL grants nothing now; the reason.
         case waits(String)

@@ -17,7 +17,7 @@ package struct RootStatus: Sendable {
         /// Before the reason of `guarded` for a share that only waits until its fleet grants it.
         package static let fleetWait = "waits: "
 
-        /// Whether it is a share that goes on by itself.
+        /// Whether it is a share that continues by itself.
         package var waitsForFleet: Bool {
             if case .guarded(let why) = self { why.hasPrefix(Self.fleetWait) } else { false }
         }

@@ -208,7 +208,7 @@ extension Health {
     private static func root(_ root: StatusReport.Root) -> HealthFinding? {
         let (path, state) = (root.path, DisplayText.escape(root.state))
         if root.place != nil {
-            // It is as it should be: this agent sends files of it all the same.
+            // Standing by is no problem: this agent still sends files of the share.
             if state.hasPrefix("standby") { return nil }
             if state.hasPrefix("paused: ") { return share(path, String(state.dropFirst("paused: ".count))) }
         }

@@ -143,7 +143,7 @@ extension FleetSettlement {
 }
 
 extension FleetClaim {
-    /// nil where the schema answers otherwise than it promises. The columns are those of `FleetFunction.claim`.
+    /// nil where the answer is not as the schema promises. The columns are those of `FleetFunction.claim`.
     fileprivate init?(_ rows: PostgresRows, _ row: Int) {
         guard let work = rows.integer(row, 0), let fence = rows.integer(row, 1), let place = rows.integer(row, 2),
             let path = rows[row, 4], let version = rows[row, 5], let name = rows.bytes(row, 8),
@@ -170,7 +170,7 @@ extension FleetAnswer {
         return values
     }
 
-    /// nil: the row was carried out. A code that this version does not know says no less.
+    /// nil: the row was carried out. A code that this version does not know is a refusal, too.
     fileprivate func refusal(_ row: Int, _ column: Int) -> FleetError.Code? {
         rows[row, column].map { FleetError.Code(rawValue: $0) ?? .fault }
     }

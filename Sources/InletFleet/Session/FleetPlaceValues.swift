@@ -37,7 +37,7 @@ package struct FleetClaim: Sendable, Equatable {
     package var work: Int64
     package var fence: Int64
     package var place: Int32
-    /// All deliveries of the version have ended: its source is to be disposed of.
+    /// All deliveries of the version have ended: this work disposes of its source.
     package var isFinishing: Bool
     /// Of a finishing: a delivery of the version has failed.
     package var hasFailed: Bool

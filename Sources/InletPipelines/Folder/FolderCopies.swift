@@ -5,11 +5,11 @@ internal import SystemPackage
 /// The temporary files of one delivery in its checkpoint: this agent's own, and those of agents that had the delivery
 /// before.
 ///
-/// An agent that has lost a delivery may be alive and merely late, and still write. Its file stays until the delivery has
-/// its final name: rename(2), which never overwrites, decides who gives that, and from then on no other copy is of use to
-/// anybody. Only where the disk has no room for both does it go before, and only once nothing of it has changed for ten
-/// minutes. A late agent whose file is removed loses its work, and nothing else: it looks its file up by name, finds none,
-/// and fails.
+/// An agent that has lost a delivery may be alive and merely late, and still write. Its file stays until the delivery
+/// has its final name. rename(2), which never overwrites, decides who gives that; after it no other copy is of use.
+/// Where the disk has no room for both, the file is removed earlier, once nothing of it has changed for ten minutes. A
+/// late agent whose file is removed loses its work, and nothing else: it looks its file up by name, finds none, and
+/// fails.
 struct FolderCopies: Sendable, Equatable {
     /// The name of the file that an attempt writes, or has left behind. Earlier versions left it empty.
     static let ownNote = "copying"
@@ -78,7 +78,7 @@ struct FolderCopies: Sendable, Equatable {
         }
     }
 
-    /// nil for what is no temporary name of `name`: notes of other agents remove nothing else.
+    /// nil for any name but a temporary one of `name`: notes of other agents remove nothing else.
     private static func temporaryName(_ bytes: [UInt8], of name: FilePath.Component) -> FilePath.Component? {
         let path = FilePath(bytes: bytes)
         guard path.isRelative, path.components.count == 1, let other = path.lastComponent,

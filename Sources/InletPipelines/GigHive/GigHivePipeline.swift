@@ -327,8 +327,8 @@ struct GigHiveNotes: Sendable, Equatable {
         return notes
     }
 
-    /// What another agent continues with. The server tells it the offset. The answer's tokens stay here: they delete the
-    /// file, so that a file which this agent had filed, and another one reports, cannot be taken back.
+    /// The notes with which another agent continues. The server tells it the offset. The answer's tokens stay here,
+    /// because they delete the file: one that this agent had filed, and another one reports, cannot be taken back.
     var handedOver: [String: [UInt8]] {
         var (notes, progress) = (lasting, self)
         progress.stuckSince = nil

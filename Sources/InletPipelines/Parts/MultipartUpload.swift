@@ -84,9 +84,9 @@ struct MultipartUpload: Sendable {
         return .going(record)
     }
 
-    /// The proof, where a request to compose the upload may have been done, and something would be sent again: the agent
-    /// that made the request may be another one, which knew all its parts. Asked after `resume`, so that a request that is
-    /// still running then cannot end between the two.
+    /// The proof, where the upload may have been composed already, and something would be sent again. Another agent may
+    /// have asked for that, and known all parts. Asked after `resume`, so that a request that is still running then
+    /// cannot end between the two.
     private func arrived(_ old: UploadRecord, _ going: UploadRecord?) async throws(DeliveryError) -> Proof? {
         if !old.mayBeComposed || going?.missing.isEmpty == true { return nil }
         guard let proof = try await store.arrived(old, sender) else { return nil }

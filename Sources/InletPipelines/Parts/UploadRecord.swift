@@ -89,8 +89,8 @@ extension UploadRecord {
         return JSON.note(of: opening)
     }
 
-    /// The notes of `entries` that another agent continues with. It asks the store for the parts, so that they are not among
-    /// them, and neither are the parts' URLs, which are secrets, and how often they expired on this agent's line.
+    /// The notes of `entries` that another agent continues with. It asks the store for the parts, so they are left out.
+    /// So are the parts' URLs, which are secrets, and how often they expired on this agent's line.
     static func handedOver(_ entries: [String: [UInt8]]) -> [String: [UInt8]] {
         var notes = lasting(entries)
         guard var opening: Opening = JSON.note(entries[openingName]) else { return notes }

@@ -85,7 +85,7 @@ struct S3Store: PartStore {
             let isSame = try await sender.sums([checksum.algorithm], range)[checksum.algorithm] == checksum
             return isSame ? UploadRecord.VerifiedPart(etag: part.etag, checksum: checksum) : nil
         }
-        // The request that composes the object states the checksum of every part, whatever the list says of them.
+        // The request that composes the object states the checksum of every part, whatever the list shows.
         let sums = try await sender.sums(Set([.md5, proving.algorithm].compactMap(\.self)), range)
         guard let md5 = sums[.md5], ETagVerifier.bare(part.etag) == md5.hex else { return nil }
         return UploadRecord.VerifiedPart(

@@ -73,8 +73,8 @@ struct VOPIChain: Sendable, Equatable {
         record.creating?.lookAt = (now + Self.lostFor).milliseconds
     }
 
-    /// Goes on where another agent has asked for a job. Its request may still make one, whenever it was sent: it has all its
-    /// time from now on.
+    /// Continues where another agent has asked for a job. Its request may still make one, whenever it was sent: it has
+    /// all its time from now on.
     /// - Returns: whether the record has changed.
     mutating func takeOver(now: WallTime) -> Bool {
         guard record.creating?.isHandedOver == true else { return false }

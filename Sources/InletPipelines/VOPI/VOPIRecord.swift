@@ -145,9 +145,9 @@ struct VOPIRecord: Sendable, Equatable {
 
 /// Notes that go from one agent to another.
 extension VOPIRecord {
-    /// What another agent continues with: the job, or the request for one, by which no second one is paid for. Its times are
-    /// left out, as clocks differ: limits begin anew there, counted from ten minutes before its first look at the job. So are
-    /// the results, which are files of this machine.
+    /// The record with which another agent continues: the job, or the request for one, so that no second one is paid
+    /// for. Its times are left out, as clocks differ: limits begin anew there, counted from ten minutes before its
+    /// first look at the job. So are the results, which are files of this machine.
     var handedOver: VOPIRecord {
         var record = self
         record.results = nil

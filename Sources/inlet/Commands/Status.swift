@@ -209,7 +209,7 @@ extension StatusReport {
             [.name("FOLDER"), .text("STATE"), .number("FOLDERS"), .number("SETTLING"), .text("LAST EVENT")], rows)
     }
 
-    /// One that stands by for a share is as it should be: the other agent lists it.
+    /// Standing by for a share is no problem: another agent lists it.
     private static func state(of root: StatusReport.Root) -> StyledText {
         guard let place = root.place else { return StyledText(root.state, root.state == "watching" ? .good : .warning) }
         if root.state == "watching" { return StyledText("watching: lists the share \(place)", .good) }

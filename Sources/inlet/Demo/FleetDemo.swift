@@ -144,7 +144,7 @@ struct FleetDemo: Sendable {
         }
     }
 
-    /// An agent until its end, which is also this process's, however that ends.
+    /// Runs an agent to its end. It also ends with this process, however that ends.
     ///
     /// - Returns: how it ended; nil after the task was cancelled.
     private func run(_ station: FleetDemoFolders.Station) async throws -> String? {

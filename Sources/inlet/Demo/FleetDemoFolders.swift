@@ -28,7 +28,7 @@ struct FleetDemoFolders: Sendable {
     static let place = "media"
 
     var store: FilePath { base.appending("store") }
-    /// What all stations watch.
+    /// The folder that all stations watch.
     var shared: FilePath { base.appending("shared") }
     var url: FilePath { base.appending("fleet.url") }
     var joinSecret: FilePath { base.appending("fleet.join") }

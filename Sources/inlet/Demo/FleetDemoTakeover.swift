@@ -5,7 +5,7 @@ import InletLinux
 import InletSandbox
 import SystemPackage
 
-/// Kills the agent that lists the demo's share while it sends a file of it, and shows who goes on.
+/// Kills the agent that lists the demo's share while it sends a file of it, and shows which agent continues.
 struct FleetDemoTakeover: Sendable {
     typealias Station = FleetDemoFolders.Station
 

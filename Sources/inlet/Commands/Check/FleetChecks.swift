@@ -265,7 +265,7 @@ extension Findings {
         }
     }
 
-    /// Who lists each share, as an administrator's role sees it.
+    /// The holder of each share, as an administrator's role sees it.
     private mutating func checkHolders(
         _ connection: inout PostgresConnection, _ places: [String]
     ) throws(FleetError) {
@@ -278,7 +278,7 @@ extension Findings {
         }
     }
 
-    /// What differs for the files of shares, and the destinations that enforce nothing.
+    /// Reports what the files of shares do without, and the destinations that enforce nothing.
     private mutating func checkShares(_ settings: Settings) {
         let shares = settings.watch.compactMap(\.place).map { "share \(DisplayText.escape($0))" }
         guard let first = shares.first else { return }
@@ -299,9 +299,8 @@ extension Findings {
         }
         add(
             .fine, what,
-            "two agents never send to one key, but one that was late may finish a request; a store that enforces "
-                + "create-only (If-None-Match) refuses it, at others both write the same bytes; "
-                + "'inlet check --upload' tries a store")
+            "two agents never send to one key, but a late request may still arrive; stores with create-only "
+                + "(If-None-Match) refuse it, others get the same bytes; test with 'inlet check --upload'")
     }
 
     /// The features of a route that its files in shares do without.

@@ -49,7 +49,7 @@ extension FleetCommands {
             discussion: """
                 Without NAME: the agent of this configuration. New files stay in its own folders: nobody else can send
                 those. Shares go to the other agents at once, and so do files of shares that it does not send yet.
-                --wait says how many are left to send, and ends when none is. 'undrain' takes it back.
+                With --wait it shows how many are left to send, and ends when none is. To undo this, use 'undrain'.
 
                 Examples:
                   inlet fleet drain station-3
