@@ -164,14 +164,16 @@ import Testing
         scene.here.failProbes(.outage, .outage, .outage)
         try await scene.run { stage in
             try await fill(scene, stage, bursts)
-            let begun = bursts.record.sent.map(\.order.key)
-            bursts.release(try #require(begun.first))
+            bursts.release(try #require(bursts.record.sent.first?.order.key))
+            // Its end may have made room for one more burst, which began before anybody knew what the answer says.
             try await eventually("what waited went back") {
-                try await stage.journal.deliveryCounts(.claimed)["here"] == begun.count - 1
+                try await stage.journal.deliveryCounts(.claimed)["here"] == bursts.record.running
             }
+            let begun = bursts.record.sent.count
+            #expect(begun < Self.most - DeliveryBurst.most)
             bursts.release()
             try await eventually("all is given back") { try await stage.journal.deliveryCounts(.claimed).isEmpty }
-            #expect(bursts.record.sent.count == begun.count && scene.here.record.orders.isEmpty)
+            #expect(bursts.record.sent.count == begun && scene.here.record.orders.isEmpty)
             #expect(try await stage.journal.deliveryCounts(.ready) == ["here": Self.files])
             #expect(try await stage.jobs().flatMap(\.deliveries).allSatisfy { $0.attempts == 0 })
         }
