@@ -235,7 +235,8 @@ struct CardReturnSceneTests {
             let card = try DiskImage(label: "EOS", megabytes: 64)
             let point = try place.folder.makeDirectory("point")
             try card.mount(at: point)
-            for folder in 0..<12 {
+            let folders = Load.of(12)
+            for folder in 0..<folders {
                 let path = point.pushing(FilePath("DCIM/\(100 + folder)"))
                 try FileManager.default.createDirectory(atPath: path.string, withIntermediateDirectories: true)
                 for file in 0..<100 {
@@ -245,14 +246,14 @@ struct CardReturnSceneTests {
             }
             try card.unmount(point)
             let agent = try await visited(place, card)
-            #expect(store.objects().count == 1200)
+            #expect(store.objects().count == 100 * folders)
             func requests() -> Int { store.traffic.counts.values.reduce(0, +) }
             let before = requests()
             try card.mount(at: place.reader("two"))
             try await agent.told(InletProcess.safe, number: 2)
             #expect(requests() - before <= 20)
             #expect(store.traffic.counts[.headObject] ?? 0 == 0)
-            #expect(try await place.card().says("at store 1200 of 1200, proved"))
+            #expect(try await place.card().says("at store \(100 * folders) of \(100 * folders), proved"))
         }
     }
 

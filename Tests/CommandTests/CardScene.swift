@@ -103,7 +103,7 @@ extension Place {
     /// Waits until a card has this verdict. - Returns: the card.
     @discardableResult
     func wait(
-        _ verdict: String, of name: String = "EOS", by agent: InletProcess, within bound: Duration = .seconds(60),
+        _ verdict: String, of name: String = "EOS", by agent: InletProcess, within bound: Duration = .seconds(120),
         where condition: (CardView) -> Bool = { _ in true }
     ) async throws -> CardView {
         var found: CardView?
@@ -124,7 +124,7 @@ extension InletProcess {
 
     /// Waits until so many headlines of a card begin with this one.
     func told(
-        _ headline: String, of card: String = "EOS", number: Int = 1, within bound: Duration = .seconds(60)
+        _ headline: String, of card: String = "EOS", number: Int = 1, within bound: Duration = .seconds(120)
     ) async throws {
         try await wait("'\(headline)' is told of \(card) for the \(number). time", within: bound) {
             headlines(of: card).count { $0.hasPrefix(headline) } >= number
