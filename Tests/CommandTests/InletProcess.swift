@@ -88,9 +88,14 @@ final class InletProcess: Sendable {
     /// The processes that it started itself and that still run.
     var children: [Int32] { get throws { try Self.children(of: id) } }
 
+    /// Of all its threads: a child is that of the thread which started it, and comes to another one when that ends.
     static func children(of process: Int32) throws -> [Int32] {
-        try String(contentsOfFile: "/proc/\(process)/task/\(process)/children", encoding: .utf8)
-            .split(separator: " ").compactMap { Int32($0) }
+        let threads = "/proc/\(process)/task"
+        return try FileManager.default.contentsOfDirectory(atPath: threads).flatMap { thread in
+            // One may have ended meanwhile.
+            let said = try? String(contentsOfFile: "\(threads)/\(thread)/children", encoding: .utf8)
+            return (said ?? "").split(separator: " ").compactMap { Int32($0) }
+        }
     }
 
     private static func text(_ path: FilePath) -> String {
@@ -209,10 +214,11 @@ struct LogLine: Sendable, CustomStringConvertible {
 
         init(from decoder: any Decoder) throws {
             let value = try decoder.singleValueContainer()
-            if let number = try? value.decode(Int64.self) {
-                self = .number(number)
-            } else if let text = try? value.decode(String.self) {
+            // Most are: what is tried in vain costs an error each time.
+            if let text = try? value.decode(String.self) {
                 self = .text(text)
+            } else if let number = try? value.decode(Int64.self) {
+                self = .number(number)
             } else if let flag = try? value.decode(Bool.self) {
                 self = .flag(flag)
             } else {
@@ -223,13 +229,13 @@ struct LogLine: Sendable, CustomStringConvertible {
 
     let description: String
     let fields: [String: Field]
+    let event: String
 
     init(_ line: Substring) throws {
         description = String(line)
         fields = try JSONDecoder().decode([String: Field].self, from: Data(line.utf8))
+        event = if case .text(let event)? = fields["event"] { event } else { "" }
     }
-
-    var event: String { self["event"] ?? "" }
 
     /// A field's text; nil where it is missing or no text.
     subscript(name: String) -> String? {

@@ -24,8 +24,9 @@ package func eventually(
         let (seen, begin) = (Happening.count, clock.now)
         if try await condition() { return }
         looks += 1
-        // What happens all the time does not have a costly look made all the time.
-        try await clock.sleep(for: min((clock.now - begin) * 4, latest))
+        // What happens all the time does not have a costly look made all the time: it would take from what is waited for.
+        let cost = clock.now - begin
+        try await clock.sleep(for: min(cost * 4, max(latest, min(cost, .milliseconds(250)))))
         pause = await Happening.next(after: seen, within: pause) ? soonest : min(pause * 2, latest)
     }
     throw NotInTime("not within \(bound): \(what)")
