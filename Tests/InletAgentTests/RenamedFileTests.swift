@@ -43,7 +43,7 @@ import Testing
 
     @Test func `a file that waits for its destination follows its new path, with one key and one row`() async throws {
         let scene = try Scene()
-        scene.here.failProbes(.outage)
+        scene.here.failProbes(.outage, .outage, .outage)
         scene.here.script("first.txt", .fail(.outage))
         try await scene.run { stage in
             try scene.drop("first.txt")
@@ -56,6 +56,7 @@ import Testing
             #expect(renamed.deliveries.map(\.key) == ["wedding.jpg"])
             #expect(try await stage.jobs().count == 2)
         }
+        scene.here.forgetProbeErrors()
         try await scene.run { stage in
             try await stage.finished("wedding.jpg")
             #expect(scene.here.record.stored["wedding.jpg"] == Array("picture".utf8))
@@ -178,7 +179,7 @@ extension FileIdentity {
     @Test func `files that wait go along with their folder, each with one key and one row`() async throws {
         var scene = try Scene()
         scene.route.key = try KeyTemplate("{dir}/{name}")
-        scene.here.failProbes(.outage)
+        scene.here.failProbes(.outage, .outage, .outage)
         scene.here.script("first", .fail(.outage))
         let names: [FilePath] = ["a", "sub/b"]
         try await scene.run { stage in
@@ -197,6 +198,7 @@ extension FileIdentity {
             }
             #expect(try await stage.jobs().count == 3)
         }
+        scene.here.forgetProbeErrors()
         try await scene.run { stage in
             for name in names { try await stage.finished(FilePath("wedding").pushing(name)) }
             #expect(scene.here.record.stored["wedding/sub/b"] == Array("sub/b".utf8))
@@ -246,7 +248,7 @@ extension FileIdentity {
         var scene = try Scene()
         let other = try scene.directory.makeDirectory("other")
         scene.watch.append(WatchSettings(path: other, settle: .zero, rescan: nil))
-        scene.here.failProbes(.outage)
+        scene.here.failProbes(.outage, .outage, .outage)
         scene.here.script("first", .fail(.outage))
         try await scene.run { stage in
             try scene.drop("first")
@@ -257,6 +259,7 @@ extension FileIdentity {
             let moved = try await stage.job("b.txt")
             #expect(moved.file.root == other && moved.file.state == .pending)
         }
+        scene.here.forgetProbeErrors()
         try await scene.run { stage in
             try await stage.finished("b.txt")
             try await stage.finished("a.txt", .gone)
