@@ -42,13 +42,14 @@ extension FleetScene {
         return "share_\(name)_\(scene)"
     }
 
-    /// Cuts a station off from PostgreSQL, as a stopped process or a broken network does.
+    /// Cuts a station off from PostgreSQL, as a stopped process or a broken network does. Not by NOLOGIN: who is refused
+    /// asks again after a minute only.
     func cut(_ name: String) throws {
-        try run("ALTER ROLE \(role(of: name)) NOLOGIN")
+        try run("ALTER ROLE \(role(of: name)) CONNECTION LIMIT 0")
         try run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '\(role(of: name))'")
     }
 
-    func mend(_ name: String) throws { try run("ALTER ROLE \(role(of: name)) LOGIN") }
+    func mend(_ name: String) throws { try run("ALTER ROLE \(role(of: name)) CONNECTION LIMIT -1") }
 
     /// How many deliveries and finishings are open.
     var open: Int { get throws { try number("SELECT count(*) FROM inlet.work") } }
