@@ -110,7 +110,7 @@ import Testing
 
     private func finishMarkers(_ place: Place, _ sandbox: RoboscopeSandbox) async throws {
         let agent = try await place.run()
-        try await agent.wait("the end", within: .seconds(90)) { sandbox.sessions().first?.status == "done" }
+        try await agent.wait("the end") { sandbox.sessions().first?.status == "done" }
         #expect(try await agent.stop() == .code(0))
         sandbox.expectMarkers(150)
         let session = try #require(sandbox.sessions().first)

@@ -193,11 +193,11 @@ import Testing
             try place.put("atrium/a.mp4", bytes(50_000))
             for round in 1...5 {
                 let agent = try await place.run()
-                try await agent.wait("more markers", within: .seconds(90)) { sandbox.markers().count >= round * 300 }
+                try await agent.wait("more markers") { sandbox.markers().count >= round * 300 }
                 try await kill(agent, sandbox, at: .bulkMarkers)
             }
             let agent = try await place.run()
-            try await agent.wait("the end", within: .seconds(90)) { sandbox.sessions().first?.status == "done" }
+            try await agent.wait("the end") { sandbox.sessions().first?.status == "done" }
             #expect(try await agent.stop() == .code(0))
             sandbox.expectMarkers(3000)
             #expect(sandbox.sessions().count == 1 && sandbox.spaces().map(\.key) == ["atrium"])
@@ -215,7 +215,7 @@ import Testing
             try await agent.wait(step.rawValue) { sandbox.faults.injected(at: step) > 0 }
             try await agent.kill()
             let next = try await place.run()
-            try await next.wait("the end", within: .seconds(90)) { sandbox.sessions().first?.status == "done" }
+            try await next.wait("the end") { sandbox.sessions().first?.status == "done" }
             #expect(try await next.stop() == .code(0))
             #expect(sandbox.sessions().count == 1 && sandbox.spaces().map(\.key) == ["atrium"])
             #expect(sandbox.spaces().first?.modelGLBURL?.hasSuffix("/model.glb") == true)
@@ -230,7 +230,7 @@ import Testing
             try place.putMarkers(250)
             let agent = try await place.run()
             for round in 1...2 {
-                try await agent.line("job.failed", number: round, within: .seconds(60))
+                try await agent.line("job.failed", number: round)
                 #expect(sandbox.markers().count == 100 && sandbox.counts()["bulkMarkers"] == 1)
                 try await agent.wait("the file has failed") {
                     try await place.inlet("queue", "list", "--state", "failed", "--json").objects().count == 1
@@ -238,7 +238,7 @@ import Testing
                 if round == 2 { sandbox.faults.clear() }
                 try await place.inlet("queue", "retry", "--all-failed", code: 0)
             }
-            try await agent.line("job.finished", within: .seconds(60)) { $0["state"] == "delivered" }
+            try await agent.line("job.finished") { $0["state"] == "delivered" }
             sandbox.expectMarkers(250)
             #expect(try await agent.stop() == .code(0))
         }

@@ -57,7 +57,7 @@ final class Peer: Sendable {
         try process.run()
         Leash.hold(process.processIdentifier)
         var found: Int?
-        try await eventually("\(kind.rawValue) tells its port", within: .seconds(60)) {
+        try await eventually("\(kind.rawValue) tells its port") {
             let said = String(decoding: try Data(contentsOf: URL(fileURLWithPath: log.string)), as: UTF8.self)
             found = said.firstMatch(of: /http:\/\/127\.0\.0\.1:(\d+)/).flatMap { Int($0.1) }
             return found != nil

@@ -51,7 +51,7 @@ struct S3InteropTests {
                 let notes = KeptNotes(nil)
                 // rclone writes a part before anybody compares it, and takes it no second time: the next attempt, as the
                 // agent makes it, sends all anew.
-                try await eventually("the object is whole", within: .seconds(60)) {
+                try await eventually("the object is whole") {
                     (try? await bucket.deliver(path, order, notes)) != nil
                 }
                 #expect(line.injected > number)
@@ -229,7 +229,7 @@ struct S3KillTests {
             }
             // What a server makes of a broken part is its own affair (rclone spoils the upload): the next attempts, as the
             // agent makes them, end with the whole object.
-            try await eventually("the object is whole", within: .seconds(60)) {
+            try await eventually("the object is whole") {
                 (try? await bucket.deliver(path, order, KeptNotes(notes))) != nil
             }
             #expect(try await bucket.get(order.key) == Bucket.content(Self.size))

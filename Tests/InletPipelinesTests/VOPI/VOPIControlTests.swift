@@ -72,7 +72,7 @@ import Testing
             defer { ended.turnOn() }
             return try await place.attempt(path, order, attempt).get()
         }
-        try await eventually("the attempt ends", within: .seconds(60)) {
+        try await eventually("the attempt ends") {
             if let step = attempt.progress { seen.add(step) }
             return ended.isOn
         }
