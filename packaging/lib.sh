@@ -179,6 +179,7 @@ need_binary() {
     if [[ -z ${INLET_BINARY:-} ]]; then
         need_toolchain
         need_packages
+        # shellcheck disable=SC2119  # none of this script's arguments
         build_release
         INLET_BINARY="$(release_binary)"
     fi
@@ -199,13 +200,14 @@ icu_data() {
     fi
 }
 
-# `inlet`, and `inlet-host` beside it.
+# build_release [OPTION…]: `inlet`, and `inlet-host` beside it.
+# shellcheck disable=SC2120  # .ci/run gives options
 build_release() {
     local product data
     data="$(icu_data)"
     for product in inlet inlet-host; do
         INLET_COMMIT="${INLET_COMMIT:-$(commit)}" INLET_ICU="$data" \
-            swift build -c release --static-swift-stdlib --product "$product" >&2
+            swift build -c release --static-swift-stdlib --product "$product" "$@" >&2
     done
 }
 release_binary() { printf '%s/inlet\n' "$(swift build -c release --static-swift-stdlib --show-bin-path)"; }
