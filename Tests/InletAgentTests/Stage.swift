@@ -71,13 +71,16 @@ struct Scene: Sendable {
     /// Some at a time: a user has 128 inotify instances (`max_user_instances`), and a folder that gets none is polled. So few,
     /// because a pass over polled folders that takes seconds, for want of a processor, is followed by minutes of rest.
     func run(_ body: (Stage) async throws -> Void) async throws {
-        await agentSeats.take()
-        defer { agentSeats.leave() }
+        let seats = AgentSeats.next
+        await seats?.take()
+        defer { seats?.leave() }
         let stage = try await Stage(self)
         defer { stage.journal.close() }
-        try await whileRunning(stage.agent.services) {
-            try await eventually("the agent runs") { stage.events.names.contains("agent.ready") }
-            try await body(stage)
+        try await AgentSeats.$taken.withValue(AgentSeats.taken + 1) {
+            try await whileRunning(stage.agent.services) {
+                try await eventually("the agent runs") { stage.events.names.contains("agent.ready") }
+                try await body(stage)
+            }
         }
     }
 }
@@ -129,7 +132,16 @@ private struct RenewingSource: ReloadSource {
     func renew(_ name: String, _ held: LoadedConfig) -> Destination? { make(name) }
 }
 
-private let agentSeats = Seats(12)
+/// An agent beside another one of its test has a seat of another row: tests that each keep a seat and wait for a second
+/// one of the same would wait for each other.
+private enum AgentSeats {
+    /// By the test that runs.
+    @TaskLocal static var taken = 0
+    private static let rows = [Seats(12), Seats(6)]
+
+    /// nil: the third one of a test needs none.
+    static var next: Seats? { taken < rows.count ? rows[taken] : nil }
+}
 
 /// A running agent.
 struct Stage: Sendable {
