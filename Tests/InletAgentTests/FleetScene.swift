@@ -21,6 +21,8 @@ final class FleetScene: Sendable {
     private let folder: TemporaryDirectory?
     private let database: String
     let store = ScriptedPipeline()
+    /// Tests look many times a second, and a connection costs more than a look.
+    private let connection = Mutex<PostgresConnection?>(nil)
 
     /// Roles belong to the whole cluster: two tests that make them would meet.
     private static let making = Mutex(0)
@@ -55,7 +57,17 @@ final class FleetScene: Sendable {
 
     /// As the superuser.
     @discardableResult
-    func run(_ sql: String) throws -> [[String?]] { try cluster.run(sql, database: database) }
+    func run(_ sql: String) throws -> [[String?]] {
+        // A server of its own may have been stopped since.
+        if folder != nil { return try cluster.run(sql, database: database) }
+        let address = try PostgresAddress(url(user: "postgres"), allowsUnverified: false)
+        let answer = try connection.withLock { (connection) throws(FleetError) -> PostgresRows? in
+            if !(connection?.isUsable ?? false) { connection = try PostgresConnection(address, application: "test") }
+            return try connection?.run(sql)
+        }
+        guard let rows = answer else { return [] }
+        return (0..<rows.count).map { row in rows.columns.indices.map { rows[row, $0] } }
+    }
 
     /// The first column of the first row, as a number.
     func number(_ sql: String) throws -> Int { try run(sql).first?[0].flatMap { Int($0) } ?? -1 }

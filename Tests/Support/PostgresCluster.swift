@@ -22,7 +22,10 @@ package final class PostgresCluster: Sendable {
     package static var isThere: Bool { bin != nil }
 
     private static let sharedFolder = Result { try TemporaryDirectory() }
-    private static let one = Result { try PostgresCluster(in: sharedFolder.get().path) }
+    /// Tests of fleets run side by side, with some connections each.
+    private static let one = Result {
+        try PostgresCluster(in: sharedFolder.get().path, settings: ["max_connections": "300"])
+    }
 
     /// One for all tests of a process that keep to databases and roles of their own; it ends with the process.
     package static func shared() throws -> PostgresCluster { try one.get() }
