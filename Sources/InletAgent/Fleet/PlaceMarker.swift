@@ -103,16 +103,19 @@ final class MarkerThreads: Sendable {
     ) throws(SystemError) -> Value? {
         // The call before has not ended yet.
         guard busy.withLock({ $0.insert(root).inserted }) else { return nil }
+        let outcome: Result<Value, SystemError>?
         do throws(SystemError) {
-            return try LoopThread.result(name: "place", within: Self.patience) { [self] () throws(SystemError) in
+            outcome = try LoopThread.result(name: "place", within: Self.patience) {
+                [self] () throws(SystemError) -> Result<Value, SystemError> in
                 defer { ended(root) }
-                return try body()
+                return Result { () throws(SystemError) in try body() }
             }
         } catch {
-            // Where no thread began, nobody else says so.
+            // No thread began, so that nobody else says so.
             ended(root)
             throw error
         }
+        return try outcome?.get()
     }
 
     private func ended(_ root: FilePath) { busy.withLock { _ = $0.remove(root) } }
