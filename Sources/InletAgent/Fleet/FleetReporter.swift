@@ -71,6 +71,7 @@ struct FleetReporter: Sendable {
         room.hold(isDraining)
         do throws(JournalError) {
             try await member.keepDraining(isDraining)
+            member.signals.raise(.fleet(.places), .fleet(.work))
         } catch {
             // Written at the next beat.
         }

@@ -93,6 +93,7 @@ struct PlaceKeeper: Sendable {
     private var told: [FilePath: String] = [:]
     /// The shares as they were when the loops of the roots were last woken.
     private var shown: [FilePath: Share] = [:]
+    private var shownSession: Int64 = 0
     private var overviewAt: ContinuousClock.Instant?
 
     private var member: FleetMember { places.member }
@@ -110,6 +111,7 @@ struct PlaceKeeper: Sendable {
             await keeper.pass(at: .now)
             return .now.advanced(by: member.beat)
         }
+        // The end of the session frees what it holds.
         pool.shutdown()
     }
 
@@ -259,8 +261,10 @@ struct PlaceKeeper: Sendable {
             }
             if shown[share.root] != share { shared.roots.nudge(share.root) }
         }
-        guard now != shown else { return }
-        shown = now
+        // Also with equal numbers in another session, whose work is claimed once they are known.
+        let session = places.state.withLock(\.session)
+        guard now != shown || session != shownSession else { return }
+        (shown, shownSession) = (now, session)
         member.signals.raise(.fleet(.work), .finishable)
     }
 
