@@ -236,6 +236,8 @@ extension AgentControl {
         }
         // Also when paused: claims at hand for it return to the queue.
         live?.shared.signals.raiseDeliverable()
+        // Work of shares may be claimed for it again, or goes to others.
+        live?.shared.signals.raise(.fleet(.work))
         return names
     }
 

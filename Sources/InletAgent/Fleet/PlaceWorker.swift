@@ -26,6 +26,8 @@ struct PlaceWorker: Sendable {
     private var batch = Self.first
     /// Until then nothing is claimed: this agent could do nothing of what it was given.
     private var rest: (until: ContinuousClock.Instant, pause: Duration)?
+    /// Since when nothing can be sent to these destinations.
+    private var closed: [String: ContinuousClock.Instant] = [:]
     /// When there was work last, and when work that cannot be sent was last looked for.
     private var busyAt: ContinuousClock.Instant?
     private var lookedAt: ContinuousClock.Instant?
@@ -96,6 +98,7 @@ struct PlaceWorker: Sendable {
             reclaimed.insert(share.marker ?? "")
         }
         try await settler.settle(in: session)
+        noteClosed(at: now)
         try await giveBack(at: now)
         if !shares.isEmpty, !member.isDraining, try await claim(of: shares, at: now) { return .now }
         if places.state.withLock({ !$0.work.isEmpty }) { busyAt = now }
@@ -230,6 +233,13 @@ struct PlaceWorker: Sendable {
         if taken.contains(where: { !$0.work.isFinishing }) { shared.signals.raiseDeliverable() }
         if taken.contains(where: \.work.isFinishing) { shared.signals.raise(.finishable) }
         shared.destinations.admitted(for: destinations.sorted())
+    }
+
+    /// A destination that takes something again ends the rest.
+    private mutating func noteClosed(at now: ContinuousClock.Instant) {
+        let names = shared.destinations.names.filter { shared.destinations.state(of: $0)?.goesOn == false }
+        if closed.keys.contains(where: { !names.contains($0) }) { rest = nil }
+        closed = names.reduce(into: [:]) { $0[$1] = closed[$1] ?? now }
     }
 
     // MARK: - Giving back
