@@ -42,8 +42,8 @@ extension FleetScene {
         return "share_\(name)_\(scene)"
     }
 
-    /// Cuts a station off from PostgreSQL, as a stopped process or a broken network does. Not by NOLOGIN: who is refused
-    /// asks again after a minute only.
+    /// Cuts a station off from PostgreSQL, as a stopped process or a broken network does. An agent that is refused, as by NOLOGIN,
+    /// asks again only after a minute.
     func cut(_ name: String) throws {
         try run("ALTER ROLE \(role(of: name)) CONNECTION LIMIT 0")
         try run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '\(role(of: name))'")
