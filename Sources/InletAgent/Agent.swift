@@ -59,6 +59,7 @@ package final class Agent: Sendable {
                 changeable: Self.changeable(shared.settings.knownRoots, label.confinement)))
         let all: [(any Service)?] = [
             JournalMonitor(shared: shared), joined.map { FleetStage($0, shared, control, parts.bandwidth) },
+            joined.map { PlaceStage(parts: $0, shared: shared) },
             sendRoots == nil ? parts.notifications : nil,
             parts.scheduler, ArrivalMonitor(shared, tally, parts.notifications),
             UploadCleaner(shared: shared), Probes(shared: shared, renew: { [reload] in reload?.renewed($0) }),

@@ -266,6 +266,19 @@ struct PlaceWorkTests {
         }
     }
 
+    @Test func `an agent that stops says how its last deliveries ended`() async throws {
+        let fleet = try FleetScene()
+        fleet.store.script("a.mov", .untilStopping(.deliver))
+        let scenes = try fleet.sharing("one", "second")
+        try await scenes.one.run { one in
+            try await one.isLive()
+            try one.scene.drop("a.mov")
+            try await eventually("it is on its way") { fleet.store.record.running == 1 }
+        }
+        #expect(fleet.store.record.stored.count == 1)
+        #expect(try fleet.number("SELECT count(*) FROM inlet.work WHERE kind = 'd'") == 0)
+    }
+
     @Test func `an agent that stops and starts again sends nothing twice`() async throws {
         let fleet = try FleetScene()
         fleet.store.script("b.mov", .untilStopping(.fail(.passing)))

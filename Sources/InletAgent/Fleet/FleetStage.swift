@@ -33,8 +33,8 @@ struct FleetParts: Sendable {
     }
 }
 
-/// Runs this agent's part of the fleet: the session, and everything that asks by it. Ends last of the services that
-/// deliver, so that the ends of their work are said.
+/// Runs this agent's part of the fleet: the session, and everything that asks by it. Ends after the services that
+/// deliver and after `PlaceStage`, so that the ends of their work are said.
 struct FleetStage: Service {
     let parts: FleetParts
     let shared: Shared
@@ -60,10 +60,21 @@ struct FleetStage: Service {
                 { await FleetRecovery(member: member, receipts: publisher).run() },
                 { await FleetReporter(parts, control).run() },
                 { await PlaceKeeper(parts.places, shared).run() },
-                { await PlaceWorker(parts.places, shared, parts.view).run() },
             ] as [@Sendable () async -> Void] {
                 group.addTask { await cancelWhenGracefulShutdown { await part() } }
             }
+        }
+    }
+}
+
+/// Works for the shares. Ends between the services that deliver and the session.
+struct PlaceStage: Service {
+    let parts: FleetParts
+    let shared: Shared
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown { [parts, shared] in
+            await PlaceWorker(parts.places, shared, parts.view).run()
         }
     }
 }

@@ -66,8 +66,16 @@ struct PlaceWorker: Sendable {
                     guard await Task.rest(for: Self.gathering) else { return nil }
                     return await worker.turn(at: .now)
                 }
+                await worker.settleLast()
             }
         }
+    }
+
+    /// What ended since the last pass: with the end of the session it would be another's, and sent again.
+    private func settleLast() async {
+        guard session != 0, member.grants, session == member.session else { return }
+        // The worker's own task is cancelled. An end without an answer is said after the next start.
+        await Task { [settler, session] in try? await settler.settle(in: session) }.value
     }
 
     /// - Returns: when to look again; nil waits for a change of the session.
