@@ -264,6 +264,21 @@ struct PlaceWorker: Sendable {
             if isDraining { due.append(row) } else if try await isStuck(row) { due.append(row) }
         }
         try await settler.giveBack(due, beyond: time, in: session)
+        if !isDraining { try await giveBackClosed(at: now) }
+    }
+
+    /// What is due here, and cannot be sent before its destination takes something again.
+    private func giveBackClosed(at now: ContinuousClock.Instant) async throws {
+        let names = Set(closed.filter { now - $0.value >= Self.patience }.keys)
+        if names.isEmpty { return }
+        let always = WallTime(nanoseconds: 0)
+        let rows = try await journal.waitingPlaceWork(session: session, beyond: always, limit: Self.most)
+        var due: [PlaceWorkRow] = []
+        for row in rows {
+            let deliveries = try await journal.job(row.file)?.deliveries ?? []
+            if deliveries.contains(where: { !$0.state.isFinal && names.contains($0.destination) }) { due.append(row) }
+        }
+        try await settler.giveBack(due, beyond: always, in: session)
     }
 
     /// Whether others may do it sooner: its destination is down here, or this machine fails. A file that its destination
