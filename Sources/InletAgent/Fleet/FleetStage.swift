@@ -73,8 +73,6 @@ struct PlaceStage: Service {
     let shared: Shared
 
     func run() async throws {
-        await cancelWhenGracefulShutdown { [parts, shared] in
-            await PlaceWorker(parts.places, shared, parts.view).run()
-        }
+        await PlaceWorker(parts.places, shared, parts.view).run()
     }
 }

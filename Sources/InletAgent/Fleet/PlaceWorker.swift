@@ -2,6 +2,7 @@ internal import InletCore
 internal import InletFleet
 internal import InletJournal
 internal import InletLinux
+internal import ServiceLifecycle
 internal import Synchronization
 internal import SystemPackage
 
@@ -59,23 +60,26 @@ struct PlaceWorker: Sendable {
     func run() async {
         let (notes, link, signal) = (places.notes, member.link, member.signals[.fleet(.work)])
         await withDiscardingTaskGroup { group in
-            group.addTask { await notes.run(link) }
+            group.addTask { await cancelWhenGracefulShutdown { await notes.run(link) } }
             group.addTask {
-                var worker = self
-                await signal.loop {
-                    guard await Task.rest(for: Self.gathering) else { return nil }
-                    return await worker.turn(at: .now)
+                let worker = await cancelWhenGracefulShutdown { () -> PlaceWorker in
+                    var worker = self
+                    await signal.loop {
+                        guard await Task.rest(for: Self.gathering) else { return nil }
+                        return await worker.turn(at: .now)
+                    }
+                    return worker
                 }
                 await worker.settleLast()
             }
         }
     }
 
-    /// What ended since the last pass: with the end of the session it would be another's, and sent again.
+    /// Says the ends since the last pass: with the end of the session they would be another's work, and sent again.
     private func settleLast() async {
         guard session != 0, member.grants, session == member.session else { return }
-        // The worker's own task is cancelled. An end without an answer is said after the next start.
-        await Task { [settler, session] in try? await settler.settle(in: session) }.value
+        // An end without an answer is said after the next start.
+        try? await settler.settle(in: session)
     }
 
     /// - Returns: when to look again; nil waits for a change of the session.
@@ -267,7 +271,7 @@ struct PlaceWorker: Sendable {
         if !isDraining { try await giveBackClosed(at: now) }
     }
 
-    /// What is due here, and cannot be sent before its destination takes something again.
+    /// The same for work that is due, and that its destination does not take now.
     private func giveBackClosed(at now: ContinuousClock.Instant) async throws {
         let names = Set(closed.filter { now - $0.value >= Self.patience }.keys)
         if names.isEmpty { return }
