@@ -109,7 +109,7 @@ final class FleetScene: Sendable {
     }
 }
 
-/// A folder that several stations watch together.
+/// A folder that several stations watch together. It is not empty, as one under a missing mount would be.
 struct Share: Sendable {
     static let name = "media"
     let directory: TemporaryDirectory
@@ -119,6 +119,7 @@ struct Share: Sendable {
     init() throws {
         directory = try TemporaryDirectory()
         root = try directory.makeDirectory("share")
+        try directory.makeDirectory("share/in")
     }
 
     @discardableResult

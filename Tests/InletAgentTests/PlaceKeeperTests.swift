@@ -95,6 +95,19 @@ struct PlaceKeeperTests {
         }
     }
 
+    @Test func `an empty folder that is no mount gets its marker with its first file`() async throws {
+        let (fleet, share) = (try FleetScene(), try Share())
+        try FileManager.default.removeItem(atPath: share.root.appending("in").string)
+        try await fleet.placed("one", share).run { one in
+            try await one.isLive()
+            try await eventually("it says so") { one.trouble?.contains("is empty") == true }
+            #expect(try fleet.number("SELECT count(*) FROM inlet.place") == 0 && share.held == nil)
+            try share.drop("a.mov")
+            try await one.lists()
+            try await eventually("the file is admitted") { try fleet.admitted == 1 }
+        }
+    }
+
     @Test func `a share that is not there does not become its mount point`() async throws {
         let (fleet, share) = (try FleetScene(), try Share())
         var scene = try fleet.placed("one", share)
@@ -120,6 +133,28 @@ struct PlaceMarkerTests {
         try share.directory.makeDirectory("share/.inlet")
         try share.mark(text)
         #expect(PlaceMarker.read(in: share.root) == expected)
+    }
+
+    @Test func `no first marker is made where a mount may be missing`() throws {
+        let directory = try TemporaryDirectory()
+        let root = try #require(try directory.makeDirectory("share").realPath)
+        func doubt(mounts: [FilePath] = [], planned: [FilePath] = []) -> String? {
+            let lines = (["/"] + mounts).enumerated().map { number, point in
+                "\(number + 1) \(number == 0 ? 0 : 1) 8:\(number) / \(point.string) rw - ext4 /dev/x rw"
+            }
+            let table = MountTable(parsing: Array(lines.joined(separator: "\n").utf8))
+            return PlaceMarker.doubt(about: root, in: FileSystemLayout(mounts: table, planned: planned) { $0.realPath })
+        }
+        #expect(doubt()?.contains("is empty") == true)
+        #expect(doubt(mounts: [root]) == nil)
+        let above = root.removingLastComponent()
+        #expect(doubt(mounts: [root], planned: [above])?.contains("mounted at \(above.display),") == true)
+        // The agent's own folder is no file of the share.
+        try directory.makeDirectory("share/.inlet")
+        #expect(doubt() != nil)
+        try directory.write(Array("content".utf8), to: "share/a.mov")
+        #expect(doubt() == nil && doubt(mounts: [root], planned: [root]) == nil)
+        #expect(doubt(planned: [root]) != nil)
     }
 
     @Test func `a marker is made once, and not through a symlink`() throws {

@@ -24,7 +24,10 @@ extension FleetScene {
         let role = role(of: name)
         try run("DROP ROLE IF EXISTS \(role)")
         try run("CREATE ROLE \(role) LOGIN IN ROLE inlet_agent")
-        return try again(try station(name), name)
+        let scene = try station(name)
+        // An empty folder may be one under a missing mount.
+        try scene.directory.makeDirectory("drop/in")
+        return try again(scene, name)
     }
 
     /// The next process of a member.

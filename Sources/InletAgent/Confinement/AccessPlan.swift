@@ -149,7 +149,7 @@ package struct FileSystemLayout: Sendable {
     var resolve: @Sendable (FilePath) -> FilePath?
 
     /// A configured but unmounted mount point on the path.
-    fileprivate func missing(at path: FilePath) -> FilePath? {
+    func missing(at path: FilePath) -> FilePath? {
         planned.first { point in path.isWithin(point) && !mounts.mounts.contains { $0.point == point } }
     }
 

@@ -142,7 +142,7 @@ struct PlaceKeeper: Sendable {
 
     private func finding(_ share: Share, _ session: Int64) async throws -> Finding {
         guard let seen = await pool.run({ [threads] in threads.read(in: share.root) }) else {
-            return .trouble("it does not answer within \(DurationText.format(MarkerThreads.patience))")
+            return .trouble(MarkerThreads.silence)
         }
         if case .found(let marker) = seen { return try await finding(share, marker, session) }
         let known = try await journal.placeMarker(share.name)
@@ -172,10 +172,13 @@ struct PlaceKeeper: Sendable {
     }
 
     /// A share without a marker that this agent does not know: the first agent of all makes it, and nobody after it.
+    /// Before the fleet hears of it, the share must be there.
     ///
     /// - Parameter begun: the marker that it was about to make.
     private func first(_ share: Share, _ begun: String?, _ session: Int64) async throws -> Finding {
         guard session != 0 else { return .unknown }
+        let doubt = await pool.run { [threads] in threads.doubt(about: share.root) }
+        if let doubt { return .trouble(doubt) }
         let marker = begun ?? UUID().uuidString.lowercased()
         if begun == nil { try await journal.keepPlaceMarker(share.name, marker, isMade: false) }
         let answer = try await member.link.place(name: share.name, marker: marker)

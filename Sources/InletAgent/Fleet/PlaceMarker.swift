@@ -41,8 +41,22 @@ package enum PlaceMarker: Sendable, Equatable {
         return UUID(uuidString: String(word))?.uuidString.lowercased()
     }
 
+    /// Why no agent makes the first marker there: it may be the folder under a mount that is missing, which is empty, or
+    /// named by fstab(5). nil where nothing says so. Blocks.
+    package static func doubt(about root: FilePath, in layout: FileSystemLayout) -> String? {
+        let real = layout.resolve(root) ?? root
+        if let point = layout.missing(at: root) ?? layout.missing(at: real) {
+            return "it has no marker yet, and nothing is mounted at \(point.display), which /etc/fstab names; mount it"
+        }
+        guard RootCheck.isEmpty(root), layout.mounts.mount(of: real)?.point != real,
+            FileSystemKind.known(of: root)?.isNetwork != true
+        else { return nil }
+        return
+            "it has no marker yet, is empty, and nothing is mounted there; mount the share, or put its first file there"
+    }
+
     /// Makes the file, whole or not at all, and never replaces one: `isTaken` where there is one. Blocks.
-    static func make(_ marker: String, in root: FilePath) throws(SystemError) {
+    package static func make(_ marker: String, in root: FilePath) throws(SystemError) {
         let folder = try Folder(root).folder(WatchLock.folder, making: 0o755, asFolderOwner: true)
         try folder.create(Array("\(marker)\n".utf8), as: name, mode: 0o644)
     }
@@ -76,7 +90,8 @@ package enum PlaceMarker: Sendable, Equatable {
 final class MarkerThreads: Sendable {
     private let busy = Mutex<Set<FilePath>>([])
 
-    static let patience = Duration.seconds(5)
+    private static let patience = Duration.seconds(5)
+    static let silence = "it does not answer within \(DurationText.format(patience))"
 
     /// - Returns: nil without an answer in time. Blocks at most for so long.
     func read(in root: FilePath) -> PlaceMarker? {
@@ -84,6 +99,19 @@ final class MarkerThreads: Sendable {
             return try result(root) { () throws(SystemError) in PlaceMarker.read(in: root) }
         } catch {
             return .unreadable("\(error)")
+        }
+    }
+
+    /// As `PlaceMarker.doubt`; a reason without an answer in time, too. Blocks at most for so long.
+    func doubt(about root: FilePath) -> String? {
+        do throws(SystemError) {
+            let answer = try result(root) { () throws(SystemError) -> String? in
+                PlaceMarker.doubt(about: root, in: try FileSystemLayout.current())
+            }
+            guard let answer else { return Self.silence }
+            return answer
+        } catch {
+            return "\(error)"
         }
     }
 

@@ -57,6 +57,8 @@ struct FleetDemoFolders: Sendable {
             // First, so that the next demo finds a folder that a killed one made.
             try DurableFile.write(cluster.bytes, to: record, mode: 0o600)
             for folder in stations.map(\.drop) + [shared] { try DurableFile.makeDirectories(folder, mode: 0o755) }
+            // No agent makes the marker of an empty folder where nothing is mounted.
+            try PlaceMarker.make(UUID().uuidString.lowercased(), in: shared)
             return taken
         } catch let error where error is SystemError || error is Refusal || error is CocoaError {
             throw ExitStatus.configuration.saying("\(error). Name another place with --dir DIR")

@@ -257,6 +257,13 @@ extension Findings {
         case .found(let marker):
             add(.fine, name, "it is the fleet's share '\(share)', with the marker \(marker)")
         case .missing:
+            // Without the table of mounts the agent makes no first marker, and says why.
+            let doubt = (try? FileSystemLayout.current()).flatMap { PlaceMarker.doubt(about: root, in: $0) }
+            if let doubt {
+                return add(
+                    .warning, name, "no agent makes the first marker of the fleet's share '\(share)': \(doubt)",
+                    remedy: "mount the share; an empty folder that is no mount gets its marker with its first file")
+            }
             add(
                 .warning, name, "\(trouble): the first agent of the fleet's share '\(share)' makes it",
                 remedy: "mount the share, if an agent has watched it before; without its marker nothing is read")
