@@ -70,6 +70,9 @@ package enum ProcessSetup {
 
     package static var processID: Int32 { getpid() }
 
+    /// Ends another process as a power cut would: it can do nothing about it.
+    package static func kill(_ process: Int32) { _ = Glibc.kill(process, SIGKILL) }
+
     /// Whether the process may ask for leases on other users' files, for the writer check: whether CAP_LEASE
     /// (capabilities(7)) is in effect.
     package static var mayLeaseAll: Bool {

@@ -1,5 +1,4 @@
 import Foundation
-import Glibc
 import InletAgent
 import InletCore
 import InletLinux
@@ -19,7 +18,7 @@ final class FleetDemoKills: Sendable {
         }
         let pause = AsyncStream.makeStream(of: Never.self)
         pauses.withLock { $0[station.name] = (pause.stream, pause.continuation) }
-        Glibc.kill(process, SIGKILL)
+        ProcessSetup.kill(process)
     }
 
     func restart(_ station: Station) {
