@@ -185,18 +185,30 @@ struct FinishFolders: Sendable {
     }
 
     /// A unique name beside the file, which every watcher ignores.
-    func privateFile(_ file: FileRow) -> FilePath {
-        file.fullPath.removingLastComponent().appending(".inlet-finishing-\(mark)\(file.id).tmp")
-    }
+    func privateFile(_ file: FileRow) -> FilePath { Self.privateFile(file.fullPath, "\(mark)\(file.id)") }
 
     func heldFile(_ file: FileRow, below folder: FilePath) -> FilePath {
-        folder.appending(".inlet").appending("held").appending("\(mark)\(file.id)").pushing(
-            FilePath(root: nil, file.path.lastComponent.map { [$0] } ?? []))
+        Self.heldFile(file.fullPath, "\(mark)\(file.id)", below: folder)
     }
 
     /// The possible places of a file that has neither its own name nor a last one.
     func privateNames(_ file: FileRow) -> [FilePath] {
-        [privateFile(file), heldFile(file, below: root), heldFile(file, below: file.fullPath.removingLastComponent())]
+        Self.privateNames(of: file.fullPath, below: root, mark: "\(mark)\(file.id)")
+    }
+
+    /// The same, by the mark in the private names.
+    static func privateNames(of path: FilePath, below root: FilePath, mark: String) -> [FilePath] {
+        let beside = path.removingLastComponent()
+        return [privateFile(path, mark), heldFile(path, mark, below: root), heldFile(path, mark, below: beside)]
+    }
+
+    private static func privateFile(_ path: FilePath, _ mark: String) -> FilePath {
+        path.removingLastComponent().appending(".inlet-finishing-\(mark).tmp")
+    }
+
+    private static func heldFile(_ path: FilePath, _ mark: String, below folder: FilePath) -> FilePath {
+        folder.appending(".inlet").appending("held").appending(mark).pushing(
+            FilePath(root: nil, path.lastComponent.map { [$0] } ?? []))
     }
 
     /// The relative path is kept below the archive or quarantine.

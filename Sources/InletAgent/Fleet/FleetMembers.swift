@@ -14,7 +14,12 @@ struct FleetMembers: Sendable {
     /// By name: the agents' numbers, and when each was last heard of.
     var numbers: [String: Int64] = [:]
     var lastSeen: [String: WallTime] = [:]
+    /// By tag, the names of the agents that are alive, or may come back soon.
+    var returning: [String: String] = [:]
     var at = WallTime.now
+
+    /// After so long an agent is gone for those who wait for what it has hidden. By the server's clock.
+    private static let absence = Duration.seconds(3600)
 
     private static let longestText = 300
     private static let most = 10_000
@@ -39,6 +44,14 @@ struct FleetMembers: Sendable {
             }
             numbers[member.name] = agent["id"]?.integer
             lastSeen[member.name] = member.lastSeen.flatMap { WallTime(rfc3339: $0) }
+        }
+        let newest = lastSeen.values.max()
+        for agent in agents.prefix(Self.most) where agent["state"]?.string != "retired" {
+            guard let tag = agent["tag"]?.string, let name = agent["name"]?.string.map({ Self.cut($0) }) else {
+                continue
+            }
+            let isRecent = lastSeen[name].flatMap { seen in newest.map { $0 - seen < Self.absence } } ?? false
+            if agent["alive"]?.boolean == true || isRecent { returning[tag] = name }
         }
         members.sort { $0.name < $1.name }
         // One of another version may lack what is needed here.

@@ -87,17 +87,27 @@ extension FleetPlaces {
         guard file.policy.isOfPlace else { return disposalOfOwn(file) }
         guard let hold = hold(of: file.id), hold.isFinishing else { return await disposalWithoutHold(file) }
         do throws(FleetError) {
-            try await notes.ask(hold)
+            let mark = hold.isReplaced || FinishAction(file) == .keep ? nil : hiddenMark(of: file)
+            try await notes.ask(hold, showing: mark.map { [HiddenMark.note: Array($0.text.utf8)] })
         } catch {
             guard error.code == .fenced else { return .unknown(member.sentence(error)) }
             lose(file, hold, for: "its source")
             return .left(Self.others)
         }
         if self.hold(of: file.id) != hold { return .unknown("its lease has ended") }
-        return hold.isReplaced ? .left("it was replaced") : .granted
+        return hold.isReplaced ? .left(Self.renumbered) : .granted
     }
 
     private static let others = "another agent of the fleet disposes of it"
+    /// Size and mtime are those of the version, and nothing tells its content.
+    private static let renumbered =
+        "it was replaced, or the share shows its inode otherwise than when it was admitted; compare it with the "
+        + "delivered file, and remove it yourself"
+
+    /// Under which others find the source once it is hidden.
+    private func hiddenMark(of file: FileRow) -> HiddenMark? {
+        member.identity.map { HiddenMark(tag: $0.tag, file: file.id) }
+    }
 
     /// A file that its route rejects is in the journal of the agent that lists the share, and of no other. The agent's
     /// own files are from before the folder was a share: others may have yet to deliver them.
@@ -124,7 +134,7 @@ extension FleetPlaces {
     /// Whether it has no work of shares: nothing to send, to settle or to dispose of.
     var isIdle: Bool { state.withLock { $0.work.isEmpty && $0.leaving.isEmpty } }
 
-    /// Agents number their files alike: in a share, the names of hidden files have the agent's tag.
+    /// Agents number their files alike: in a share, hidden names have its tag: `HiddenMark`.
     func mark(in root: FilePath) -> String {
         share(root) == nil ? "" : member.identity.map { "\($0.tag)-" } ?? ""
     }

@@ -55,6 +55,8 @@ final class FleetPlaces: PlaceQueue {
         var work: [Int64: Hold] = [:]
         /// Files of which nothing more is sent: they leave the queue once nothing of them runs.
         var leaving: Set<Int64> = []
+        /// How often a version was dropped as changed, although its size and mtime are the same.
+        var changes: [PlaceVersion: Int] = [:]
         /// Where pipelines are looked up; nil before the work begins.
         var destinations: DestinationRegistry?
     }

@@ -37,12 +37,14 @@ struct PlaceIntake: Sendable {
     let places: FleetPlaces
     let shared: Shared
     let shares: ShareLook
+    private let hidden: HiddenSources
 
     private static let soon = Duration.seconds(10)
     private static let later = Duration.seconds(30)
 
-    init(_ places: FleetPlaces, _ shared: Shared, _ shares: ShareLook) {
+    init(_ places: FleetPlaces, _ shared: Shared, _ shares: ShareLook, _ view: FleetView) {
         (self.places, self.shared, self.shares) = (places, shared, shares)
+        hidden = HiddenSources(member: places.member, view: view, shares: shares)
     }
 
     /// How many bytes more may be claimed. One big file does not keep small ones out.
@@ -147,15 +149,29 @@ struct PlaceIntake: Sendable {
                 return verdict(claim, path, nil, share, session, isKnown: true)
             }
         }
-        let isListed = places.share(share.root)?.fence != nil
-        return zip(claims, zip(names, looks)).map { claim, seen in
-            guard let path = seen.0 else { return .back(Self.unusable(claim, "its name leads out of the share")) }
-            if case .file(let found) = seen.1, Self.isVersion(found, path, claim) {
-                return verdict(claim, path, found, share, session, isKnown: before.contains(claim.work))
-            }
-            if before.contains(claim.work) { return verdict(claim, path, nil, share, session, isKnown: true) }
-            return .back(missing(claim, seen.1, isListed))
+        var verdicts: [Verdict] = []
+        for (claim, (name, look)) in zip(claims, zip(names, looks)) {
+            verdicts.append(await judge(claim, name, look, share, session, isKnown: before.contains(claim.work)))
         }
+        return verdicts
+    }
+
+    private func judge(
+        _ claim: FleetClaim, _ name: FilePath?, _ look: ShareLook.Look, _ share: FleetPlaces.Share, _ session: Int64,
+        isKnown: Bool
+    ) async -> Verdict {
+        guard let path = name else { return .back(Self.unusable(claim, "its name leads out of the share")) }
+        var look = look
+        if claim.isFinishing, !isKnown, Self.version(look, path, claim) == nil {
+            switch await hidden.find(claim, path, share, session) {
+            case .nothing: break
+            case .back(let now): look = now
+            case .waits(let why, let pause): return .back(Self.retry(claim, pause, nil, why))
+            }
+        }
+        let found = Self.version(look, path, claim)
+        if found != nil || isKnown { return verdict(claim, path, found, share, session, isKnown: isKnown) }
+        return .back(missing(claim, look, isListed: places.share(share.root)?.fence != nil))
     }
 
     /// A name below the share, outside Inlet's own folder; nil for any other.
@@ -168,8 +184,12 @@ struct PlaceIntake: Sendable {
         return path
     }
 
-    private static func isVersion(_ found: FileIdentity, _ path: FilePath, _ claim: FleetClaim) -> Bool {
-        PlaceVersion(of: path, size: found.size, modified: found.modified) == claim.version
+    /// The file, where it is the version of the claim.
+    private static func version(_ look: ShareLook.Look, _ path: FilePath, _ claim: FleetClaim) -> FileIdentity? {
+        guard case .file(let found) = look,
+            PlaceVersion(of: path, size: found.size, modified: found.modified) == claim.version
+        else { return nil }
+        return found
     }
 
     private static func unusable(_ claim: FleetClaim, _ reason: String) -> FleetSettlement {
@@ -180,7 +200,7 @@ struct PlaceIntake: Sendable {
 
     /// The share is there, and the version is not: nothing is left to be sent, or to be disposed of. A client of a
     /// network file system may see a folder as it was a minute ago, so that only the agent that lists the share ends it.
-    private func missing(_ claim: FleetClaim, _ look: ShareLook.Look, _ isListed: Bool) -> FleetSettlement {
+    private func missing(_ claim: FleetClaim, _ look: ShareLook.Look, isListed: Bool) -> FleetSettlement {
         let (code, reason): (ErrorCode, String)
         switch look {
         case .unknown: (code, reason) = (.sourceUnreadable, "\(places.member.name) cannot look at it")
@@ -278,6 +298,24 @@ final class ShareLook: Sendable {
                 // A share that went away meanwhile has no files.
                 return PlaceMarker.read(in: root) == .found(marker) ? found : nil
             } ?? nil
+        }
+    }
+
+    /// Renames a file, and never over another one. - Returns: what has the name then; nil where it was not renamed.
+    func rename(_ path: FilePath, to target: FilePath, in root: FilePath, marker: String) async -> Look? {
+        await answer(root) {
+            guard Self.marker(of: root) == marker, let name = target.lastComponent else { return nil }
+            do throws(SystemError) {
+                let (from, old) = try RootedPath(root, path).parent()
+                let to = try Folder(root).folder(target.removingLastComponent(), making: 0o755)
+                try from.rename(old, to: to, name)
+                try to.synchronize()
+                try from.synchronize()
+            } catch {
+                // The next look tells whether it was.
+                return nil
+            }
+            return Self.look(at: RootedPath(root, target))
         }
     }
 

@@ -82,10 +82,11 @@ final class PlaceNotes: Sendable {
         state.withLock { $0.books[change.delivery]?.told = told }
     }
 
+    /// - Parameter shown: for a successor, instead of what it was shown before; nil leaves that.
     /// - Throws: `.fenced` where the claim is another's.
-    func ask(_ hold: FleetPlaces.Hold) async throws(FleetError) {
+    func ask(_ hold: FleetPlaces.Hold, showing shown: [String: [UInt8]]? = nil) async throws(FleetError) {
         let waiter = Waiter<FleetError?>()
-        state.withLock { $0.ask(hold, nil, waiter) }
+        state.withLock { $0.ask(hold, shown.map(Self.text), waiter) }
         try await answer(waiter)
     }
 

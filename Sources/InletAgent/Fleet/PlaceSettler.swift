@@ -17,6 +17,9 @@ struct PlaceSettler: Sendable {
     private static let batch = 500
     /// The pause before the next look for a source that was missing with its share.
     private static let soon = Duration.seconds(5)
+    /// The longest pause before a source is sent again that looks changed at each try.
+    private static let longest = Duration.seconds(600)
+    private static let mostRemembered = 10_000
 
     init(_ places: FleetPlaces, _ shared: Shared, _ shares: ShareLook) {
         (self.places, self.shared, self.shares) = (places, shared, shares)
@@ -55,7 +58,7 @@ struct PlaceSettler: Sendable {
 
     private func settleDeliveries(_ rows: [PlaceWorkRow], in session: Int64) async throws {
         let there = try await notKnownToBeGone(rows)
-        let said = rows.map { Self.settlement($0, mayBeThere: there.contains($0.file)) }
+        let said = rows.map { Self.settlement($0, pause: there.contains($0.file) ? pause(of: $0) : nil) }
         let (mark, settled) = try await member.link.settle(said)
         var (ends, gone): ([(file: Int64, finish: Int64?, hasFailed: Bool)], [Int64]) = ([], [])
         var fenced: [PlaceWorkRow] = []
@@ -88,7 +91,23 @@ struct PlaceSettler: Sendable {
         try await removeLeaving()
     }
 
-    private static func settlement(_ row: PlaceWorkRow, mayBeThere: Bool) -> FleetSettlement {
+    /// Edited in place, or on a file system that renumbers its files, a version may look changed at each try.
+    private func pause(of row: PlaceWorkRow) -> Duration {
+        guard row.state == .superseded else { return Self.soon }
+        let count = places.state.withLock { state in
+            if state.changes.count >= Self.mostRemembered { state.changes = [:] }
+            state.changes[row.version, default: 0] += 1
+            return state.changes[row.version] ?? 1
+        }
+        return Self.pause(afterChanges: count)
+    }
+
+    static func pause(afterChanges count: Int) -> Duration {
+        min(soon * (1 << min(max(count - 1, 0), 10)), longest)
+    }
+
+    /// - Parameter pause: until the source is sent anew, which may be there; nil where it is not.
+    private static func settlement(_ row: PlaceWorkRow, pause: Duration?) -> FleetSettlement {
         let (code, reason) = (row.code?.rawValue, row.reason.map { String($0.prefix(500)) })
         func ended(_ outcome: FleetSettlement.Outcome, after: Duration = .zero) -> FleetSettlement {
             FleetSettlement(
@@ -96,7 +115,7 @@ struct PlaceSettler: Sendable {
         }
         switch row.state {
         case .delivered, .duplicate: return ended(.delivered)
-        case .gone, .superseded: return mayBeThere ? ended(.retry, after: soon) : ended(.superseded)
+        case .gone, .superseded: return pause.map { ended(.retry, after: $0) } ?? ended(.superseded)
         default: return ended(.failed)
         }
     }

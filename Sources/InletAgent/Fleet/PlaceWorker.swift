@@ -50,7 +50,9 @@ struct PlaceWorker: Sendable {
     init(_ places: FleetPlaces, _ shared: Shared, _ view: FleetView) {
         (self.places, self.shared, self.view) = (places, shared, view)
         let shares = ShareLook()
-        (intake, settler) = (PlaceIntake(places, shared, shares), PlaceSettler(places, shared, shares))
+        (intake, settler) = (
+            PlaceIntake(places, shared, shares, view), PlaceSettler(places, shared, shares)
+        )
         places.state.withLock { $0.destinations = shared.destinations }
     }
 
@@ -200,7 +202,7 @@ struct PlaceWorker: Sendable {
     /// Puts claims into the queue, and settles those that are not for it.
     ///
     /// - Parameter known: the numbers that came back, which are taken in any case.
-    /// - Returns: how many are in the queue.
+    /// - Returns: how many are in the queue, have ended, or are put off for long: with them it could do something.
     @discardableResult
     private func take(
         _ claims: [FleetClaim], of shares: [FleetPlaces.Share], known: Set<Int64> = []
@@ -213,7 +215,7 @@ struct PlaceWorker: Sendable {
             // Of sources that are not there.
             _ = try await member.link.settleAll(
                 finishes.map { FleetSettlement(work: $0, fence: 1, .finished) })
-            return taken.count
+            return taken.count + back.count { $0.outcome != .retry || $0.after >= HiddenSources.pause }
         } catch let error as JournalError {
             // Nobody works on them before they come again.
             member.link.renew()
