@@ -101,7 +101,7 @@ extension Journal {
     }
 
     /// Why a source is disposed of as failed although its own deliveries are not.
-    static let hasFailed = "another delivery of it has failed in the fleet"
+    static let hasFailed = "another delivery of it has failed in the fleet, or nobody knows how it ended"
 
     /// The finisher may dispose of the source.
     ///

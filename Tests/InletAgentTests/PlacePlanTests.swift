@@ -50,6 +50,7 @@ struct PlacePlanTests {
         #expect(plans.map { $0.steps.map(\.address) } == expected)
         for plan in plans {
             let isLibrary = plan.steps[0].address == "address-2"
+            #expect(plan.deliveries == expected.count)
             #expect(plan.steps.allSatisfy { $0.key == (isLibrary ? "v/A (1).mov" : "v/a.mov") })
             #expect(try JSON.decode(try JSON.encode(plan)) as PlacePlan == plan)
         }

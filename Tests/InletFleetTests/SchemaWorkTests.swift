@@ -36,10 +36,13 @@ struct SchemaWorkTests {
         return rows.count > 0 ? rows.integer(0, 1) : nil
     }
 
-    private func row(_ path: String, _ version: String, destination: Int64, key: String) -> String {
+    /// - Parameter deliveries: how many the version has.
+    private func row(
+        _ path: String, _ version: String, destination: Int64, key: String, of deliveries: Int = 1
+    ) -> String {
         """
         {"path": "\(path)", "version": "\(version)", "name": "bg==", "size": 1, "destination": \(destination), \
-        "ref": \(destination), "key": "\(key)", "plan": {"route": "all"}}
+        "ref": \(destination), "key": "\(key)", "plan": {"route": "all", "deliveries": \(deliveries)}}
         """
     }
 
@@ -288,6 +291,44 @@ struct SchemaWorkTests {
         #expect(try admit(one, done.path, done.version, to: [1]) == [false])
     }
 
+    @Test(arguments: [true, false])
+    func `a version ends as failed where only a waived agent knows of a delivery`(isTold: Bool) throws {
+        let (one, two, _) = (try member("one"), try member("two"), try member("gone"))
+        let (path, version) = ids()
+        try fleet.run("SELECT inlet.v1_admin_restored(NULL)")
+        let rows = [1, 2].map { row(path, version, destination: $0, key: "k\($0)", of: 2) }
+        // As after a report that broke off.
+        for _ in 0..<2 { try one.ask("v1_again_admitted", [.integer(1), .text("[\(rows[0])]")]) }
+        if isTold { try two.ask("v1_again_admitted", [.integer(1), .text("[\(rows[1])]")]) }
+        for agent in [one, two] { try agent.ask("v1_again_done", [.integer(agent.seen), .text("[]")]) }
+        #expect(code { _ = try claim(one) } == .nothingGranted)
+        #expect(try fleet.value("SELECT inlet.v1_admin_waive('gone')") == "open")
+        let ends = try claim(one).map { try settle(one, $0, "delivered") }
+        #expect(ends.count == (isTold ? 2 : 1))
+        let finish = try #require(ends.last?.finish)
+        #expect(ends.last?.failed == !isTold)
+        #expect(try settle(one, finish, "finished").refused == nil)
+        #expect(try fleet.value("SELECT state::text FROM inlet.file") == (isTold ? "f" : "x"))
+        #expect(try admit(one, path, version, to: [1, 2]) == [false, false])
+    }
+
+    @Test func `the source waits for what a waived agent had claimed before the backup`() throws {
+        let (one, lost) = (try member("one"), try member("gone"))
+        let (path, version) = ids()
+        #expect(try admit(one, path, version, to: [1, 2]) == [true, true])
+        let (own, _) = (try #require(try claim(one, 1).first), try #require(try claim(lost, 1).first))
+        try fleet.run("SELECT inlet.v1_admin_restored(NULL)")
+        try one.ask("v1_again_done", [.integer(one.seen), .text("[]")])
+        #expect(try fleet.value("SELECT inlet.v1_admin_waive('gone')") == "open")
+        #expect(try settle(one, own, "delivered").finish == nil)
+        try kill(lost)
+        try age(one)
+        let taken = try #require(try claim(one).first)
+        #expect(taken.takenFrom == lost.id)
+        let end = try settle(one, taken, "delivered")
+        #expect(end.finish != nil && !end.failed)
+    }
+
     @Test func `init brings a database of an earlier state to this one`() throws {
         var owner = try fleet.connect()
         try owner.runScript(
@@ -297,7 +338,7 @@ struct SchemaWorkTests {
             CREATE FUNCTION inlet.v1_settle_many(int, bytea, bigint, bigint, jsonb) RETURNS TABLE (work bigint)
                 LANGUAGE sql AS 'SELECT 1::bigint';
             ALTER FUNCTION inlet.v1_settle_many(int, bytea, bigint, bigint, jsonb) OWNER TO inlet_owner;
-            ALTER TABLE inlet.file DROP COLUMN sent;
+            ALTER TABLE inlet.file DROP COLUMN sent, DROP COLUMN whole, DROP COLUMN told;
             ALTER TABLE inlet.work ADD CONSTRAINT work_place_fkey FOREIGN KEY (place) REFERENCES inlet.place;
             """)
         var administration = try fleet.administration()

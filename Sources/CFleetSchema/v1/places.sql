@@ -189,9 +189,10 @@ BEGIN
     PERFORM inlet._check_rows(p_rows, 1000);
     -- One agent knows some deliveries of a version, another others: each adds what is missing.
     PERFORM pg_advisory_xact_lock(hashtext('inlet.again'), p_place);
-    INSERT INTO inlet.file (path, version, place, remaining)
-    SELECT DISTINCT r.path, r.version, p_place, 0 FROM jsonb_to_recordset(p_rows) r(path uuid, version uuid)
-    ORDER BY 1, 2 ON CONFLICT DO NOTHING;
+    INSERT INTO inlet.file (path, version, place, remaining, whole, told)
+    SELECT r.path, r.version, p_place, 0, max(coalesce((r.plan ->> 'deliveries')::smallint, 1::smallint)), '{}'::int[]
+    FROM jsonb_to_recordset(p_rows) r(path uuid, version uuid, plan jsonb)
+    GROUP BY 1, 2 ORDER BY 1, 2 ON CONFLICT DO NOTHING;
     -- Where the fleet was opened without this agent, others may be at the end of these versions.
     PERFORM FROM inlet.file f WHERE f.place = p_place AND (f.path, f.version) IN (
         SELECT r.path, r.version FROM jsonb_to_recordset(p_rows) r(path uuid, version uuid))
@@ -209,6 +210,11 @@ BEGIN
     UPDATE inlet.file f SET remaining = f.remaining + a.n
     FROM (SELECT path, version, count(*) AS n FROM added GROUP BY 1, 2) a
     WHERE f.place = p_place AND f.path = a.path AND f.version = a.version;
+    -- A version with deliveries that only an absent agent knows ends as failed: nobody can say that they arrived.
+    UPDATE inlet.file f SET told = ARRAY(SELECT DISTINCT d FROM unnest(f.told || r.destinations) d)
+    FROM (SELECT path, version, array_agg(destination) AS destinations
+        FROM jsonb_to_recordset(p_rows) x(path uuid, version uuid, destination int) GROUP BY 1, 2) r
+    WHERE f.place = p_place AND f.path = r.path AND f.version = r.version AND f.whole > cardinality(f.told);
 END $$;
 
 -- After a loss: versions in places that this agent finished. Their sources are disposed of.

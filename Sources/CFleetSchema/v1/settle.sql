@@ -126,7 +126,10 @@ BEGIN
         FROM rows WHERE outcome NOT IN ('retry', 'park') GROUP BY 1, 2, 3
     ), files AS (
         UPDATE inlet.file f SET remaining = f.remaining - e.ends, sent = f.sent OR e.sent, at = clock_timestamp(),
-            state = CASE WHEN e.failed OR f.state = 'x' THEN 'x' WHEN e.finished THEN 'f'
+            -- Also where nobody knows how a delivery has ended: the agent that had it was waived.
+            state = CASE WHEN e.failed OR f.state = 'x'
+                OR e.ends > 0 AND f.remaining = e.ends AND f.whole > cardinality(f.told) THEN 'x'
+                WHEN e.finished THEN 'f'
                 WHEN f.state = 'o' AND f.remaining = e.ends THEN 'd' ELSE f.state END
         FROM ended e WHERE f.place = e.place AND f.path = e.path AND f.version = e.version
         RETURNING f.remaining, f.state, e.n, e.last, e.ends

@@ -22,11 +22,13 @@ struct PlacePlan: Codable, Sendable, Equatable {
     /// As `Priority.rank`.
     var priority: Int
     var steps: [Step]
+    /// How many such plans the version has. After a loss the schema compares it with those that agents report.
+    var deliveries: Int
     /// Of the source, as its admitting agent saw it: a file that replaced it is not disposed of.
     var inode: UInt64
 
     private enum CodingKeys: String, CodingKey {
-        case route, category, fields, labels, policy, priority, steps, inode
+        case route, category, fields, labels, policy, priority, steps, deliveries, inode
         case mediaType = "media_type"
     }
 
@@ -42,6 +44,7 @@ struct PlacePlan: Codable, Sendable, Equatable {
             let key = plan.key(at: leader.destination)
             plans.append(PlacePlan(plan, file.arrival, addresses.map { Step(address: $0, key: key) }))
         }
+        for place in plans.indices { plans[place].deliveries = plans.count }
         return plans
     }
 
@@ -84,7 +87,7 @@ extension PlacePlan {
         }
         (route, category, mediaType) = (plan.route, plan.category, plan.mediaType)
         (fields, labels, priority) = (texts(plan.with), texts(plan.labels), plan.priority.rank)
-        (self.steps, inode) = (steps, arrival.identity.inode)
+        (self.steps, deliveries, inode) = (steps, 1, arrival.identity.inode)
         policy = FilePolicy(ofPlace: plan)
     }
 }

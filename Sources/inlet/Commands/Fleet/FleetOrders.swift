@@ -169,7 +169,8 @@ extension FleetCommands {
             discussion: """
                 For an agent that is gone for good. The database has forgotten the keys that it was given since the
                 backup. Others may get them, and overwrite its files where a destination does not prevent that. Files
-                of shares that it sent since may be sent again. Start the agent instead where you can.
+                of shares that it sent since may be sent again, or end as failed where only it knew of a delivery. Start
+                the agent instead where you can.
 
                 Example: inlet fleet waive station-3
                 """)
