@@ -329,6 +329,8 @@ extension Journal {
         let isDelivered = former.state == .delivered
         guard isDelivered || undone.contains(former.state) && former.key == leader.key else { return nil }
         try revive(former.file, database)
+        // After a loss its source may wait to be finished, by work that is no longer there.
+        try database.change("DELETE FROM place_work WHERE file_id = ?", former.file)
         try insertWork(work, of: former.file, database)
         if !isDelivered {
             try see(work.admission.arrival.identity, of: former.file, database)

@@ -93,6 +93,14 @@ extension Bench {
         #expect(try await bench.prune() == 1)
     }
 
+    @Test func `after a loss what waits to be finished is its delivery again, and ends at once`() async throws {
+        let id = try await bench.settled(.test("a.mov"), finish: 9)
+        #expect(try await bench.take(.test("a.mov", number: 40, session: 2)) == id)
+        let ended = try await bench.journal.endedPlaceWork(session: 2, limit: 9)
+        #expect(ended.map(\.file) == [id] && ended.map(\.number) == [40])
+        #expect(try await bench.unfinished().isEmpty)
+    }
+
     @Test func `a delivery that failed elsewhere makes the file a failed one`() async throws {
         let id = try await bench.settled(.test("a.mov"), finish: 9, hasFailed: true)
         let job = try await bench.job(id)
