@@ -71,6 +71,7 @@ extension Journal: FleetMemory {
             try database.change("UPDATE fleet_key SET mark = 0 WHERE mark > 0")
             try database.change("UPDATE place_file SET mark = 0 WHERE mark > 0")
             try database.change("DELETE FROM own_prefix")
+            try database.change("UPDATE place SET told = 0")
             guard let former, let identity, identity.fleet != former else { return }
             try database.change("DELETE FROM fleet_key")
             try database.change("DELETE FROM place_file")

@@ -1,6 +1,7 @@
 internal import GRDB
 package import InletCore
 internal import Synchronization
+package import SystemPackage
 
 /// The report about a version in a share after a loss.
 package struct PlaceFileReport: Sendable, Equatable {
@@ -130,7 +131,8 @@ extension Journal {
         try await change(
             """
             INSERT INTO place (name, marker, is_made) VALUES (?1, ?2, ?3)
-            ON CONFLICT (name) DO UPDATE SET marker = ?2, is_made = ?3 WHERE marker <> ?2 OR is_made <> ?3
+            ON CONFLICT (name) DO UPDATE SET marker = ?2, is_made = ?3, told = iif(marker = ?2, told, 0)
+            WHERE marker <> ?2 OR is_made <> ?3
             """, name, marker, isMade)
     }
 
@@ -141,6 +143,84 @@ extension Journal {
                 uniqueKeysWithValues: try database.rows("SELECT name, marker FROM place WHERE is_made") {
                     ($0.text(0) ?? "", $0.text(1) ?? "")
                 })
+        }
+    }
+}
+
+/// This agent's own files in a folder that has become a share: taken while it watched the folder alone.
+extension Journal {
+    /// Up to which file the fleet knows the own files of a folder.
+    package func toldInPlace(_ name: String, _ root: FilePath) async throws(JournalError) -> Int64 {
+        try await read { database in
+            try database.integer("SELECT told FROM place WHERE name = ? AND told_root = ?", name, root) ?? 0
+        }
+    }
+
+    /// A page of the folder's files after the number `last`. Only the versions of own files that nobody may send again
+    /// are in it: those that were sent, failed, or wait.
+    ///
+    /// - Returns: with the number of its last file; nil where there are no more.
+    package func ownInPlace(
+        _ root: FilePath, after last: Int64, limit: Int
+    ) async throws(JournalError) -> (versions: [PlaceVersion], last: Int64)? {
+        try await read { database in
+            var found: [(file: Int64, version: PlaceVersion?)] = []
+            for tables in JournalTables.allCases {
+                // By number: an index of the folder would be sorted for each page.
+                found += try database.rows(
+                    """
+                    SELECT id, path, size, modified, state, disposition, \(FilePolicy.hasPlace) FROM \(tables.files)
+                    WHERE id > ? AND +root = ? AND volume IS NULL ORDER BY id LIMIT ?
+                    """, last, root, limit
+                ) { row -> (file: Int64, version: PlaceVersion?) in
+                    let mayBeSent = ["gone", "superseded", "rejected"].contains(row.text(4) ?? "")
+                    if mayBeSent || Disposition.vacates(row.text(5)) || row.bool(6) { return (row.integer(0), nil) }
+                    let version = PlaceVersion(of: row.path(1), size: row.integer(2), modified: row.integer(3))
+                    return (row.integer(0), version)
+                }
+            }
+            let page = found.sorted { $0.file < $1.file }.prefix(limit)
+            guard let end = page.last else { return nil }
+            return (versions: Array(Set(page.compactMap { $0.version })), last: end.file)
+        }
+    }
+
+    /// The fleet knows the own files of a folder up to `last`. Of these versions it has no other work.
+    ///
+    /// - Parameter mark: of the fleet's answer; nil where nothing was asked.
+    package func keepOwnInPlace(
+        _ share: (name: String, marker: String, root: FilePath), _ versions: [PlaceVersion], upTo last: Int64,
+        mark: Int64?
+    ) async throws(JournalError) {
+        if let mark { heard.withLock { _ = $0.raise(to: mark, at: .now) } }
+        try await commit { database in
+            for version in versions {
+                try database.change(
+                    """
+                    INSERT INTO place_file (place, path, version, is_admitted, mark, is_finished)
+                    VALUES (?1, ?2, ?3, 1, ?4, 1)
+                    ON CONFLICT DO UPDATE SET is_admitted = 1, mark = ?4, is_finished = 1
+                    """, Self.names(share.marker, version) + [mark] as [any SQLValue])
+            }
+            try database.change(
+                "UPDATE place SET told = ?, told_root = ? WHERE name = ? AND marker = ?", last, share.root, share.name,
+                share.marker)
+            if mark != nil { try self.keepMark(database) }
+        }
+    }
+
+    /// Whether no other agent has anything of the version to send: its source may go.
+    package func isFinishedInPlace(_ place: String, _ version: PlaceVersion) async throws(JournalError) -> Bool {
+        try await read { database in
+            try database.exists(
+                "SELECT 1 FROM place_file WHERE \(Self.isVersion) AND is_finished", Self.names(place, version))
+        }
+    }
+
+    /// The fleet knows that this agent has sent nothing of an own version, and will not.
+    package func forgetInPlace(_ place: String, _ version: PlaceVersion) async throws(JournalError) {
+        try await commit { database in
+            try database.change("DELETE FROM place_file WHERE \(Self.isVersion)", Self.names(place, version))
         }
     }
 }

@@ -244,13 +244,16 @@ enum Schema {
         """
 
     /// Only an agent of a fleet writes to these. `place` has the marker of each share by its name: with `is_made` 0 it
-    /// was about to be made. A file of the queue is work of a share while `place_work` has it, by the fleet's number of
+    /// was about to be made. The fleet knows this agent's own files in the folder `told_root` up to the number `told`. A
+    /// file of the queue is work of a share while `place_work` has it, by the fleet's number of
     /// the work. Its `session` is 0 where it must be claimed again, and -1 where it was let go while a worker had it.
     /// `place_file` has versions in shares by 16 bytes of the share's marker, of the path and of the version
     /// (`PlaceVersion`). Its `mark` is 0 where only others have reported it, and NULL where the fleet may not know what
     /// this agent does. A `place_row` is a delivery's row in a report after a loss.
     private static let places = """
-        CREATE TABLE place (name TEXT PRIMARY KEY, marker TEXT NOT NULL, is_made INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE TABLE place (
+            name TEXT PRIMARY KEY, marker TEXT NOT NULL, is_made INTEGER NOT NULL,
+            told_root BLOB, told INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
         CREATE TABLE place_work (
             file_id INTEGER PRIMARY KEY REFERENCES file(id) ON DELETE CASCADE,
             place TEXT NOT NULL, number INTEGER NOT NULL, fence INTEGER NOT NULL, session INTEGER NOT NULL,

@@ -99,7 +99,8 @@ extension Journal {
             "SELECT id FROM batch WHERE root = ? AND unit = ? AND route = ? AND closed_at IS NULL", root, unit, route)
     }
 
-    /// Closes the open units of roots that are no longer watched, since nothing else would.
+    /// Closes the open units of roots that are no longer watched, or are shares, since nothing else would.
+    ///
     /// - Returns: their number.
     package func closeUnits(
         exceptOf watch: [WatchSettings], uptimes: [String: Int64], closing: [String] = [], at now: WallTime
@@ -111,7 +112,7 @@ extension Journal {
             // A unit on a removable volume stays open while the volume is away.
             let onVolume = "SELECT 1 FROM file INDEXED BY file_by_batch WHERE batch_id = ? AND volume IS NOT NULL"
             let left = try open.filter { unit in
-                try !watch.contains { $0.covers(unit.root) } && !database.exists(onVolume, unit.id)
+                try !watch.contains { $0.place == nil && $0.covers(unit.root) } && !database.exists(onVolume, unit.id)
             }
             for unit in left { _ = try Self.close(unit.id, nil, uptimes, closing, now, database) }
             return left.count

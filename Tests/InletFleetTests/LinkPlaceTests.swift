@@ -100,6 +100,25 @@ struct LinkPlaceTests {
         }
     }
 
+    @Test func `versions of a station's own are admitted by nobody, until it says that it sent nothing of them`()
+        async throws
+    {
+        try await whileTwoShare(try LinkWorld()) { one, two, place, destination in
+            let rows = ["own.mov", "theirs.mov"].map { row($0, to: destination) }
+            let versions = rows.map(\.version)
+            let fence = try #require(try await two.link.hold([place]).first).fence
+            #expect(try await two.link.admit(place, fence: fence, [rows[1]]).admitted == [true])
+            for _ in 0..<2 {
+                let (mark, own) = try await one.link.ownVersions(place, versions)
+                #expect(own == [true, false] && one.memory.seen >= mark)
+            }
+            #expect(try await two.link.admit(place, fence: fence, rows).admitted == [false, true])
+            #expect(try await one.link.ownVersions(place, versions, are: false).own == [false, false])
+            #expect(try await two.link.known(place, versions) == [false, true])
+            #expect(try await two.link.admit(place, fence: fence, [rows[0]]).admitted == [true])
+        }
+    }
+
     @Test func `claims whose answer was lost come back after a renewal, and the former end nothing`() async throws {
         try await whileTwoShare(try LinkWorld(ttl: "15 s")) { one, two, place, destination in
             let fence = try #require(try await one.link.hold([place]).first).fence

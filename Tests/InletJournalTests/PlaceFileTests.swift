@@ -168,6 +168,38 @@ import Testing
         #expect(try await isKnown("theirs-0", "theirs-299") == [false, false])
     }
 
+    @Test func `own files of a folder are told once, without those that may be sent again`() async throws {
+        let root: FilePath = "/in"
+        _ = try await bench.bury("old")
+        try await bench.settled("gone", .gone, finishes: true)
+        try await bench.settled("deleted", .delivered)
+        try await bench.finishAll(Disposition.deleted)
+        try await bench.settled("failed", .failed)
+        _ = try await bench.reject(.refused("rejected"))
+        try await bench.take(.test("work"))
+        let last = try await bench.admit("waits")
+        let page = try #require(try await journal.ownInPlace(root, after: 0, limit: 100))
+        #expect(Set(page.versions) == [.test("old"), .test("failed"), .test("waits")] && page.last == last)
+        var (found, from) = ([PlaceVersion](), Int64(0))
+        while let some = try await journal.ownInPlace(root, after: from, limit: 2) {
+            (found, from) = (found + some.versions, some.last)
+        }
+        #expect(Set(found) == Set(page.versions) && found.count == 3)
+        #expect(try await journal.ownInPlace("/elsewhere", after: 0, limit: 9)?.last == nil)
+        try await journal.keepPlaceMarker("media", Self.share, isMade: true)
+        try await journal.keepOwnInPlace(("media", Self.share, root), [.test("old")], upTo: last, mark: 7)
+        #expect(try await journal.toldInPlace("media", root) == last)
+        #expect(try await journal.toldInPlace("media", "/elsewhere") == 0)
+        #expect(try await journal.isFinishedInPlace(Self.share, .test("old")))
+        #expect(try await !journal.isFinishedInPlace(Self.share, .test("waits")))
+        #expect(try await reports(after: 6).filter(\.isFinished).map(\.version) == [.test("old")])
+        #expect(try await reports(after: 7).filter(\.isFinished).isEmpty)
+        try await journal.forgetInPlace(Self.share, .test("old"))
+        #expect(try await isKnown("old") == [false])
+        try await journal.keepPlaceMarker("media", "another", isMade: true)
+        #expect(try await journal.toldInPlace("media", root) == 0)
+    }
+
     @Test func `markers are kept by the names of their shares`() async throws {
         #expect(try await journal.placeMarker("media") == nil)
         try await journal.keepPlaceMarker("media", "m1", isMade: false)

@@ -101,6 +101,31 @@ BEGIN
         LEFT JOIN inlet.file f ON f.place = p_place AND f.path = w.p AND f.version = w.v);
 END $$;
 
+-- Versions that an agent knows from before the folder was a place: it has sent them, or will, and nobody admits them.
+-- `own`: no other agent has work of it, or had it fail. p_is false: the agent has sent nothing of them and will not, so
+-- that they may be admitted. A repeated call gets the same answer.
+CREATE OR REPLACE FUNCTION v1_own_versions(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_place int,
+    p_paths uuid[], p_versions uuid[], p_is boolean) RETURNS TABLE (mark bigint, own boolean[]) LANGUAGE plpgsql AS $$
+BEGIN
+    -- While others have yet to report, nobody knows what they admitted.
+    mark := inlet._enter(p_agent, p_token, p_session, p_seen, true, true);
+    PERFORM inlet._member(p_agent, p_place);
+    PERFORM inlet._check(cardinality(p_paths) <= 1000 AND cardinality(p_paths) = cardinality(p_versions)
+        AND p_is IS NOT NULL, 'at most 1,000 paths, one version each');
+    IF p_is THEN
+        INSERT INTO inlet.file (path, version, place, remaining, state)
+        SELECT DISTINCT w.p, w.v, p_place, 0, 'f'::"char" FROM unnest(p_paths, p_versions) w(p, v) ORDER BY 1, 2
+        ON CONFLICT DO NOTHING;
+    ELSE
+        DELETE FROM inlet.file f USING unnest(p_paths, p_versions) w(p, v)
+        WHERE f.place = p_place AND f.path = w.p AND f.version = w.v AND f.state = 'f' AND NOT f.sent;
+    END IF;
+    own := (SELECT coalesce(array_agg(coalesce(f.state = 'f', false) ORDER BY w.n), '{}')
+        FROM unnest(p_paths, p_versions) WITH ORDINALITY w(p, v, n)
+        LEFT JOIN inlet.file f ON f.place = p_place AND f.path = w.p AND f.version = w.v);
+    RETURN NEXT;
+END $$;
+
 -- Admits versions with their deliveries: durable point 1 of a place. A version that is known is left as it is. p_rows:
 -- [{path, version, name (base64), size, priority, destination, ref, key, plan}], one for each delivery. For each row:
 -- whether it is admitted with this key, now or by an earlier call.

@@ -84,7 +84,7 @@ extension FleetPlaces {
     func disposal(of file: FileRow) async -> DisposalRight {
         // A disposal that has begun is completed, whoever has the work: the file's identity guards it.
         if file.intent != nil { return .granted }
-        guard file.policy.isOfPlace else { return disposalOfOwn(file) }
+        guard file.policy.isOfPlace else { return await disposalOfOwn(file) }
         guard let hold = hold(of: file.id), hold.isFinishing else { return await disposalWithoutHold(file) }
         do throws(FleetError) {
             let mark = hold.isReplaced || FinishAction(file) == .keep ? nil : hiddenMark(of: file)
@@ -107,15 +107,6 @@ extension FleetPlaces {
     /// Under which others find the source once it is hidden.
     private func hiddenMark(of file: FileRow) -> HiddenMark? {
         member.identity.map { HiddenMark(tag: $0.tag, file: file.id) }
-    }
-
-    /// A file that its route rejects is in the journal of the agent that lists the share, and of no other. The agent's
-    /// own files are from before the folder was a share: others may have yet to deliver them.
-    private func disposalOfOwn(_ file: FileRow) -> DisposalRight {
-        guard let share = share(file.root) else { return .granted }
-        guard file.state == .rejected else { return .left("its folder is a share of the fleet now") }
-        let isHeld = usable.contains { $0.root == file.root && $0.fence != nil }
-        return isHeld ? .granted : .unknown("waits: \(share.trouble ?? "this agent does not list \(share.name) now")")
     }
 
     private func disposalWithoutHold(_ file: FileRow) async -> DisposalRight {

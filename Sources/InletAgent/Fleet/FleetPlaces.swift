@@ -25,6 +25,8 @@ final class FleetPlaces: PlaceQueue {
         var holder: String?
         /// Whether the fleet was asked in this session who holds it.
         var isAsked = false
+        /// Whether the fleet knows the files that this agent took here while it watched the folder alone.
+        var isTold = false
         /// How often in a row the fleet has left it out, although it is this agent's.
         var misses = 0
     }

@@ -44,6 +44,9 @@ extension FleetPlaces {
         if isCurrent, share.fence != nil { return .watch(nil, doubt: nil) }
         if let why = member.standing.message { return .waits("waits: \(why)") }
         if member.isDraining { return .waits("waits: this agent is drained, and the others list it") }
+        if isCurrent, share.number != nil, !share.isTold {
+            return .waits("waits: the fleet does not know yet what this agent has sent of it")
+        }
         guard isCurrent, share.isAsked else { return .waits("waits: the fleet was not asked yet who lists it") }
         return .standBy(share.holder.map { "\($0) lists it (fleet)" } ?? "another agent of the fleet lists it")
     }
@@ -121,6 +124,7 @@ struct PlaceKeeper: Sendable {
             for share in places.all { group.addTask { await look(at: share) } }
         }
         await release(places.takeReleases(isDraining: member.isDraining))
+        await places.tellOwn()
         await hold()
         await findHolders(at: now)
         tell()
@@ -204,7 +208,7 @@ struct PlaceKeeper: Sendable {
     // MARK: - Who lists
 
     private func hold() async {
-        let (session, numbers) = (member.session, places.usable.compactMap(\.number))
+        let (session, numbers) = (member.session, places.usable.filter(\.isTold).compactMap(\.number))
         guard !numbers.isEmpty, member.grants, !member.isDraining else { return }
         do throws(FleetError) {
             places.take(try await member.link.hold(numbers), of: numbers, in: session, misses: Self.mostMisses)
@@ -305,6 +309,7 @@ extension FleetPlaces {
             guard var now = state.shares[share.root], now.name == share.name else { return }
             switch finding {
             case .right(let marker, let number):
+                if now.marker != marker { now.isTold = false }
                 (now.marker, now.trouble) = (marker, nil)
                 if let number, state.session == session { now.number = number }
             case .trouble(let why): now.trouble = why

@@ -80,6 +80,8 @@ struct FleetFunction: Sendable {
     static let hold = FleetFunction("v1_hold", .seen, ["int[]"], answer: "place, fence, taken")
     static let release = FleetFunction("v1_release", .session, ["int[]"])
     static let known = FleetFunction("v1_known", .session, ["int", "uuid[]", "uuid[]"])
+    static let ownVersions = FleetFunction(
+        "v1_own_versions", .seen, ["int", "uuid[]", "uuid[]", "boolean"], answer: "mark, own")
     static let admit = FleetFunction("v1_admit", .seen, ["int", "bigint", "jsonb"], answer: "mark, admitted")
     static let claim = FleetFunction(
         "v1_claim", .seen, ["int[]", "int"],
@@ -93,7 +95,7 @@ struct FleetFunction: Sendable {
     static let all = [
         join, leave, hello, beat, bye, report, againKeys, againAdmitted, againFinished, againDone, destination, reserve,
         unreserve, ownPrefix, content, contentThere, limit, share, receipts, commands, commandEnded, upkeep, place,
-        hold, release, known, admit, claim, note, settle, rename, overview, search,
+        hold, release, known, ownVersions, admit, claim, note, settle, rename, overview, search,
     ]
 
     /// The names in `$1` of functions that the database does not have.

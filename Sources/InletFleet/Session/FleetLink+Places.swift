@@ -35,6 +35,17 @@ extension FleetLink {
         return known
     }
 
+    /// At most 1,000 versions that this agent knows from before the folder was a share, `are` false: that it no longer
+    /// does, and has sent nothing of. - Returns: which are its own: no other agent has work of them.
+    package func ownVersions(
+        _ place: Int32, _ versions: [PlaceVersion], are: Bool = true
+    ) async throws(FleetError) -> (mark: Int64, own: [Bool]) {
+        let (answer, mark) = try await marked(.ownVersions, Self.values(place, versions) + [.boolean(are)])
+        let own = answer.rows.booleans(0, 1)
+        guard own.count == versions.count else { throw answer.unfit("an answer for each version", 1) }
+        return (mark, own)
+    }
+
     /// At most 1,000 rows, all deliveries of a version in one call. - Returns: which are admitted with these keys.
     package func admit(
         _ place: Int32, fence: Int64, _ rows: [FleetWorkRow]
