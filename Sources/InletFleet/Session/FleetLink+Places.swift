@@ -35,8 +35,10 @@ extension FleetLink {
         return known
     }
 
-    /// At most 1,000 versions that this agent knows from before the folder was a share, `are` false: that it no longer
-    /// does, and has sent nothing of. - Returns: which are its own: no other agent has work of them.
+    /// At most 1,000 versions that this agent knows from before the folder was a share.
+    ///
+    /// - Parameter are: false where it no longer knows them, and has sent nothing of them.
+    /// - Returns: which are its own: no other agent has work of them.
     package func ownVersions(
         _ place: Int32, _ versions: [PlaceVersion], are: Bool = true
     ) async throws(FleetError) -> (mark: Int64, own: [Bool]) {
