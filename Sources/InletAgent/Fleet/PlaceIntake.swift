@@ -290,21 +290,20 @@ final class ShareLook: Sendable {
 
     /// The regular files at these places now; nil where the share lacks its marker, or does not answer.
     func look(at paths: [FilePath?], in root: FilePath, marker: String) async -> [Look]? {
-        await pool.branch(UInt64(bitPattern: Int64(root.hashValue))).run { [threads] in
-            // Where no thread can be had, nobody knows either.
-            try? threads.result(root) { () throws(SystemError) -> [Look]? in
-                guard PlaceMarker.read(in: root) == .found(marker) else { return nil }
-                let found = paths.map { path in path.map { Self.look(at: RootedPath(root, $0)) } ?? .nothing }
-                // A share that went away meanwhile has no files.
-                return PlaceMarker.read(in: root) == .found(marker) ? found : nil
-            } ?? nil
+        await answer(root) {
+            guard PlaceMarker.read(in: root) == .found(marker) else { return nil }
+            let found = paths.map { path in path.map { Self.look(at: RootedPath(root, $0)) } ?? .nothing }
+            // A share that went away meanwhile has no files.
+            return PlaceMarker.read(in: root) == .found(marker) ? found : nil
         }
     }
 
-    /// Renames a file, and never over another one. - Returns: what has the name then; nil where it was not renamed.
+    /// Renames a file, and never over another one.
+    ///
+    /// - Returns: what has the name then; nil where it was not renamed.
     func rename(_ path: FilePath, to target: FilePath, in root: FilePath, marker: String) async -> Look? {
         await answer(root) {
-            guard Self.marker(of: root) == marker, let name = target.lastComponent else { return nil }
+            guard PlaceMarker.read(in: root) == .found(marker), let name = target.lastComponent else { return nil }
             do throws(SystemError) {
                 let (from, old) = try RootedPath(root, path).parent()
                 let to = try Folder(root).folder(target.removingLastComponent(), making: 0o755)
@@ -316,6 +315,15 @@ final class ShareLook: Sendable {
                 return nil
             }
             return Self.look(at: RootedPath(root, target))
+        }
+    }
+
+    private func answer<Value: Sendable>(
+        _ root: FilePath, _ body: @escaping @Sendable () -> Value?
+    ) async -> Value? {
+        await pool.branch(UInt64(bitPattern: Int64(root.hashValue))).run { [threads] in
+            // Where no thread can be had, nobody knows either.
+            try? threads.result(root) { () throws(SystemError) in body() } ?? nil
         }
     }
 

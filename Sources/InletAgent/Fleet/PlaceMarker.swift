@@ -1,6 +1,6 @@
 internal import FoundationEssentials
 internal import InletCore
-internal import InletLinux
+package import InletLinux
 internal import Synchronization
 package import SystemPackage
 
