@@ -1,6 +1,7 @@
 """What needs PostgreSQL alone: the rights of the agents' role, random arguments, the beats of a thousand agents, and the
 work of a share."""
 
+import json
 import random
 import re
 import subprocess
@@ -59,10 +60,19 @@ def session(cluster: Cluster, agent: int) -> str:
 def fuzz(cluster: Cluster, functions: list[list[str]], draw: random.Random, seconds: float) -> list[Row]:
     """Random arguments, half of them with a right token: no internal error, and nothing of another agent changes."""
     others = "SELECT coalesce(md5(string_agg(k::text, ',' ORDER BY k::text)), '') FROM inlet.{} k WHERE k.{} = 2"
-    rows = [("key", "owner"), ("beat", "agent"), ("receipt", "agent"), ("prefix", "agent"), ("report", "agent")]
-    # A key of the victim, which the fuzzer must not get.
-    cluster.sql(f"SELECT inlet.v1_destination(2, {token(2)}, {session(cluster, 2)}, sha256('d'), 's3', 'store', false)")
-    cluster.sql(f"SELECT inlet.v1_reserve(2, {token(2)}, {session(cluster, 2)}, 0, 1, '{{a.mov}}', '{{7}}', NULL)")
+    rows = [("key", "owner"), ("beat", "agent"), ("receipt", "agent"), ("prefix", "agent"), ("report", "agent"),
+            ("member", "agent"), ("place", "holder"), ("work", "agent")]
+    # A key, a share and work of the victim, which the fuzzer must not get.
+    victim = f"2, {token(2)}, {session(cluster, 2)}"
+    file = {"path": str(uuid.UUID(int=1)), "version": str(uuid.UUID(int=2)), "name": "YS5tb3Y=", "size": 1, "destination": 1,
+            "ref": 8, "key": "b.mov", "plan": {}}
+    for call in (f"v1_destination({victim}, sha256('d'), 's3', 'store', false)",
+                 f"v1_reserve({victim}, 0, 1, '{{a.mov}}', '{{7}}', NULL)",
+                 f"v1_place({victim}, 'media', gen_random_uuid())", f"v1_hold({victim}, 0, '{{1}}')",
+                 f"v1_admit({victim}, 0, 1, 1, '[{json.dumps(file)}]')", f"v1_claim({victim}, 0, '{{1}}', 1)"):
+        cluster.sql(f"SELECT * FROM inlet.{call}")
+    if cluster.one("SELECT count(*) FROM inlet.work WHERE state = 'c' AND agent = 2") != "1":
+        raise Failed("the victim of the fuzzer has no work")
     before = [cluster.one(others.format(*row)) for row in rows]
     open_functions = [function for function in functions if function[0].startswith("v1_") and "admin" not in function[0]]
     values = {
@@ -75,12 +85,16 @@ def fuzz(cluster: Cluster, functions: list[list[str]], draw: random.Random, seco
         "integer[]": ["NULL", "'{}'", "'{1,NULL}'"], "uuid[]": ["NULL", "'{}'"], "bytea[]": ["NULL", "'{}'"],
         "smallint": ["NULL", "0", "-1"], "smallint[]": ["NULL", "'{}'"], "interval": ["NULL", "'1 s'"],
     }
-    tried, internal, ends = 0, [], time.monotonic() + seconds
+    tried, outside, internal, ends = 0, 0, [], time.monotonic() + seconds
     while time.monotonic() < ends or not tried:
-        # Random calls end its session: each batch begins with one that lives.
-        cluster.sql("UPDATE inlet.beat SET hello = 0, mark = 0, until = clock_timestamp() + '1 hour' WHERE agent = 1")
+        # Random calls end its session, retire it, and make the fleet recover: each batch begins with an agent that lives
+        # in an open fleet, and is short, so that most calls come to more than a refusal.
+        cluster.sql(f"""UPDATE inlet.beat SET hello = 0, mark = 0, until = clock_timestamp() + '1 hour' WHERE agent = 1;
+            UPDATE inlet.fleet SET state = 'open';
+            UPDATE inlet.agent SET state = 'active', token_hash = sha256({token(1)}), epoch = (SELECT epoch FROM inlet.fleet)
+            WHERE id = 1;""")
         statements, present = [], session(cluster, 1)
-        for _ in range(500):
+        for _ in range(50):
             name, words = draw.choice(open_functions)
             types = [word.removeprefix("NULL::") for word in words.split(", ") if word]
             given = [f"{draw.choice(values.get(kind, ['NULL']))}::{kind}" for kind in types]
@@ -88,13 +102,16 @@ def fuzz(cluster: Cluster, functions: list[list[str]], draw: random.Random, seco
                 given[:2] = ["1", token(1)]
                 given[2] = present if types[2] == "bigint" else given[2]
             statements.append(f"SELECT * FROM inlet.{name}({', '.join(given)})")
+        said = cluster.errors(statements, LOGIN)
         tried += len(statements)
-        internal += [line for line in cluster.errors(statements, LOGIN) if line.startswith("XX")]
+        outside += sum(line.startswith(("IN002", "IN003", "IN006", "IN008")) for line in said)
+        internal += [line for line in said if line.startswith("XX")]
     after = [cluster.one(others.format(*row)) for row in rows]
     if internal:
         print("\nG: internal errors\n" + "\n".join(f"  {line}" for line in internal[:20]), flush=True)
     changed = [row[0] for row, old, new in zip(rows, before, after) if old != new]
-    return [Row("G: calls with random arguments", f"{tried:,}"), none("G: internal errors", len(internal)),
+    return [Row("G: calls with random arguments", f"{tried:,}"),
+            Row("G: of these refused before their arguments were looked at", f"{outside:,}"), none("G: internal errors", len(internal)),
             none(f"G: tables with changed rows of others {changed or ''}".strip(), len(changed))]
 
 
