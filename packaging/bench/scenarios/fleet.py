@@ -11,10 +11,10 @@ enforces nothing unless a part says otherwise.
     G  rights of the agents' role, and random arguments
     H  a migration beside agents of the version before
     I  an agent without `fleet:`
-    J  1,000 agents' beats through pgbouncer with 20 connections
+    J  1,000 agents' beats through pgbouncer with 20 connections, beside work of a share
     K  is packaging/mutations.sh
     L  under load: a station drained, failovers to a standby, a full disk at PostgreSQL, TLS, equal contents at all stations
-    W  how much work of shares 4 connections claim, settle and finish
+    W  how many keys 1, 4 and 8 connections reserve, and how much work of shares 4 claim, settle and finish
 
 Without letters: all of them. `--short` is A alone, small.
 """
@@ -248,9 +248,9 @@ def stores(folder: Path, given: Given) -> list[Row]:
 
 
 def outage(folder: Path, given: Given, minutes: float) -> list[Row]:
-    """One station has an own prefix, another asks for each key. Files come at an even pace."""
+    """One station has an own prefix, another asks for each key. Files come at an even pace. Those of the share wait."""
     pace, warm = 20, 30
-    with Fleet(folder, given.ttl, patience="10s", is_pooled=given.pooler) as fleet:
+    with Fleet(folder, given.ttl, patience="10s", is_pooled=given.pooler, has_share=True) as fleet:
         local = fleet.add("station-1", destination={"prefix": "station-1/"}, key="station-1/{name}")
         asking = fleet.add("station-2")
         for station in fleet.stations:
@@ -272,7 +272,11 @@ def outage(folder: Path, given: Given, minutes: float) -> list[Row]:
         with_it = load(warm)
         stopped = time.time()
         fleet.cluster.stop("fast")
+        late = [f"share-{turn:02}.mov" for turn in range(20)]
+        for name in late:
+            fleet.put_share("delete", name, 1000, draw)
         without = load(60 * minutes)
+        finished = sum(not (fleet.share.root / "delete" / name).exists() for name in late)
         fleet.cluster.start()
         seconds = fleet.wait_idle(2 * REST)
         first = [instant(event["ts"]) - stopped for event in asking.events("fleet.key_tagged")]
@@ -282,6 +286,7 @@ def outage(folder: Path, given: Given, minutes: float) -> list[Row]:
                 bounded("E: files a second without, own prefix", without, 0.95 * with_it, is_least=True),
                 bounded("E: seconds before the first tagged key", min(first, default=None), 10, " s", is_least=True),
                 figure("E: seconds to catch up", seconds), Row("E: tagged keys", str(len(first))),
+                none("E: files of the share finished without", finished),
                 none("E: receipts missing", behind), none("E: receipts double", double), *judged("E", fleet)]
 
 
@@ -379,7 +384,8 @@ def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
         letters = list(LETTERS) if given.full or not given.letters else [letter.upper() for letter in given.letters]
     unknown = set(letters) - set(LETTERS)
     if unknown:
-        raise SystemExit(f"{min(unknown)} is not one of {', '.join(LETTERS)}")
+        raise SystemExit("K is packaging/mutations.sh" if unknown == {"K"} else
+                         f"{min(unknown)} is not one of {', '.join(LETTERS)}")
     if why := missing() or ("" if Pooler.program() else "pgbouncer is not there"):
         return "fleets", [Row(f"{letter}: {why}", "-", "run", None) for letter in letters]
     outages, crowds = (given.minutes or (5 if given.full else usual) for usual in (10, 60))
