@@ -115,9 +115,22 @@ def fuzz(cluster: Cluster, functions: list[list[str]], draw: random.Random, seco
             none(f"G: tables with changed rows of others {changed or ''}".strip(), len(changed))]
 
 
+# A file of a share of the crowd: the agent that lists it admits and finishes it.
+CYCLE = """\\set n random(1, 1000000000000000)
+SELECT a.mark FROM public.lister l, inlet.v1_admit(l.agent, l.token, l.session, 0, 1, l.fence, jsonb_build_array(
+    jsonb_build_object('path', md5('path' || :n)::uuid, 'version', md5('version' || :n)::uuid, 'name', 'YS5tb3Y=', 'size', 1000,
+        'destination', 1, 'ref', :n, 'key', 'clip-' || :n || '.mov', 'plan', '{}'::jsonb))) a;
+SELECT coalesce(jsonb_agg(jsonb_build_object('work', c.work, 'fence', c.fence, 'outcome', 'delivered')), '[]') AS claims
+    FROM public.lister l, inlet.v1_claim(l.agent, l.token, l.session, 0, '{1}', 10) c \\gset
+SELECT coalesce(jsonb_agg(jsonb_build_object('work', s.finish, 'fence', 1, 'outcome', 'finished')), '[]') AS ends
+    FROM public.lister l, inlet.v1_settle_many(l.agent, l.token, l.session, 0, $j$:claims$j$) s \\gset
+SELECT count(*) FROM public.lister l, inlet.v1_settle_many(l.agent, l.token, l.session, 0, $j$:ends$j$) s;
+"""
+
+
 def crowd(folder: Path, minutes: float, agents: int = 1000) -> list[Row]:
     """Beats of simulated agents at random moments, 200 a second, as with a lease of 15 s. The leases here are longer, since
-    pgbench spaces each client's beats at random."""
+    pgbench spaces each client's beats at random. Beside them ten files a second go through a share."""
     with Cluster(folder / "postgres", max_connections="60") as cluster, Pooler(cluster) as pooler:
         inlet("fleet", "init", "--url", cluster.url(), "--ttl", "5m")
         cluster.sql(f"""SELECT inlet.v1_admin_secret({SECRET});
@@ -127,8 +140,14 @@ def crowd(folder: Path, minutes: float, agents: int = 1000) -> list[Row]:
             FROM generate_series(0, {agents - 1}) n;
             CREATE TABLE public.alive AS SELECT client, agent, (inlet.v1_hello(agent, sha256(client::text::bytea), 1,
                 gen_random_uuid(), '\\x00', 0, '1', '{{}}')).session FROM public.crowd;
-            CREATE UNIQUE INDEX ON public.alive (client);""")
-        script = folder / "beat.sql"
+            CREATE UNIQUE INDEX ON public.alive (client);
+            CREATE TABLE public.lister AS SELECT agent, sha256(client::text::bytea) AS token, session, 1::bigint AS fence
+            FROM public.alive WHERE client = 0;
+            SELECT inlet.v1_place(agent, token, session, 'media', '{uuid.UUID(int=1)}') FROM public.lister;
+            SELECT inlet.v1_destination(agent, token, session, sha256('d'), 's3', 'store', false) FROM public.lister;
+            SELECT inlet.v1_hold(agent, token, session, 0, '{{1}}') FROM public.lister;""")
+        script, files = folder / "beat.sql", folder / "file.sql"
+        files.write_text(CYCLE)
         script.write_text("""SELECT b.left_ms FROM public.alive c,
             inlet.v1_beat(c.agent, sha256(c.client::text::bytea), c.session, 0, false) b WHERE c.client = :client_id;\n""")
 
@@ -136,27 +155,35 @@ def crowd(folder: Path, minutes: float, agents: int = 1000) -> list[Row]:
             """(latencies in ms, beats that failed)"""
             for old in folder.glob("log.*"):
                 old.unlink()
-            done = subprocess.run(
-                ["prlimit", "--nofile=8192", str(cluster.bin / "pgbench"), "-n", "-f", str(script), "-c", str(agents), "-j", "4",
-                 "-R", "200", "-T", str(int(seconds)), "-l", f"--log-prefix={folder}/log", cluster.url(port=pooler.port)],
-                capture_output=True, text=True)
+            words = ["prlimit", "--nofile=8192", str(cluster.bin / "pgbench"), "-n", "-T", str(int(seconds)),
+                     cluster.url(port=pooler.port)]
+            with subprocess.Popen([*words, "-f", str(files), "-R", "10"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                  text=True) as share:
+                done = subprocess.run([*words, "-f", str(script), "-c", str(agents), "-j", "4", "-R", "200", "-l",
+                                       f"--log-prefix={folder}/log"], capture_output=True, text=True)
+                said = share.communicate()[1]
+            if share.returncode:
+                raise Failed(f"pgbench: {said[-600:]}")
             lines = [line.split() for path in folder.glob("log.*") for line in path.read_text().splitlines()]
             aborted = len(re.findall(r"aborted", done.stderr))
             if done.returncode and not aborted:
                 raise Failed(f"pgbench: {done.stderr[-600:]}")
             return [int(line[2]) / 1000 for line in lines], aborted
 
-        def size() -> float:
-            return int(cluster.one("SELECT pg_total_relation_size('inlet.beat')")) / 1024
+        def size(table: str) -> float:
+            return int(cluster.one(f"SELECT pg_total_relation_size('inlet.{table}')")) / 1024
 
         run(30)
-        before = size()
+        before = size("beat")
         times, lost = run(60 * minutes)
         return [figure("J: minutes", minutes), Row("J: beats", f"{len(times):,}"),
                 figure("J: beats, p50", percentile(times, 0.5), " ms"),
                 bounded("J: beats, p99", percentile(times, 0.99), 100, " ms"),
                 figure("J: beats, longest", max(times), " ms"), none("J: sessions lost", lost),
-                bounded("J: table of beats at the end", size(), 2 * before, " KiB", 0)]
+                bounded("J: table of beats at the end", size("beat"), 2 * before, " KiB", 0),
+                Row("J: files of a share", cluster.one("SELECT count(*) FROM inlet.file WHERE state = 'f'")),
+                # What autovacuum leaves of a minute or two; an hour without it would leave 40 MiB.
+                bounded("J: table of work at the end", size("work"), 8 << 10, " KiB", 0)]
 
 
 # Each statement a transaction of its own, as agents ask: 500 deliveries are claimed, settled, and their sources finished.
@@ -169,13 +196,42 @@ SELECT count(*) FROM public.alive a, inlet.v1_settle_many(a.agent, a.token, a.se
 """
 
 
+# A call that reserves so many keys that nobody has.
+KEYS = 200
+RESERVE = f"""\\set agent :client_id + 1
+\\set first random(1, 1000000000000000)
+SELECT cardinality(r.granted) FROM public.alive a, inlet.v1_reserve(a.agent, a.token, a.session, 0, 1,
+    ARRAY(SELECT 'clip-' || (:first + n) || '.mov' FROM generate_series(1, {KEYS}) n),
+    ARRAY(SELECT :first + n FROM generate_series(1, {KEYS}) n), NULL) r WHERE a.agent = :agent;
+"""
+
+
+def pgbench(cluster: Cluster, script: Path, connections: int, *more: str) -> float:
+    """- Returns: the seconds that it took."""
+    began = time.monotonic()
+    done = subprocess.run([str(cluster.bin / "pgbench"), "-n", "-f", str(script), "-c", str(connections), "-j",
+                           str(min(4, connections)), *more, cluster.url()], capture_output=True, text=True)
+    if done.returncode:
+        raise Failed(f"pgbench: {done.stderr[-600:]}")
+    return time.monotonic() - began
+
+
+def reserved(cluster: Cluster, folder: Path, connections: int, calls: int = 400) -> Row:
+    """How many keys are reserved a second; 200 go in a call, as agents ask."""
+    script = folder / "reserve.sql"
+    script.write_text(RESERVE)
+    seconds = pgbench(cluster, script, connections, "-t", str(calls // connections))
+    return figure(f"W: keys a second reserved, {KEYS} a call, {connections} connections", calls * KEYS / seconds, digits=0)
+
+
 def work(folder: Path, files: int = 100_000, agents: int = 4, batch: int = 500) -> list[Row]:
-    """Agents claim, settle and finish the files of a share, each with a delivery, as fast as PostgreSQL lets them."""
+    """Agents reserve keys, and claim, settle and finish the files of a share, each with a delivery, as fast as PostgreSQL
+    lets them."""
     with Cluster(folder / "postgres", shared_buffers="1GB", max_wal_size="4GB") as cluster:
         inlet("fleet", "init", "--url", cluster.url(), "--ttl", "5m")
         cluster.sql(f"""SELECT inlet.v1_admin_secret({SECRET});
             CREATE TABLE public.alive AS SELECT j.agent, sha256(n::text::bytea) AS token, 0::bigint AS session
-            FROM generate_series(1, {agents}) n,
+            FROM generate_series(1, 8) n,
                 inlet.v1_join({SECRET}, 'agent-' || n, repeat(chr(96 + n), 6), gen_random_uuid(), sha256(n::text::bytea), 0, '{{}}') j;
             UPDATE public.alive a SET session = h.session FROM public.alive b, inlet.v1_hello(b.agent, b.token, 1,
                 gen_random_uuid(), '\\x00', 0, '1', '{{}}') h WHERE a.agent = b.agent;
@@ -183,6 +239,7 @@ def work(folder: Path, files: int = 100_000, agents: int = 4, batch: int = 500) 
             SELECT inlet.v1_destination(agent, token, session, sha256('d'), 's3', 'store', false)
             FROM public.alive WHERE agent = 1;
             SELECT inlet.v1_hold(agent, token, session, 0, '{{1}}') FROM public.alive WHERE agent = 1;""")
+        keys = [reserved(cluster, folder, connections) for connections in (1, 4, 8)]
         began = time.monotonic()
         cluster.sql("\n".join(admission(first, batch) for first in range(0, files, batch)))
         admitted = files / (time.monotonic() - began)
@@ -190,15 +247,10 @@ def work(folder: Path, files: int = 100_000, agents: int = 4, batch: int = 500) 
         cluster.sql("VACUUM ANALYZE inlet.work; VACUUM ANALYZE inlet.file;")
         script = folder / "work.sql"
         script.write_text(WORK)
-        began = time.monotonic()
-        done = subprocess.run([str(cluster.bin / "pgbench"), "-n", "-f", str(script), "-c", str(agents), "-j", str(agents),
-                               "-t", str(files // batch // agents), cluster.url()], capture_output=True, text=True)
-        seconds = time.monotonic() - began
-        if done.returncode:
-            raise Failed(f"pgbench: {done.stderr[-600:]}")
+        seconds = pgbench(cluster, script, agents, "-t", str(files // batch // agents))
         left, finished = map(int, cluster.sql(
             "SELECT (SELECT count(*) FROM inlet.work), (SELECT count(*) FROM inlet.file WHERE state = 'f')")[0])
-        return [figure("W: files a second admitted, 1 connection", admitted, digits=0),
+        return [*keys, figure("W: files a second admitted, 1 connection", admitted, digits=0),
                 bounded(f"W: files a second claimed, settled and finished, {agents} connections", finished / seconds, 10_000,
                         digits=0, is_least=True), none("W: work left", left)]
 

@@ -193,8 +193,11 @@ BEGIN
     INSERT INTO inlet.key (ref, hash, destination, owner)
     SELECT w.ref, inlet._hash(w.key), p_destination, me FROM unnest(p_keys, p_refs) w(key, ref) ORDER BY 2
     ON CONFLICT DO NOTHING;
+    -- OFFSET 0: as in _reserve. A database that was just restored has no statistics.
     SELECT array_agg(w.n::int ORDER BY w.n) INTO clashes FROM unnest(p_keys, p_refs) WITH ORDINALITY w(key, ref, n)
-    JOIN inlet.key k ON k.destination = p_destination AND k.hash = inlet._hash(w.key)
+    CROSS JOIN LATERAL (
+        SELECT x.owner, x.ref FROM inlet.key x
+        WHERE x.destination = p_destination AND x.hash = inlet._hash(w.key) OFFSET 0) k
     WHERE (k.owner, k.ref) <> (me, w.ref);
     INSERT INTO inlet.event (agent, name, body)
     SELECT p_agent, 'fleet.key_clash',

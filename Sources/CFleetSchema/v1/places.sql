@@ -96,9 +96,12 @@ BEGIN
     PERFORM inlet._member(p_agent, p_place);
     PERFORM inlet._check(cardinality(p_paths) <= 1000 AND cardinality(p_paths) = cardinality(p_versions),
         'at most 1,000 paths, one version each');
+    -- OFFSET 0: as in _reserve.
     RETURN (SELECT coalesce(array_agg(f.path IS NOT NULL ORDER BY w.n), '{}')
         FROM unnest(p_paths, p_versions) WITH ORDINALITY w(p, v, n)
-        LEFT JOIN inlet.file f ON f.place = p_place AND f.path = w.p AND f.version = w.v);
+        LEFT JOIN LATERAL (
+            SELECT x.path FROM inlet.file x WHERE x.place = p_place AND x.path = w.p AND x.version = w.v
+            OFFSET 0) f ON true);
 END $$;
 
 -- Versions that an agent knows from before the folder was a place: it has sent them, or will, and nobody admits them.

@@ -39,10 +39,12 @@ BEGIN
     INSERT INTO inlet.key (ref, hash, destination, owner)
     SELECT w.ref, w.hash, p_destination, p_owner FROM unnest(hashes, p_refs, barred) w(hash, ref, barred)
     WHERE NOT w.barred ORDER BY w.hash, w.ref ON CONFLICT DO NOTHING;
-    -- A statement of its own: it sees the keys that others committed while the first one waited.
+    -- A statement of its own: it sees the keys that others committed while the first one waited. OFFSET 0: each key by
+    -- its index, also before the first ANALYZE, when a join would read all keys of the destination.
     RETURN (SELECT coalesce(array_agg(k.hash IS NOT NULL ORDER BY w.n), '{}')
-        FROM unnest(hashes, p_refs) WITH ORDINALITY w(hash, ref, n) LEFT JOIN inlet.key k
-            ON k.destination = p_destination AND k.hash = w.hash AND k.owner = p_owner AND k.ref = w.ref);
+        FROM unnest(hashes, p_refs) WITH ORDINALITY w(hash, ref, n) LEFT JOIN LATERAL (
+            SELECT x.hash FROM inlet.key x WHERE x.destination = p_destination AND x.hash = w.hash
+                AND x.owner = p_owner AND x.ref = w.ref OFFSET 0) k ON true);
 END $$;
 
 -- Reserves keys, 1,000 at most. A repeated call gets the same answer. p_place: for files of a place that this agent
@@ -64,8 +66,10 @@ DECLARE m bigint;
 BEGIN
     PERFORM inlet._check_keys(p_keys, p_refs);
     m := inlet._enter(p_agent, p_token, p_session, p_seen, true, true);
-    DELETE FROM inlet.key k USING unnest(p_keys, p_refs) w(key, ref)
-    WHERE k.destination = p_destination AND k.hash = inlet._hash(w.key) AND k.owner = p_agent AND k.ref = w.ref;
+    DELETE FROM inlet.key k
+    WHERE k.destination = p_destination AND k.hash = ANY (ARRAY(SELECT inlet._hash(w) FROM unnest(p_keys) w))
+        AND k.owner = p_agent AND (k.hash, k.ref) IN (
+            SELECT inlet._hash(w.key), w.ref FROM unnest(p_keys, p_refs) w(key, ref));
     RETURN m;
 END $$;
 
