@@ -72,6 +72,28 @@ struct SchemaKeyTests {
         #expect(try fleet.value("SELECT count(*) FROM inlet.prefix") == "3")
     }
 
+    /// A fleet in its first minute, or one whose dump was put back, has no statistics of its tables.
+    @Test func `a reservation reads its own keys alone, however many there are`() throws {
+        let one = try fleet.agent("one")
+        let destination = try one.destination()
+        try fleet.run(
+            """
+            INSERT INTO inlet.key (ref, hash, destination, owner)
+            SELECT n, inlet._hash('k' || n), \(destination), 0 FROM generate_series(1, 20000) n
+            """)
+        _ = try one.run("BEGIN")
+        let keys = (1...100).map { "new \($0)" }
+        #expect(try one.reserve(destination, keys, Array(1...100)).allSatisfy { $0 })
+        let read = try one.run(
+            """
+            SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint FROM pg_stat_xact_user_tables
+            WHERE schemaname = 'inlet' AND relname LIKE 'key\\_%'
+            """
+        ).integer(0, 0)
+        _ = try one.run("COMMIT")
+        #expect(read == 100)
+    }
+
     @Test func `a key that is given back is free, but only its own agent gives it back`() throws {
         let (one, two) = (try fleet.agent("one"), try fleet.agent("two"))
         let destination = try one.destination()
