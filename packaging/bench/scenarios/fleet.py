@@ -43,7 +43,7 @@ LETTERS = "ABCDEFGHIJLW"
 OPTIONS = {
     "letters": (["A"], "which parts to run: " + ", ".join(LETTERS)),
     "--seed": SEED, "--short": (False, "A with 20 kills, 3 stops, 1 restart and 1 restore: some 2 minutes"),
-    "--full": (False, "all parts; B 20 times each, J for 5 minutes only"), "--ttl": (3, "seconds of a lease"),
+    "--full": (False, "all parts; B 20 times each, J for 5 minutes only; then A, B, D and E small, with pgbouncer"), "--ttl": (3, "seconds of a lease"),
     "--minutes": (0, "how long E's outage and J last; 0 = 10 and 60, with --full 5 each"),
     "--pooler": (False, "put pgbouncer between the agents and PostgreSQL"),
     "--before": (str, "I: the inlet of the release before, to compare with"),
@@ -377,6 +377,13 @@ def alone(folder: Path, given: Given) -> list[Row]:
     return rows
 
 
+def pooled(given: Given) -> list[tuple[str, Callable[[Path], list[Row]]]]:
+    """A, B, D and E once more, small, with pgbouncer between the agents and PostgreSQL."""
+    again = Given(**vars(given) | {"pooler": True})
+    return [("A-pgbouncer", lambda at: chaos(at, again, SHORT)), ("B-pgbouncer", lambda at: takeovers(at, again, 3)),
+            ("D-pgbouncer", lambda at: stores(at, again)), ("E-pgbouncer", lambda at: outage(at, again, 1))]
+
+
 def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     if given.short:
         letters = ["A"]
@@ -397,10 +404,14 @@ def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
         "H": lambda at: migrated(at, given), "I": lambda at: alone(at, given), "J": lambda at: crowd(at, crowds),
         "L": lambda at: more(at, given), "W": lambda at: work(at),
     }
+    runs = [(letter, parts[letter]) for letter in letters]
+    if given.full and not given.pooler:
+        runs += pooled(given)
     rows: list[Row] = []
-    for letter in letters:
-        began, here = time.monotonic(), folder / letter
+    for name, part in runs:
+        began, here = time.monotonic(), folder / name
         here.mkdir()
-        rows += parts[letter](here)
-        print(f"{letter} took {time.monotonic() - began:.0f} s", flush=True)
+        found = part(here)
+        rows += found if name in LETTERS else [row._replace(what=f"{row.what}, {name[2:]}") for row in found]
+        print(f"{name} took {time.monotonic() - began:.0f} s", flush=True)
     return f"fleets: {' '.join(letters)}, seed {given.seed}, ttl {given.ttl} s", rows
