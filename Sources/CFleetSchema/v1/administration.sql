@@ -68,7 +68,7 @@ CREATE OR REPLACE FUNCTION v1_admin_order(p_name text, p_verb text, p_args jsonb
 LANGUAGE plpgsql AS $$
 DECLARE made uuid;
 BEGIN
-    PERFORM inlet._check(p_verb IN ('retry', 'pause', 'resume', 'rescan', 'cancel', 'drain', 'undrain', 'limit')
+    PERFORM inlet._check(p_verb IN ('retry', 'pause', 'resume', 'rescan', 'cancel', 'limit')
         AND p_for BETWEEN '1 s' AND '30 days' AND octet_length(coalesce(p_args, '{}')::text) <= 65536,
         'a known verb, at most 64 KiB of arguments, 1 s to 30 days');
     INSERT INTO inlet.command (agent, verb, args, asked_by, expires_at)
