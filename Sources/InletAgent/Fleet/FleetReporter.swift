@@ -160,7 +160,8 @@ struct FleetReporter: Sendable {
         if let overviewAt, now - overviewAt < rest, !view.isWanted { return }
         overviewAt = now
         guard let overview = await view.current() else { return }
-        let found = Set(overview.silent(for: Self.patience, at: .now))
+        // By the server's clock, as the newest beat has it: this machine's may be wrong.
+        let found = Set(overview.silent(for: Self.patience, at: overview.lastSeen.values.max() ?? .now))
         let news = found.subtracting(silent)
         silent = found
         guard overview.speaks, !news.isEmpty else { return }
