@@ -211,16 +211,36 @@ extension Journal {
 
     /// Whether no other agent has anything of the version to send: its source may go.
     package func isFinishedInPlace(_ place: String, _ version: PlaceVersion) async throws(JournalError) -> Bool {
+        try await read { try Self.isOwn(place, version, $0) }
+    }
+
+    private static func isOwn(_ place: String, _ version: PlaceVersion, _ database: Database) throws -> Bool {
+        try database.exists("SELECT 1 FROM place_file WHERE \(isVersion) AND is_finished", names(place, version))
+    }
+
+    /// The versions of own files that the fleet knows, and of which nothing was sent: they went away, or changed.
+    package func lostOwnInPlace(
+        _ name: String, _ marker: String, _ root: FilePath
+    ) async throws(JournalError) -> [PlaceVersion] {
         try await read { database in
-            try database.exists(
-                "SELECT 1 FROM place_file WHERE \(Self.isVersion) AND is_finished", Self.names(place, version))
+            let lost = try database.rows(
+                """
+                SELECT path, size, modified FROM file INDEXED BY file_by_state
+                WHERE state IN ('gone', 'superseded') AND +root = ?1 AND volume IS NULL AND NOT \(FilePolicy.hasPlace)
+                    AND id <= (SELECT told FROM place WHERE name = ?2 AND told_root = ?1)
+                    AND NOT EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id AND delivery.state = 'delivered')
+                """, root, name
+            ) { PlaceVersion(of: $0.path(0), size: $0.integer(1), modified: $0.integer(2)) }
+            return try Set(lost).filter { try Self.isOwn(marker, $0, database) }.sorted { $0.path < $1.path }
         }
     }
 
-    /// The fleet knows that this agent has sent nothing of an own version, and will not.
-    package func forgetInPlace(_ place: String, _ version: PlaceVersion) async throws(JournalError) {
+    /// The fleet knows that this agent has sent nothing of own versions, and will not.
+    package func forgetInPlace(_ place: String, _ versions: [PlaceVersion]) async throws(JournalError) {
         try await commit { database in
-            try database.change("DELETE FROM place_file WHERE \(Self.isVersion)", Self.names(place, version))
+            for version in versions {
+                try database.change("DELETE FROM place_file WHERE \(Self.isVersion)", Self.names(place, version))
+            }
         }
     }
 }

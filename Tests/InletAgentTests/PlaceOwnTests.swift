@@ -101,7 +101,7 @@ struct PlaceOwnTests {
             try DurableFile.rename(path, over: aside)
             try await one.pause(false)
             try await one.finished("b.mov", .gone)
-            #expect(try fleet.admitted == 1)
+            try await eventually("the fleet forgets it") { try fleet.admitted == 1 }
             try DurableFile.rename(aside, over: path)
             try await eventually("it is delivered") { fleet.store.record.stored.count == 2 }
             #expect(try fleet.admitted == 2 && fleet.store.record.orders.count == 2)

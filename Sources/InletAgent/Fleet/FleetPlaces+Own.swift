@@ -15,9 +15,10 @@ extension FleetPlaces {
     /// Tells the fleet which versions in its shares this agent has sent, or will send, as its own.
     func tellOwn() async {
         guard member.grants else { return }
-        for share in usable where !share.isTold {
+        for share in usable where !share.isTold || share.hasLostOwn {
             do {
-                let isTold = try await tellOwn(of: share)
+                let isTold = if share.isTold { true } else { try await tellOwn(of: share) }
+                if isTold { try await forgetLostOwn(of: share) }
                 state.withLock { state in
                     guard isTold, state.shares[share.root]?.marker == share.marker else { return }
                     state.shares[share.root]?.isTold = true
@@ -55,6 +56,34 @@ extension FleetPlaces {
         return false
     }
 
+    /// A source that went away, or changed, before anything was sent may come back, and is a new file then.
+    private func forgetLostOwn(of share: Share) async throws {
+        guard let marker = share.marker, let number = share.number else { return }
+        // An end during the look has the next one.
+        state.withLock { $0.shares[share.root]?.hasLostOwn = false }
+        do {
+            let lost = try await journal.lostOwnInPlace(share.name, marker, share.root)
+            for start in stride(from: 0, to: lost.count, by: Self.ownAtOnce) {
+                let page = Array(lost[start..<min(start + Self.ownAtOnce, lost.count)])
+                _ = try await member.link.ownVersions(number, page, are: false)
+                try await journal.forgetInPlace(marker, page)
+            }
+        } catch {
+            state.withLock { $0.shares[share.root]?.hasLostOwn = true }
+            throw error
+        }
+    }
+
+    /// Whether the fleet has to forget it is looked for in the journal.
+    func ownEnded(_ file: FileRow) {
+        let isOwn = state.withLock { state in
+            guard let share = state.shares[file.root] else { return false }
+            state.shares[file.root]?.hasLostOwn = true
+            return share.isTold
+        }
+        if isOwn { member.signals.raise(.fleet(.places)) }
+    }
+
     // MARK: - Disposing
 
     /// A file that its route rejects is in the journal of the agent that lists the share, and of no other. Others are from
@@ -71,27 +100,10 @@ extension FleetPlaces {
         }
         let version = PlaceVersion(of: file.path, size: file.identity.size, modified: file.identity.modified)
         do {
-            guard try await journal.isFinishedInPlace(marker, version) else {
-                return .left("its folder is a share of the fleet now")
-            }
-            try await forget(file, version, in: share, marker)
-            return .granted
-        } catch let error as FleetError {
-            return .unknown(member.sentence(error))
+            return try await journal.isFinishedInPlace(marker, version)
+                ? .granted : .left("its folder is a share of the fleet now")
         } catch {
             return .unknown("the journal does not answer: \(error)")
         }
-    }
-
-    /// A source that went away, or changed, before anything was sent may come back, and is a new file then.
-    private func forget(_ file: FileRow, _ version: PlaceVersion, in share: Share, _ marker: String) async throws {
-        guard [.gone, .superseded].contains(file.state), let job = try await journal.job(file.id),
-            !job.deliveries.contains(where: { $0.state == .delivered })
-        else { return }
-        guard let number = usable.first(where: { $0.root == share.root })?.number else {
-            throw FleetError(.away, "the share \(share.name) is not there")
-        }
-        _ = try await member.link.ownVersions(number, [version], are: false)
-        try await journal.forgetInPlace(marker, version)
     }
 }

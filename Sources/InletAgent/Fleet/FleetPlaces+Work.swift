@@ -74,7 +74,7 @@ extension FleetPlaces {
     static let pause = Duration.seconds(1)
 
     func ended(_ file: FileRow) {
-        guard file.policy.isOfPlace else { return }
+        guard file.policy.isOfPlace else { return ownEnded(file) }
         notes.forget(file.id)
         member.signals.raise(.fleet(.work))
     }

@@ -27,6 +27,8 @@ final class FleetPlaces: PlaceQueue {
         var isAsked = false
         /// Whether the fleet knows the files that this agent took here while it watched the folder alone.
         var isTold = false
+        /// Whether a delivery of such files has ended since the fleet was asked to forget those that came to nothing.
+        var hasLostOwn = false
         /// How often in a row the fleet has left it out, although it is this agent's.
         var misses = 0
     }
