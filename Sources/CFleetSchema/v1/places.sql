@@ -153,7 +153,7 @@ BEGIN
         decode(r.name, 'base64'), r.size, coalesce(r.plan, '{}') FROM rows r JOIN fresh USING (path, version);
     RETURN QUERY SELECT m, coalesce(array_agg(EXISTS (
         SELECT FROM inlet.work w WHERE w.place = p_place AND w.path = r.path AND w.version = r.version
-            AND w.ref = r.ref AND w.key = r.key) ORDER BY n), '{}')
+            AND w.kind = 'd' AND w.ref = r.ref AND w.key = r.key) ORDER BY n), '{}')
     FROM ROWS FROM (jsonb_to_recordset(p_rows) AS (path uuid, version uuid, ref bigint, key text))
         WITH ORDINALITY r(path, version, ref, key, n);
 END $$;
@@ -233,7 +233,7 @@ BEGIN
             destination int, ref bigint, key text, plan jsonb)
         JOIN inlet.file f ON f.place = p_place AND f.path = r.path AND f.version = r.version AND f.state = 'o'
         WHERE NOT EXISTS (SELECT FROM inlet.work w WHERE w.place = p_place AND w.path = r.path
-            AND w.version = r.version AND w.destination = r.destination) RETURNING path, version
+            AND w.version = r.version AND w.kind = 'd' AND w.destination = r.destination) RETURNING path, version
     )
     UPDATE inlet.file f SET remaining = f.remaining + a.n
     FROM (SELECT path, version, count(*) AS n FROM added GROUP BY 1, 2) a

@@ -39,12 +39,12 @@ BEGIN
     RETURN QUERY SELECT r.mark, r.left_ms;
 END $$;
 
--- Of an earlier state of this version of the schema: CREATE OR REPLACE changes no result.
+-- Of earlier states of this version of the schema: CREATE OR REPLACE changes no result.
+DROP FUNCTION IF EXISTS inlet._settle(int, bigint, jsonb, jsonb);
 DO $$ BEGIN
     IF pg_get_function_result(to_regprocedure('inlet.v1_settle_many(int, bytea, bigint, bigint, jsonb)'))
         NOT LIKE '%failed boolean%' THEN
         DROP FUNCTION inlet.v1_settle_many(int, bytea, bigint, bigint, jsonb);
-        DROP FUNCTION inlet._settle(int, bigint, jsonb, jsonb);
     END IF;
 END $$;
 
@@ -52,78 +52,66 @@ END $$;
 -- version to end makes the work of finishing it (archive, delete, quarantine), claimed by who settled, with fence 1;
 -- `failed`: a delivery of the version has not arrived. finished: durable point 3. retry, park: back, after after_ms.
 -- p_rows: [{work, fence, outcome, after_ms, code, reason}]. A row each in the answer, in their order: refused NULL is
--- done, IN009 another has it, IN011 the outcome does not fit.
+-- done, IN009 another has it, IN011 the outcome does not fit. Settings: no plan may read all versions.
 CREATE OR REPLACE FUNCTION v1_settle_many(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_rows jsonb)
 RETURNS TABLE (work bigint, refused text, finish bigint, mark bigint, left_ms int, failed boolean)
-LANGUAGE plpgsql AS $$
-DECLARE m bigint; held jsonb; fruitless boolean; rest int;
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+DECLARE m bigint; held inlet.work[]; numbers bigint[]; outcomes text[]; rest int;
 BEGIN
     PERFORM inlet._check_rows(p_rows, 500);
     m := inlet._enter(p_agent, p_token, p_session, p_seen, true, true);
-    -- Rows of work first, then versions in their order: two agents that settle parts of the same versions never wait
-    -- for each other. One that is finished has no other part. Of a claim that is named twice the first row counts.
-    SELECT coalesce(jsonb_object_agg(h.id, h.n), '{}'), bool_or(h.outcome = 'finished' AND h.code = 'failed')
-    INTO held, fruitless FROM (
-        SELECT DISTINCT ON (l.id) l.id, l.n, l.outcome, l.code FROM (
-            SELECT w.id, w.kind, w.code, r.n, r.outcome, r.after_ms
+    -- Of a claim that is named twice the first row counts.
+    SELECT array_agg(h.w), array_agg(h.n), array_agg(h.outcome) INTO held, numbers, outcomes FROM (
+        SELECT DISTINCT ON ((l.w).id) l.w, l.n, l.outcome FROM (
+            SELECT w, r.n, r.outcome, r.after_ms
             FROM ROWS FROM (jsonb_to_recordset(p_rows) AS (work bigint, fence bigint, outcome text, after_ms bigint))
                 WITH ORDINALITY r(work, fence, outcome, after_ms, n)
             JOIN inlet.work w ON w.id = r.work AND w.fence = r.fence
                 AND w.state = 'c' AND w.agent = p_agent AND w.session = p_session
             ORDER BY w.id FOR UPDATE OF w) l
         WHERE CASE WHEN l.outcome IN ('retry', 'park') THEN coalesce(l.after_ms, 0) BETWEEN 0 AND 31536000000
-            WHEN l.kind = 'd' THEN l.outcome IN ('delivered', 'failed', 'superseded')
+            WHEN (l.w).kind = 'd' THEN l.outcome IN ('delivered', 'failed', 'superseded')
             ELSE l.outcome = 'finished' END
-        ORDER BY l.id, l.n) h;
-    PERFORM FROM inlet.file f WHERE (f.place, f.path, f.version) IN (
-        SELECT w.place, w.path, w.version FROM inlet.work w
-        WHERE w.id IN (SELECT k::bigint FROM jsonb_object_keys(held) k) AND w.kind = 'd')
-    ORDER BY f.place, f.path, f.version FOR UPDATE;
-    IF fruitless THEN
-        -- Of which nothing was sent: the file went away, or was another. When it is back, it is admitted again.
-        DELETE FROM inlet.file f
-        USING inlet.work w, ROWS FROM (jsonb_to_recordset(p_rows) AS (work bigint, outcome text))
-            WITH ORDINALITY r(work, outcome, n)
-        WHERE r.outcome = 'finished' AND (held ->> r.work::text)::bigint = r.n AND w.id = r.work
-            AND f.place = w.place AND f.path = w.path AND f.version = w.version
+        ORDER BY (l.w).id, l.n) h;
+    -- Of which nothing was sent: the file went away, or was another. When it is back, it is admitted again.
+    IF EXISTS (SELECT FROM unnest(held) h WHERE h.kind = 'f' AND h.code = 'failed') THEN
+        DELETE FROM inlet.file f USING ROWS FROM (unnest(outcomes), unnest(held)) h(outcome)
+        WHERE h.outcome = 'finished' AND f.place = h.place AND f.path = h.path AND f.version = h.version
             AND f.state = 'x' AND f.remaining = 0 AND NOT f.sent;
     END IF;
     SELECT inlet._left(b.until) INTO rest FROM inlet.beat b WHERE b.agent = p_agent;
-    RETURN QUERY SELECT r.work, CASE WHEN (held ->> r.work::text)::bigint = r.n THEN NULL
-            WHEN w.id IS NULL THEN 'IN009' ELSE 'IN011' END, s.finish, m, rest,
-        coalesce(s.failed, false)
+    RETURN QUERY SELECT r.work, CASE WHEN h.n IS NULL THEN CASE WHEN EXISTS (
+            SELECT FROM inlet.work w WHERE w.id = r.work AND w.fence = r.fence AND w.state = 'c'
+                AND w.agent = p_agent AND w.session = p_session) THEN 'IN011' ELSE 'IN009' END END,
+        s.finish, m, rest, coalesce(s.failed, false)
     FROM ROWS FROM (jsonb_to_recordset(p_rows) AS (work bigint, fence bigint)) WITH ORDINALITY r(work, fence, n)
-    LEFT JOIN inlet.work w ON w.id = r.work AND w.fence = r.fence
-        AND w.state = 'c' AND w.agent = p_agent AND w.session = p_session
-    LEFT JOIN inlet._settle(p_agent, p_session, p_rows, held) s ON s.n = r.n
+    LEFT JOIN unnest(numbers) h(n) ON h.n = r.n
+    LEFT JOIN inlet._settle(p_agent, p_session, p_rows, held, numbers, outcomes) s ON s.n = r.n
     ORDER BY r.n;
 END $$;
 
--- The rows of `held` (work: row), whose claims and versions are locked. plpgsql keeps its plan.
-CREATE OR REPLACE FUNCTION _settle(p_agent int, p_session bigint, p_rows jsonb, p_held jsonb)
+-- Claims that are locked, with the numbers and outcomes of their rows. Versions follow in their order: two agents that
+-- settle parts of the same ones never wait for each other. plpgsql keeps its plan.
+CREATE OR REPLACE FUNCTION _settle(p_agent int, p_session bigint, p_rows jsonb, p_held inlet.work[],
+    p_numbers bigint[], p_outcomes text[])
 RETURNS TABLE (n bigint, finish bigint, failed boolean) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
-DECLARE numbers regclass := pg_get_serial_sequence('inlet.work', 'id');
 BEGIN
     RETURN QUERY WITH rows AS MATERIALIZED (
-        SELECT r.n, r.outcome, r.after_ms, r.code AS new_code, r.reason AS new_reason, w.*
-        FROM ROWS FROM (jsonb_to_recordset(p_rows)
-            AS (work bigint, outcome text, after_ms bigint, code text, reason text))
-            WITH ORDINALITY r(work, outcome, after_ms, code, reason, n)
-        JOIN inlet.work w ON w.id = r.work WHERE (p_held ->> r.work::text)::bigint = r.n
+        SELECT * FROM ROWS FROM (unnest(p_numbers), unnest(p_outcomes), unnest(p_held)) h(n, outcome)
     ), back AS (
         UPDATE inlet.work w SET state = CASE r.outcome WHEN 'park' THEN 'p' ELSE 'r' END::"char", agent = NULL,
-            session = NULL, next_at = clock_timestamp() + coalesce(r.after_ms, 0) * interval '1 ms',
+            session = NULL, next_at = clock_timestamp() + coalesce(g.after_ms, 0) * interval '1 ms',
             -- Of a finishing it says that the version has failed.
-            code = CASE r.kind WHEN 'f' THEN w.code ELSE left(r.new_code, 100) END, reason = left(r.new_reason, 500)
-        FROM rows r WHERE w.id = r.id AND r.outcome IN ('retry', 'park')
-    ), gone AS (
-        DELETE FROM inlet.work w USING rows r WHERE w.id = r.id AND r.outcome NOT IN ('retry', 'park')
+            code = CASE w.kind WHEN 'f' THEN w.code ELSE left(g.code, 100) END, reason = left(g.reason, 500)
+        FROM rows r CROSS JOIN LATERAL jsonb_to_record(p_rows -> (r.n - 1)::int)
+            g(after_ms bigint, code text, reason text)
+        WHERE w.id = r.id AND r.outcome IN ('retry', 'park')
     ), ended AS (
-        SELECT place, path, version, max(n) AS n, (array_agg(id ORDER BY n DESC))[1] AS last,
-            count(*) FILTER (WHERE kind = 'd') AS ends, bool_or(outcome IN ('failed', 'superseded')) AS failed,
+        SELECT place, path, version, max(ARRAY[n, id]) AS last, count(*) FILTER (WHERE kind = 'd') AS ends,
+            bool_or(outcome IN ('failed', 'superseded')) AS failed,
             bool_or(outcome IN ('delivered', 'failed')) AS sent, bool_or(outcome = 'finished') AS finished
-        FROM rows WHERE outcome NOT IN ('retry', 'park') GROUP BY 1, 2, 3
+        FROM rows WHERE outcome NOT IN ('retry', 'park') GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
     ), files AS (
         UPDATE inlet.file f SET remaining = f.remaining - e.ends, sent = f.sent OR e.sent, at = clock_timestamp(),
             -- Also where nobody knows how a delivery has ended: the agent that had it was waived.
@@ -132,19 +120,17 @@ BEGIN
                 WHEN e.finished THEN 'f'
                 WHEN f.state = 'o' AND f.remaining = e.ends THEN 'd' ELSE f.state END
         FROM ended e WHERE f.place = e.place AND f.path = e.path AND f.version = e.version
-        RETURNING f.remaining, f.state, e.n, e.last, e.ends
-    ), made AS MATERIALIZED (
-        -- Numbered here: a join of what was inserted with `files` would compare each with each.
-        SELECT f.*, nextval(numbers) AS id FROM files f
-        WHERE f.remaining = 0 AND f.ends > 0
-    ), finishing AS (
-        INSERT INTO inlet.work (id, place, path, version, kind, state, agent, session, fence, name, size, plan, code)
-        OVERRIDING SYSTEM VALUE
-        SELECT m.id, w.place, w.path, w.version, 'f', 'c', p_agent, p_session, 1, w.name, w.size, w.plan,
-            CASE m.state WHEN 'x' THEN 'failed' END
-        FROM made m JOIN inlet.work w ON w.id = m.last
+        RETURNING f.remaining = 0 AND e.ends > 0 AS is_last, f.state, e.last[1] AS n, e.last[2] AS last
+    ), gone AS (
+        DELETE FROM inlet.work w USING rows r WHERE w.id = r.id AND r.outcome NOT IN ('retry', 'park')
+            AND r.id NOT IN (SELECT f.last FROM files f WHERE f.is_last)
     )
-    SELECT m.n, m.id, m.state = 'x' FROM made m;
+    -- The last delivery becomes the finishing, under a number of its own.
+    UPDATE inlet.work w SET id = DEFAULT, kind = 'f', priority = DEFAULT, attempts = 0, fence = 1,
+        next_at = DEFAULT, destination = NULL, ref = NULL, key = NULL, notes = NULL,
+        code = CASE f.state WHEN 'x' THEN 'failed' END, reason = NULL
+    FROM files f WHERE f.is_last AND w.id = f.last
+    RETURNING f.n, w.id, f.state = 'x';
 END $$;
 
 CREATE OR REPLACE FUNCTION v1_settle(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_work bigint,

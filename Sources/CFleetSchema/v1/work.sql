@@ -39,13 +39,16 @@ CREATE TABLE IF NOT EXISTS work (
 ALTER TABLE work DROP CONSTRAINT IF EXISTS work_place_fkey;
 CREATE INDEX IF NOT EXISTS work_ready ON work (place, priority, next_at, id) WHERE state = 'r';
 CREATE INDEX IF NOT EXISTS work_claimed ON work (agent, place) WHERE state = 'c';
-CREATE INDEX IF NOT EXISTS work_file ON work (place, path, version);
+DROP INDEX IF EXISTS work_file;
+CREATE INDEX IF NOT EXISTS work_delivery ON work (place, path, version) WHERE kind = 'd';
 
+-- A file has room for its updates beside it: its index stays as it is.
 DO $$ DECLARE n int; t text; BEGIN
     FOREACH t IN ARRAY ARRAY['key', 'content', 'file'] LOOP
         FOR n IN 0..15 LOOP
             EXECUTE format('CREATE TABLE IF NOT EXISTS inlet.%I PARTITION OF inlet.%I '
-                'FOR VALUES WITH (MODULUS 16, REMAINDER %s)', t || '_' || n, t, n);
+                'FOR VALUES WITH (MODULUS 16, REMAINDER %s) WITH (fillfactor = %s)', t || '_' || n, t, n,
+                CASE t WHEN 'file' THEN 70 ELSE 100 END);
         END LOOP;
     END LOOP;
 END $$;
