@@ -71,6 +71,21 @@ extension FleetScene {
             """)
     }
 
+    /// As if the other of two agents had taken over what one has.
+    func takeClaim() throws {
+        try run(
+            """
+            UPDATE inlet.work w SET fence = w.fence + 1, agent = b.agent, session = b.session
+            FROM inlet.beat b WHERE w.state = 'c' AND b.agent <> w.agent
+            """)
+    }
+
+    /// As a backup from before the fleet knew anything of its shares' files would be, put back under its agents.
+    func loseShares() throws {
+        for table in ["work", "file", "key"] { try run("DELETE FROM inlet.\(table)") }
+        try run("UPDATE inlet.beat SET mark = 0")
+    }
+
     /// As a settlement of everything leaves it whose answer was lost.
     func loseSettlement() throws {
         try run(

@@ -76,6 +76,51 @@ struct PlaceWorkTests {
         }
     }
 
+    @Test func `an upload whose work another has is not completed, though the own session lives`() async throws {
+        let (fleet, gate) = (try FleetScene(ttl: "30 s"), Gate())
+        fleet.store.script("a.mov", .note(.hold(gate, .complete(.deliver))), .complete(.deliver))
+        try await whileSharing(try fleet.sharing("one", "second")) { one, two in
+            try one.scene.drop("a.mov")
+            try await eventually("its upload is noted") {
+                try fleet.number("SELECT count(*) FROM inlet.work WHERE notes ? 'upload'") == 1
+            }
+            let (first, other) = try #require(try fleet.holder()) == "one" ? (one, two) : (two, one)
+            try fleet.takeClaim()
+            gate.open()
+            try await eventually("it has nothing on its way") { fleet.store.record.running == 0 }
+            #expect(fleet.store.record.completed == 0)
+            try await eventually("it says so") { first.events.count("fleet.fenced") == 1 }
+            // The other learns of its claim.
+            try #require(other.member).link.renew()
+            try await eventually("all is done") { try fleet.open == 0 && !one.isThere("a.mov") }
+            #expect(fleet.store.record.completed == 1 && fleet.store.record.orders.count == 2)
+        }
+    }
+
+    @Test func `after commits were lost, what a share has finished is reported, and not sent again`() async throws {
+        let fleet = try FleetScene()
+        let scenes = try fleet.sharing("one", "second") { $0.route.onSuccess = .keep }
+        try await whileSharing(scenes) { one, two in
+            try one.scene.drop("a.mov")
+            try await eventually("it is finished") {
+                try fleet.number("SELECT count(*) FROM inlet.file WHERE state = 'f'") == 1
+            }
+            for stage in [one, two] { try await stage.pause(true) }
+            try one.scene.drop("b.mov")
+            try await eventually("the next is admitted") { try fleet.open == 1 }
+            try fleet.loseShares()
+            for stage in [one, two] {
+                try await eventually("it has reported") { stage.events.count("fleet.reported") == 1 }
+            }
+            #expect(try fleet.run("SELECT state::text FROM inlet.file ORDER BY 1") == [["f"], ["o"]])
+            for stage in [one, two] { try await stage.pause(false) }
+            try await eventually("all is done") {
+                try fleet.number("SELECT count(*) FROM inlet.file WHERE state = 'f'") == 2
+            }
+            #expect(fleet.store.record.orders.count == 2)
+        }
+    }
+
     /// Two destinations, each of which one station pauses: so each station has one delivery of a file.
     private func whileSplit(
         _ fleet: FleetScene, _ other: ScriptedPipeline, _ body: (Stage, Stage) async throws -> Void

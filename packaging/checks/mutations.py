@@ -61,6 +61,8 @@ def faults(mutations):
             yield f"{module} has {modules.count(module)}, and not {LEAST_OF_MODULE}"
     if len(mutations) < LEAST:
         yield f"there are {len(mutations)}, and not {LEAST}"
+    ids = [mutation["id"] for mutation in mutations]
+    yield from (f"{name} is the id of several" for name in sorted(set(ids)) if ids.count(name) > 1)
     known = checklist.declared()
     script = "".join(path.read_text() for path in sorted((ROOT / SCHEMA).rglob("*.sql")))
     for mutation in mutations:
