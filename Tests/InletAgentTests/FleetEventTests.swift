@@ -32,6 +32,7 @@ extension EventLineTests {
         (.fleetPlaceTaken(place: words, from: words), "fleet.place_taken"),
         (.fleetTookOver(place: words, path: file, from: words), "fleet.took_over"),
         (.fleetFenced(path: file, destination: "d"), "fleet.fenced"),
+        (.fleetSourceLeft(place: words, path: file), "fleet.source_left"),
     ]
 
     @Test func `the hourly line about PostgreSQL that is away is never left out as a repeat`() {

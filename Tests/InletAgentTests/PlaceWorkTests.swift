@@ -190,6 +190,25 @@ struct PlaceWorkTests {
         }
     }
 
+    @Test func `a source with another inode than at its admission is sent and stays, which is said once a share`()
+        async throws
+    {
+        let fleet = try FleetScene()
+        try await whileSharing(try fleet.sharing("one", "second")) { one, two in
+            for stage in [one, two] { try await stage.pause(true) }
+            for name in ["a.mov", "b.mov"] as [FilePath] { try one.scene.drop(name) }
+            try await eventually("both are admitted") { try fleet.open == 2 }
+            try fleet.run("UPDATE inlet.work SET plan = jsonb_set(plan, '{inode}', '1')")
+            #expect(two.events.count("fleet.source_left") == 0 && two.places?.troubles == [])
+            try await two.pause(false)
+            try await eventually("all is done") { try fleet.open == 0 && fleet.store.record.stored.count == 2 }
+            #expect(one.isThere("a.mov") && one.isThere("b.mov"))
+            #expect(two.events.count("fleet.source_left") == 1)
+            let problems = two.places?.report([]).flatMap(\.problems) ?? []
+            #expect(problems.count == 1 && problems[0].hasSuffix("(mount SMB with serverino)"), "\(problems)")
+        }
+    }
+
     @Test func `what an agent cannot send goes to others`() async throws {
         let fleet = try FleetScene()
         try await whileSharing(try fleet.sharing("one", "second")) { one, two in

@@ -30,6 +30,16 @@ import Testing
         #expect(Self.table.mount(of: FilePath(path))?.id == id)
     }
 
+    @Test(arguments: [
+        ("cifs", "rw,vers=3.1.1,serverino,mapposix", false), ("cifs", "rw,vers=3.1.1,mapposix", true),
+        ("smb3", "rw,serverino", false), ("smb3", "rw", true), ("nfs4", "rw,vers=4.2", false),
+        ("fuse.sshfs", "rw", false),
+    ])
+    func `SMB without serverino has inode numbers of its own`(_ type: String, _ options: String, _ invents: Bool) {
+        let table = MountTable(parsing: Array("36 1 0:63 / /mnt/nas rw - \(type) //nas/media \(options)".utf8))
+        #expect(table.mount(of: "/mnt/nas/a.mov")?.inventsInodes == invents)
+    }
+
     @Test func `the points of fstab are read, and what is no line of it is left out`() {
         let text = """
             # /dev/sdz1 /commented ext4 defaults 0 0

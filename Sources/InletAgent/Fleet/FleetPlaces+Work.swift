@@ -86,8 +86,9 @@ extension FleetPlaces {
         if file.intent != nil { return .granted }
         guard file.policy.isOfPlace else { return await disposalOfOwn(file) }
         guard let hold = hold(of: file.id), hold.isFinishing else { return await disposalWithoutHold(file) }
+        let stays = FinishAction(file) == .keep
         do throws(FleetError) {
-            let mark = hold.isReplaced || FinishAction(file) == .keep ? nil : hiddenMark(of: file)
+            let mark = hold.isReplaced || stays ? nil : hiddenMark(of: file)
             try await notes.ask(hold, showing: mark.map { [HiddenMark.note: Array($0.text.utf8)] })
         } catch {
             guard error.code == .fenced else { return .unknown(member.sentence(error)) }
@@ -95,7 +96,15 @@ extension FleetPlaces {
             return .left(Self.others)
         }
         if self.hold(of: file.id) != hold { return .unknown("its lease has ended") }
-        return hold.isReplaced ? .left(Self.renumbered) : .granted
+        guard hold.isReplaced else { return .granted }
+        if !stays { tellReplaced(file, in: hold.root) }
+        return .left(Self.renumbered)
+    }
+
+    /// Once a share: where machines see other inodes, all sources look so.
+    private func tellReplaced(_ file: FileRow, in root: FilePath) {
+        let place = state.withLock { $0.replaced.insert(root).inserted ? $0.shares[root]?.name : nil }
+        if let place { member.log.emit(.fleetSourceLeft(place: place, path: file.fullPath)) }
     }
 
     private static let others = "another agent of the fleet disposes of it"

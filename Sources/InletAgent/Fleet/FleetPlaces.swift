@@ -61,6 +61,8 @@ final class FleetPlaces: PlaceQueue {
         var leaving: Set<Int64> = []
         /// How often a version was dropped as changed, although its size and mtime are the same.
         var changes: [PlaceVersion: Int] = [:]
+        /// The shares in which a source was left as replaced.
+        var replaced: Set<FilePath> = []
         /// Where pipelines are looked up; nil before the work begins.
         var destinations: DestinationRegistry?
     }

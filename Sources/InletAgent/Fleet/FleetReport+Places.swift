@@ -16,7 +16,7 @@ extension FleetReport {
         /// Deliveries and finished sources that wait, and those that agents have taken.
         package var waiting = 0
         package var claimed = 0
-        /// In words: why nobody lists it, and which agents touch nothing of it.
+        /// In words: why nobody lists it, and which agents touch nothing of it or left sources there.
         package var problems: [String] = []
 
         package init(name: String) { self.name = name }
@@ -28,7 +28,7 @@ extension FleetReport {
         }
     }
 
-    /// A share of which an agent touches nothing now, and why.
+    /// A share with which an agent has trouble: it touches nothing of it now, or has left sources there.
     package struct PlaceLine: Sendable, Codable, Equatable {
         package var name: String
         package var problem: String
@@ -73,24 +73,27 @@ extension FleetPlaces {
             let name = FleetMembers.cut(share.name)
             var place = places[name] ?? FleetReport.Place(name: name)
             place.root = share.root.display
-            if let trouble = share.trouble {
-                place.problems.append("\(FleetMembers.cut(member.name)): \(FleetMembers.cut(trouble))")
-            }
             places[name] = place
+        }
+        for line in troubles {
+            places[line.name]?.problems.append("\(FleetMembers.cut(member.name)): \(line.problem)")
         }
         return places.values.sorted { $0.name < $1.name }
     }
 
-    /// For the others: the shares of which this agent touches nothing.
-    var paused: [FleetReport.PlaceLine] {
+    /// The shares of which this agent touches nothing, and those in which it has left sources.
+    var troubles: [FleetReport.PlaceLine] {
         state.withLock { state in
-            state.shares.values.compactMap { share in
-                share.trouble.map {
+            state.shares.values.flatMap { share in
+                [share.trouble, state.replaced.contains(share.root) ? Self.replaced : nil].compactMap(\.self).map {
                     FleetReport.PlaceLine(name: FleetMembers.cut(share.name), problem: FleetMembers.cut($0))
                 }
             }
         }.sorted { $0.name < $1.name }
     }
+
+    private static let replaced =
+        "it left sources there: they were replaced, or this mount shows other inode numbers (mount SMB with serverino)"
 
     /// The shares of the configuration: whether this agent lists them now.
     var listed: [String: Bool] {

@@ -127,7 +127,7 @@ struct FleetReporter: Sendable {
         activity.destinations = live.destinations.prefix(FleetReport.Activity.mostDestinations).map {
             FleetReport.DestinationLine($0, waiting: queue?.counts[$0.name]?.waiting ?? 0)
         }
-        activity.places = Array(places.paused.prefix(FleetReport.Activity.mostPlaces))
+        activity.places = Array(places.troubles.prefix(FleetReport.Activity.mostPlaces))
         activity.state =
             live.journalIsFailing || queue == nil ? "failing" : activity.problems.isEmpty ? "ok" : "degraded"
         return activity

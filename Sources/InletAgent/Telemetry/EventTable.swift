@@ -386,6 +386,11 @@ package struct EventTable: Sendable {
         "fleet.fenced warning path destination",
         "fleet: {path} for {destination} went to another agent; this one left it alone",
         mayRepeat: true, note: "this agent was late, for example because its machine slept")
+    let fleetSourceLeft = EventSpec(
+        "fleet.source_left warning place path",
+        "fleet: {path} stays where it is: it was replaced, or {place} shows other inode numbers here than at the "
+            + "agent that admitted it; mount SMB with 'serverino'",
+        note: "once a share; the receipts name further sources")
 }
 
 private let job = "job# path destination route"

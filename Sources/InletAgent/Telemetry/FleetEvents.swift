@@ -60,6 +60,9 @@ extension AgentEvent {
         say(rows.fleetTookOver, place, path, from)
     }
 
+    /// The first source of a share that looked replaced by its inode, and was not disposed of.
+    static func fleetSourceLeft(place: String, path: FilePath) -> Self { say(rows.fleetSourceLeft, place, path) }
+
     /// This agent was late: another has the work, and this one's change was refused.
     static func fleetFenced(path: FilePath, destination: String) -> Self { say(rows.fleetFenced, path, destination) }
 }

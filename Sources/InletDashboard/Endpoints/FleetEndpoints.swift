@@ -68,7 +68,7 @@ extension FleetReport.Place: NamedSchema {
         "holder": "The agent that lists it, or did last.", "held_since": .time,
         "waiting": "Deliveries and sources to finish that no agent has; no more than 100,000 are counted.",
         "claimed": "Deliveries and sources to finish that agents have; no more than 100,000 are counted.",
-        "problems": "Why nobody lists it, and which agents touch nothing of it.",
+        "problems": "Why nobody lists it, and which agents touch nothing of it or left sources there.",
     ]
 }
 

@@ -18,6 +18,11 @@ package struct MountTable: Sendable, Hashable {
         package var source: FilePath
         /// The file system's own options, in their order; the value is empty where there is none.
         package var options: [Option]
+
+        /// Whether this machine makes up the inode numbers, so that others have other ones: SMB without `serverino`.
+        package var inventsInodes: Bool {
+            ["cifs", "smb3"].contains(type) && !options.contains { $0.name == "serverino" }
+        }
     }
 
     package struct Option: Sendable, Hashable {

@@ -256,6 +256,12 @@ extension Findings {
         switch seen {
         case .found(let marker):
             add(.fine, name, "it is the fleet's share '\(share)', with the marker \(marker)")
+            // Without the table of mounts nobody can tell.
+            guard (try? MountTable.current())?.mount(of: root.resolved)?.inventsInodes == true else { return }
+            add(
+                .warning, name,
+                "it is mounted without 'serverino': files of other agents look replaced here, and their sources stay",
+                remedy: "mount it with 'serverino' on all machines")
         case .missing:
             // Without the table of mounts the agent makes no first marker, and says why.
             let doubt = (try? FileSystemLayout.current()).flatMap { PlaceMarker.doubt(about: root, in: $0) }
