@@ -320,19 +320,20 @@ extension Journal {
 
     /// Whether a delivery to the destination has or had the key.
     static func isTaken(_ key: String, _ destination: String, _ database: Database) throws -> Bool {
-        try isUsed(key, destination, database)
-            || database.exists("SELECT 1 FROM spent_key WHERE destination = ? AND key = ?", destination, key)
+        try database.exists(
+            used + " UNION ALL SELECT 1 FROM spent_key WHERE destination = ?1 AND key = ?2", destination, key)
     }
 
     /// The same without names that were given up, or refused.
     static func isUsed(_ key: String, _ destination: String, _ database: Database) throws -> Bool {
-        try database.exists(
-            """
-            SELECT 1 FROM delivery WHERE destination = ?1 AND key = ?2
-            UNION ALL SELECT 1 FROM history_delivery
-                WHERE destination = (SELECT id FROM history_word WHERE word = ?1) AND key = ?2
-            """, destination, key)
+        try database.exists(used, destination, key)
     }
+
+    private static let used = """
+        SELECT 1 FROM delivery WHERE destination = ?1 AND key = ?2
+        UNION ALL SELECT 1 FROM history_delivery
+            WHERE destination = (SELECT id FROM history_word WHERE word = ?1) AND key = ?2
+        """
 
     /// Records files as delivered and finished, in one transaction. Sends no notice and never touches their sources. An
     /// adopted file proves nothing for others of the same content.
