@@ -225,14 +225,33 @@ extension Journal {
         try await read { database in
             let lost = try database.rows(
                 """
-                SELECT path, size, modified FROM file INDEXED BY file_by_state
+                SELECT path, size, modified FROM file AS lost INDEXED BY file_by_state
                 WHERE state IN ('gone', 'superseded') AND +root = ?1 AND volume IS NULL AND NOT \(FilePolicy.hasPlace)
                     AND id <= (SELECT told FROM place WHERE name = ?2 AND told_root = ?1)
-                    AND NOT EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id AND delivery.state = 'delivered')
+                    AND NOT EXISTS (SELECT 1 FROM delivery WHERE file_id = lost.id AND delivery.state = 'delivered')
                 """, root, name
-            ) { PlaceVersion(of: $0.path(0), size: $0.integer(1), modified: $0.integer(2)) }
-            return try Set(lost).filter { try Self.isOwn(marker, $0, database) }.sorted { $0.path < $1.path }
+            ) { (path: $0.path(0), size: $0.integer(1), modified: $0.integer(2)) }
+            var versions: Set<PlaceVersion> = []
+            for (path, size, modified) in lost {
+                let version = PlaceVersion(of: path, size: size, modified: modified)
+                guard try Self.isOwn(marker, version, database) else { continue }
+                if try !Self.wasTakenAgain(root, path, size, modified, database) { versions.insert(version) }
+            }
+            return versions.sorted { $0.path < $1.path }
         }
+    }
+
+    /// Whether the same version came back, and was sent or waits.
+    private static func wasTakenAgain(
+        _ root: FilePath, _ path: FilePath, _ size: Int64, _ modified: Int64, _ database: Database
+    ) throws -> Bool {
+        let isTaken = "AND size = ? AND modified / 100 = ? / 100 AND state NOT IN ('gone', 'superseded', 'rejected')"
+        let isHere = try database.exists(
+            "SELECT 1 FROM file WHERE root = ? AND path = ? AND volume IS NULL \(isTaken)", root, path, size, modified)
+        if isHere { return true }
+        return try database.exists(
+            "SELECT 1 FROM history_as_file WHERE \(placeInHistory) \(isTaken)", placeName(root, nil), path, size,
+            modified)
     }
 
     /// The fleet knows that this agent has sent nothing of own versions, and will not.
@@ -290,9 +309,11 @@ extension Journal {
         try database.change("UPDATE place_file SET is_admitted = 0 WHERE \(isVersion)", names(place, version))
     }
 
-    /// Its source is finished, which the fleet knows.
+    /// Its source is finished.
+    ///
+    /// - Parameter mark: nil where the fleet may not know.
     static func finish(
-        _ version: PlaceVersion, in place: String, mark: Int64, at time: WallTime, _ database: Database
+        _ version: PlaceVersion, in place: String, mark: Int64?, at time: WallTime, _ database: Database
     ) throws {
         try database.change(
             "UPDATE place_file SET is_finished = 1, mark = ?4, kept_at = ?5 WHERE \(isVersion)",

@@ -186,14 +186,16 @@ extension Journal {
             """
             SELECT place, work.path, version, finished_at IS NOT NULL, intent IS NOT NULL, \(isAtHand),
                 EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id)
-                    AND NOT EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id AND state <> 'delivered')
+                    AND NOT EXISTS (SELECT 1 FROM delivery WHERE file_id = file.id AND state <> 'delivered'),
+                is_finishing AND file.state NOT IN ('gone', 'superseded'), finished_at
             FROM place_work AS work CROSS JOIN file ON file.id = work.file_id WHERE work.file_id = ?
             """, file
         ) { row in
             (
                 place: row.text(0) ?? "",
                 version: PlaceVersion(path: row.text(1) ?? "", version: row.text(2) ?? ""),
-                isFinished: row.bool(3), hasIntent: row.bool(4), isAtHand: row.bool(5), isDelivered: row.bool(6)
+                isFinished: row.bool(3), hasIntent: row.bool(4), isAtHand: row.bool(5), isDelivered: row.bool(6),
+                isDisposal: row.bool(7), time: row.time(8)
             )
         }
         guard let found else { return }
@@ -202,7 +204,12 @@ extension Journal {
                 "UPDATE place_work SET session = \(letGo) WHERE file_id = ? AND session <> \(letGo)", file)
             return try holdIfAway(file, database)
         }
-        try confirm(found.version, in: found.place, mark: mark, database)
+        if found.isFinished, found.isDisposal {
+            // Its source is put away, which the fleet hears from the agent that has the work now, if at all.
+            try finish(found.version, in: found.place, mark: nil, at: found.time, database)
+        } else {
+            try confirm(found.version, in: found.place, mark: mark, database)
+        }
         if found.isFinished {
             try database.change("DELETE FROM place_work WHERE file_id = ?", file)
         } else if found.isDelivered {

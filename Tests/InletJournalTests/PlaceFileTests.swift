@@ -172,6 +172,7 @@ import Testing
         let root: FilePath = "/in"
         _ = try await bench.bury("old")
         try await bench.settled("gone", .gone, finishes: true)
+        try await bench.settled("back", .superseded, finishes: true)
         try await bench.settled("deleted", .delivered)
         try await bench.finishAll(Disposition.deleted)
         try await bench.settled("failed", .failed)
@@ -196,7 +197,9 @@ import Testing
         #expect(try await reports(after: 7).filter(\.isFinished).isEmpty)
         try await journal.forgetInPlace(Self.share, [.test("old")])
         #expect(try await isKnown("old") == [false])
-        try await journal.keepOwnInPlace(("media", Self.share, root), [.test("gone")], upTo: last, mark: 8)
+        let back = try await bench.admit("back")
+        let both: [PlaceVersion] = [.test("gone"), .test("back")]
+        try await journal.keepOwnInPlace(("media", Self.share, root), both, upTo: back, mark: 8)
         let lost = try await journal.lostOwnInPlace("media", Self.share, root)
         #expect(lost == [.test("gone")])
         try await journal.forgetInPlace(Self.share, lost)

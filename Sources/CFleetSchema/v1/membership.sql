@@ -132,6 +132,8 @@ END $$;
 -- All that it held is free at once.
 CREATE OR REPLACE FUNCTION _free(p_agent int) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
+    -- As a call of its other connection that has a mark.
+    PERFORM FROM inlet.beat b WHERE b.agent = p_agent FOR UPDATE;
     UPDATE inlet.place SET holder = NULL WHERE holder = p_agent;
     -- In the order of v1_settle_many, which may run on the agent's other connection.
     PERFORM FROM inlet.work w WHERE w.agent = p_agent AND w.state = 'c' ORDER BY w.id FOR UPDATE;

@@ -253,9 +253,10 @@ BEGIN
     PERFORM inlet._member(p_agent, p_place);
     PERFORM inlet._check(cardinality(p_paths) <= 1000 AND cardinality(p_paths) = cardinality(p_versions),
         'at most 1,000 paths, one version each');
-    INSERT INTO inlet.file (path, version, place, remaining, state)
-    SELECT DISTINCT w.p, w.v, p_place, 0, 'f'::"char" FROM unnest(p_paths, p_versions) w(p, v) ORDER BY 1, 2
-    ON CONFLICT (place, path, version) DO UPDATE SET remaining = 0, state = 'f';
+    INSERT INTO inlet.file (path, version, place, remaining, state, sent)
+    SELECT DISTINCT w.p, w.v, p_place, 0, 'f'::"char", true FROM unnest(p_paths, p_versions) w(p, v) ORDER BY 1, 2
+    ON CONFLICT (place, path, version) DO UPDATE SET remaining = 0, state = 'f', sent = true;
+    -- The work of finishing it, where there is one, finds nothing to do.
     DELETE FROM inlet.work k USING unnest(p_paths, p_versions) w(p, v)
-    WHERE k.place = p_place AND k.path = w.p AND k.version = w.v;
+    WHERE k.place = p_place AND k.path = w.p AND k.version = w.v AND k.kind = 'd';
 END $$;

@@ -55,7 +55,7 @@ END $$;
 -- done, IN009 another has it, IN011 the outcome does not fit. Settings: no plan may read all versions.
 CREATE OR REPLACE FUNCTION v1_settle_many(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_rows jsonb)
 RETURNS TABLE (work bigint, refused text, finish bigint, mark bigint, left_ms int, failed boolean)
-LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET jit = off AS $$
 DECLARE m bigint; held inlet.work[]; numbers bigint[]; outcomes text[]; rest int;
 BEGIN
     PERFORM inlet._check_rows(p_rows, 500);

@@ -65,8 +65,8 @@ extension FleetPlaces {
             let lost = try await journal.lostOwnInPlace(share.name, marker, share.root)
             for start in stride(from: 0, to: lost.count, by: Self.ownAtOnce) {
                 let page = Array(lost[start..<min(start + Self.ownAtOnce, lost.count)])
-                _ = try await member.link.ownVersions(number, page, are: false)
-                try await journal.forgetInPlace(marker, page)
+                let known = try await member.link.ownVersions(number, page, are: false).own
+                try await journal.forgetInPlace(marker, zip(page, known).filter { !$1 }.map(\.0))
             }
         } catch {
             state.withLock { $0.shares[share.root]?.hasLostOwn = true }

@@ -63,7 +63,7 @@ extension FleetRecovery {
         rows = try await keep(rows, of: share)
         let finished = Set(files.filter(\.isFinished).map(\.version))
         let open = rows.filter { !finished.contains($0.version) }
-        for part in Self.parts(open) { try await member.link.againAdmitted(share.number, part.map(\.admission)) }
+        for part in Self.wholes(open) { try await member.link.againAdmitted(share.number, part.map(\.admission)) }
         if !finished.isEmpty { try await member.link.againFinished(share.number, Array(finished)) }
     }
 
@@ -111,6 +111,14 @@ extension FleetRecovery {
             number *= 2
         }
         throw FleetError(.fault, "no name beside \(row.row.key) is free at \(row.label)")
+    }
+
+    /// As many as a call takes, and never a part of a version: others could settle that before the rest is known.
+    private static func wholes(_ rows: [Row]) -> [[Row]] {
+        Dictionary(grouping: rows, by: \.version).values.reduce(into: []) { parts, version in
+            guard let last = parts.last, last.count + version.count <= batch else { return parts.append(version) }
+            parts[parts.count - 1] += version
+        }
     }
 
     /// As many as a call takes.

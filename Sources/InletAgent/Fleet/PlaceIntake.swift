@@ -39,7 +39,8 @@ struct PlaceIntake: Sendable {
     let shares: ShareLook
     private let hidden: HiddenSources
 
-    private static let soon = Duration.seconds(10)
+    /// Before others claim it, or this agent again. Other work comes first meanwhile.
+    static let soon = Duration.seconds(10)
     private static let later = Duration.seconds(30)
 
     init(_ places: FleetPlaces, _ shared: Shared, _ shares: ShareLook, _ view: FleetView) {
@@ -236,8 +237,8 @@ struct PlaceIntake: Sendable {
             let marker = share.marker
         else { return .back(Self.elsewhere(claim, plan, places.member.name)) }
         if let closed = closed(admission), !claim.isFinishing, !isKnown {
-            // Others get it at once, and this agent rests before it asks again.
-            return .back(Self.retry(claim, .zero, .heldByLimit, "\(closed) takes nothing now at \(places.member.name)"))
+            return .back(
+                Self.retry(claim, Self.soon, .heldByLimit, "\(closed) takes nothing now at \(places.member.name)"))
         }
         let work = PlaceWork(
             number: claim.work, fence: claim.fence, session: session, place: marker, version: claim.version,

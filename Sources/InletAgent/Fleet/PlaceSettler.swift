@@ -213,7 +213,9 @@ struct PlaceSettler: Sendable {
     /// Gives work back to the fleet, which others then do.
     ///
     /// - Parameter time: as it was asked for.
-    func giveBack(_ rows: [PlaceWorkRow], beyond time: WallTime, in session: Int64) async throws {
+    func giveBack(
+        _ rows: [PlaceWorkRow], beyond time: WallTime, after pause: Duration = .zero, in session: Int64
+    ) async throws {
         if rows.isEmpty { return }
         let holds = places.state.withLock { state in
             rows.map { row in (row.file, state.work.removeValue(forKey: row.file)) }
@@ -230,7 +232,7 @@ struct PlaceSettler: Sendable {
         _ = try await member.link.settleAll(
             due.map { row in
                 FleetSettlement(
-                    work: row.number, fence: row.fence, .retry, code: row.code?.rawValue,
+                    work: row.number, fence: row.fence, .retry, after: pause, code: row.code?.rawValue,
                     reason: row.reason.map { String($0.prefix(500)) })
             })
         try await removeLeaving()

@@ -36,6 +36,8 @@ struct PlaceWorker: Sendable {
     private static let first = 8
     /// The most that is open here, and claimed at once.
     static let most = 500
+    /// The most sources that wait here for their disposal: other programs may have them open for a day.
+    private static let mostFinishings = 20_000
     /// The most bytes of open work besides its biggest file.
     static let mostBytes: Int64 = 256 << 20
     /// How long the first signal waits for others: files end by hundreds.
@@ -176,7 +178,8 @@ struct PlaceWorker: Sendable {
     /// - Returns: whether there may be more.
     private mutating func claim(of shares: [FleetPlaces.Share], at now: ContinuousClock.Instant) async throws -> Bool {
         let open = places.state.withLock { Array($0.work.values) }
-        let most = min(batch, Self.most - open.count)
+        let finishings = open.count(where: \.isFinishing)
+        let most = min(batch, Self.most - (open.count - finishings), Self.mostFinishings - finishings)
         guard most > 0, PlaceIntake.room(besides: open) > 0, rest.map({ $0.until <= now }) ?? true else {
             return false
         }
@@ -215,7 +218,7 @@ struct PlaceWorker: Sendable {
             // Of sources that are not there.
             _ = try await member.link.settleAll(
                 finishes.map { FleetSettlement(work: $0, fence: 1, .finished) })
-            return taken.count + back.count { $0.outcome != .retry || $0.after >= HiddenSources.pause }
+            return taken.count + back.count { $0.outcome != .retry || $0.after >= PlaceIntake.soon }
         } catch let error as JournalError {
             // Nobody works on them before they come again.
             member.link.renew()
@@ -284,7 +287,7 @@ struct PlaceWorker: Sendable {
             let deliveries = try await journal.job(row.file)?.deliveries ?? []
             if deliveries.contains(where: { !$0.state.isFinal && names.contains($0.destination) }) { due.append(row) }
         }
-        try await settler.giveBack(due, beyond: always, in: session)
+        try await settler.giveBack(due, beyond: always, after: PlaceIntake.soon, in: session)
     }
 
     /// Whether others may do it sooner: its destination is down here, or this machine fails. A file that its destination
