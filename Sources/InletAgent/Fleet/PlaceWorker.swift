@@ -27,6 +27,8 @@ struct PlaceWorker: Sendable {
     private var batch = Self.first
     /// Until then nothing is claimed: this agent could do nothing of what it was given.
     private var rest: (until: ContinuousClock.Instant, pause: Duration)?
+    /// How many in a row it has left to others since it could do something, or rested.
+    private var swept = 0
     /// Since when nothing can be sent to these destinations.
     private var closed: [String: ContinuousClock.Instant] = [:]
     /// When there was work last, and when work that cannot be sent was last looked for.
@@ -47,7 +49,9 @@ struct PlaceWorker: Sendable {
     private static let busy = Duration.seconds(30)
     /// Work that cannot be sent for so long goes back.
     static let patience = Duration.seconds(30)
-    private static let rests = (first: Duration.seconds(2), most: Duration.seconds(30))
+    /// The last is longer than work that it cannot do is put off: others come to that first.
+    private static let rests = (first: Duration.seconds(2), most: Duration.seconds(60))
+    private static let mostSwept = 10_000
 
     init(_ places: FleetPlaces, _ shared: Shared, _ view: FleetView) {
         (self.places, self.shared, self.view) = (places, shared, view)
@@ -185,32 +189,31 @@ struct PlaceWorker: Sendable {
         }
         let claims = try await claim(shares.compactMap(\.number), most)
         if claims.isEmpty { return false }
-        busyAt = now
-        let taken = try await take(claims, of: shares)
+        let (taken, putOff) = try await take(claims, of: shares)
         let areSmall = claims.allSatisfy { $0.size <= Self.mostBytes / Int64(Self.most) }
-        if taken == most {
+        if taken + putOff == most {
             batch = min(2 * batch, areSmall ? Self.most : max(batch, Self.first))
-        } else if taken < claims.count {
-            batch = max(1, min(batch, taken))
+        } else if taken + putOff < claims.count {
+            batch = max(1, min(batch, taken + putOff))
         }
-        if taken == 0 {
-            let pause = rest.map { min($0.pause * 2, Self.rests.most) } ?? Self.rests.first
-            rest = (.now.advanced(by: pause), pause)
-        } else {
-            rest = nil
-        }
-        return taken > 0 && claims.count == most
+        if taken > 0 { (rest, swept) = (nil, 0) } else { swept += putOff }
+        // Behind work that only others can do there may be some for this agent.
+        if taken + putOff > 0, claims.count == most, swept < Self.mostSwept { return true }
+        if taken > 0 { return false }
+        let pause = rest.map { min($0.pause * 2, Self.rests.most) } ?? Self.rests.first
+        (rest, swept) = ((.now.advanced(by: pause), pause), 0)
+        return false
     }
 
     /// Puts claims into the queue, and settles those that are not for it.
     ///
     /// - Parameter known: the numbers that came back, which are taken in any case.
-    /// - Returns: how many are in the queue, have ended, or are put off for long: with them it could do something.
+    /// - Returns: how many are in the queue or have ended, and how many are left to others for a while.
     @discardableResult
     private func take(
         _ claims: [FleetClaim], of shares: [FleetPlaces.Share], known: Set<Int64> = []
-    ) async throws -> Int {
-        if claims.isEmpty { return 0 }
+    ) async throws -> (taken: Int, putOff: Int) {
+        if claims.isEmpty { return (0, 0) }
         do {
             let (taken, back) = try await intake.take(claims, of: shares, in: session, known: known)
             tell(taken)
@@ -218,7 +221,8 @@ struct PlaceWorker: Sendable {
             // Of sources that are not there.
             _ = try await member.link.settleAll(
                 finishes.map { FleetSettlement(work: $0, fence: 1, .finished) })
-            return taken.count + back.count { $0.outcome != .retry || $0.after >= PlaceIntake.soon }
+            let ended = back.count { $0.outcome != .retry }
+            return (taken.count + ended, back.count { $0.outcome == .retry && $0.after >= PlaceIntake.soon })
         } catch let error as JournalError {
             // Nobody works on them before they come again.
             member.link.renew()
