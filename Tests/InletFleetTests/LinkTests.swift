@@ -10,11 +10,11 @@ import Testing
     .enabled(if: PostgresCluster.isThere, Comment(rawValue: PostgresCluster.reason)))
 struct LinkTests {
     @Test func `a member says hello, beats, and keeps the marks that it hears`() async throws {
-        let world = try LinkWorld(ttl: "2 s")
+        let world = try LinkWorld(ttl: "4 s")
         let station = try world.link(try world.join("station-1"))
         try await station.whileLive {
             let standing = station.link.standing
-            #expect(standing.name == "station-1" && standing.ttl == .seconds(2) && standing.message == nil)
+            #expect(standing.name == "station-1" && standing.ttl == .seconds(4) && standing.message == nil)
             #expect(standing.figures.isConnected && standing.server == "127.0.0.1:\(world.port)")
             let session = station.session
             try await eventually("beats are answered") {
@@ -41,7 +41,7 @@ struct LinkTests {
     }
 
     @Test func `a session whose line hangs refuses calls by its own deadline, without asking`() async throws {
-        let world = try LinkWorld(ttl: "2 s")
+        let world = try LinkWorld(ttl: "4 s")
         let proxy = try ChaosProxy(to: world.port)
         // The connection for beats comes first. It hangs some beats after the hello.
         proxy.add(.stall(.answer, after: 4000))
@@ -63,7 +63,7 @@ struct LinkTests {
     @Test func `after a crash of the server nothing is granted until the others are back, for one lease at most`()
         async throws
     {
-        let world = try LinkWorld(ttl: "2 s", isAlone: true)
+        let world = try LinkWorld(ttl: "4 s", isAlone: true)
         let station = try world.link(try world.join("station-1"))
         // Known, and never back.
         _ = try world.join("station-2")
@@ -78,7 +78,7 @@ struct LinkTests {
     }
 
     @Test func `a server that is away is named with the time, and found again`() async throws {
-        let world = try LinkWorld(ttl: "2 s", isAlone: true)
+        let world = try LinkWorld(ttl: "4 s", isAlone: true)
         let station = try world.link(try world.join("station-1"))
         try await station.whileLive {
             let before = WallTime.now
@@ -98,7 +98,7 @@ struct LinkTests {
     }
 
     @Test func `another process of the same agent waits for the end of the first`() async throws {
-        let world = try LinkWorld(ttl: "2 s")
+        let world = try LinkWorld(ttl: "4 s")
         let memory = try world.join("station-1")
         let first = try world.link(memory)
         let other = memory.copy()
@@ -154,7 +154,7 @@ struct LinkTests {
     }
 
     @Test func `a database that went back is noticed, and gets a report from its mark on`() async throws {
-        let world = try LinkWorld(ttl: "2 s")
+        let world = try LinkWorld(ttl: "4 s")
         let station = try world.link(try world.join("station-1"))
         try await station.whileLive {
             let destination = try await station.destination()
@@ -183,7 +183,7 @@ struct LinkTests {
     }
 
     @Test func `agents that others know keep the fleet closed, and are named`() async throws {
-        let world = try LinkWorld(ttl: "2 s")
+        let world = try LinkWorld(ttl: "4 s")
         let station = try world.link(try world.join("station-1"))
         try await station.whileLive {
             try world.run("UPDATE inlet.beat SET mark = 0")
@@ -198,7 +198,7 @@ struct LinkTests {
     }
 
     @Test func `a retired agent is refused, and says how to come back`() async throws {
-        let world = try LinkWorld(ttl: "2 s")
+        let world = try LinkWorld(ttl: "4 s")
         let station = try world.link(try world.join("station-1"))
         try await station.whileLive {
             try world.run("UPDATE inlet.agent SET state = 'retired'")
