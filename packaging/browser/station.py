@@ -269,7 +269,8 @@ class FleetStation(Agent):
         join.write_text(inlet("fleet", "secret", "--url", self.cluster.url()))
         self.other = Agent(base / "two", False)
         share = base / "share"
-        share.mkdir()
+        # Not empty: agents make no first marker where perhaps nothing is mounted.
+        (share / "in").mkdir(parents=True)
         for one, name in ((self, "station-1"), (self.other, self.OTHER)):
             one.share = share
             one.settings["fleet"] = {
