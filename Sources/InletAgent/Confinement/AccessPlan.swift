@@ -115,7 +115,7 @@ package struct AccessPlan: Sendable {
         let elsewhere = [watch.archiveDirectory, watch.quarantineDirectory].filter(\.isAbsolute)
         let lock = Need(path: top.pushing(WatchLock.folder), kind: .own, mayWrite: true)
         return [Need(path: top, kind: .coming, mayWrite: mayWrite)]
-            + (RootOwnership.isLocked(watch) && !mayWrite ? [lock] : [])
+            + ((RootOwnership.isLocked(watch) || watch.place != nil) && !mayWrite ? [lock] : [])
             + elsewhere.map { Need(path: $0, kind: .coming, mayWrite: true) }
     }
 }
