@@ -20,6 +20,8 @@ final class FleetScene: Sendable {
     let cluster: PostgresCluster
     private let folder: TemporaryDirectory?
     private let database: String
+    /// For a file that waits for PostgreSQL: long, unless a test stops that.
+    private let patience: Duration
     let store = ScriptedPipeline()
     /// Tests look many times a second, and a connection costs more than a look.
     private let connection = Mutex<PostgresConnection?>(nil)
@@ -27,8 +29,11 @@ final class FleetScene: Sendable {
     /// Roles belong to the whole cluster: two tests that make them would meet.
     private static let making = Mutex(0)
 
-    /// - Parameter isAlone: with a server of its own, which may be stopped.
-    init(ttl: String = "4 s", isAlone: Bool = false) throws {
+    /// - Parameters:
+    ///   - ttl: of the leases. A busy machine must not let them end by itself.
+    ///   - isAlone: with a server of its own, which may be stopped; its leases then end soon.
+    init(ttl: String? = nil, isAlone: Bool = false) throws {
+        patience = isAlone ? .milliseconds(200) : .seconds(60)
         let folder = isAlone ? try TemporaryDirectory() : nil
         let cluster = try folder.map { try PostgresCluster(in: $0.path) } ?? PostgresCluster.shared()
         (self.folder, self.cluster) = (folder, cluster)
@@ -52,7 +57,7 @@ final class FleetScene: Sendable {
             return name
         }
         try run("SELECT inlet.v1_admin_secret('\(Self.secret)'::bytea)")
-        try run("UPDATE inlet.fleet SET ttl = '\(ttl)'")
+        try run("UPDATE inlet.fleet SET ttl = '\(ttl ?? (isAlone ? "4 s" : "12 s"))'")
     }
 
     /// As the superuser.
@@ -99,7 +104,7 @@ final class FleetScene: Sendable {
         var destination = Destination.scripted("here", store)
         destination.address = Self.address
         scene.destinations = [destination]
-        var settings = FleetSettings(url: .text(Secret("unused")), name: name, patience: .milliseconds(200))
+        var settings = FleetSettings(url: .text(Secret("unused")), name: name, patience: patience)
         change(&settings)
         scene.fleet = FleetSetup(
             settings: settings,

@@ -321,7 +321,7 @@ struct FleetTests {
         let scene = try fleet.station("one")
         try await scene.run { stage in try await stage.isLive() }
         try fleet.run("UPDATE inlet.beat SET hello = hello + 5")
-        try await fleet.station("one", in: scene.directory).run { stage in
+        try await fleet.station("one", in: scene.directory) { $0.patience = .zero }.run { stage in
             try await eventually("it is refused") { stage.events.count("fleet.identity_twice") == 1 }
             try stage.scene.drop("a.mov")
             let held = try await stage.job("a.mov", "held") { $0.deliveries[0].code == .fleetAway }

@@ -48,7 +48,7 @@ struct PlaceWorkTests {
     }
 
     @Test func `a killed holder's upload is taken over with its notes, and completed once`() async throws {
-        let (fleet, gate) = (try FleetScene(), Gate())
+        let (fleet, gate) = (try FleetScene(ttl: "4 s"), Gate())
         fleet.store.script("a.mov", .note(.hold(gate, .complete(.deliver))), .complete(.deliver))
         try await whileSharing(try fleet.sharing("one", "second")) { one, two in
             try one.scene.drop("a.mov")
@@ -226,10 +226,11 @@ struct PlaceWorkTests {
             try await eventually("it is delivered") { try fleet.open == 0 && !one.isThere("a.mov") }
             fleet.cluster.stop(immediate: true)
             for stage in [one, two] {
-                try await eventually("it is away") { stage.events.count("fleet.away") == 1 }
+                try await eventually("it is away, and its root is guarded") {
+                    stage.events.count("fleet.away") == 1 && stage.isGuarded
+                }
             }
             try one.scene.drop("b.mov")
-            try await Task.sleep(for: .seconds(2))
             #expect(fleet.store.record.orders.count == 1 && one.isThere("b.mov"))
             try fleet.cluster.start()
             try await eventually("it goes on") { fleet.store.record.stored.count == 2 && !one.isThere("b.mov") }
