@@ -130,7 +130,7 @@ final class Station: Sendable {
     }
 
     func destination(_ name: String = "r2") async throws -> Int32 {
-        try await link.destination(address: "https://store.example/\(name)", type: "s3", label: name, creates: true)
+        try await link.destination(address: "https://store.example/\(name)", type: "s3", label: name)
     }
 }
 

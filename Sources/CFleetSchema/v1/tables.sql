@@ -104,8 +104,9 @@ CREATE TABLE IF NOT EXISTS report (
     agent int PRIMARY KEY REFERENCES agent ON DELETE CASCADE, at timestamptz NOT NULL, body jsonb NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
 
--- A destination is its address: SHA-256 of type and normalised address. `creates`: the store enforces If-None-Match.
--- The limits are the fleet's; `by_admin`: a person set them, and the agents' configurations do not count.
+-- A destination is its address: SHA-256 of type and normalised address. `creates`: the store enforces If-None-Match;
+-- agents do not keep that, and say false. The limits are the fleet's; `by_admin`: a person set them, and the agents'
+-- configurations do not count.
 CREATE TABLE IF NOT EXISTS destination (
     id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, address bytea NOT NULL UNIQUE CHECK (length(address) = 32),
     type text NOT NULL, label text NOT NULL, creates boolean NOT NULL DEFAULT false,

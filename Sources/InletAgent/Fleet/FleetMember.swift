@@ -210,7 +210,7 @@ final class FleetMember: Sendable {
     /// The fleet's number of a destination in this session.
     func number(of name: String) async throws(FleetError) -> Int32 {
         guard let place = places[name] else { throw FleetError(.argument, "'\(name)' takes no part in the fleet") }
-        return try await link.destination(address: place.address, type: place.type, label: name, creates: false)
+        return try await link.destination(address: place.address, type: place.type, label: name)
     }
 
     // MARK: - The session

@@ -73,8 +73,7 @@ extension FleetRecovery {
         for note in file.rows {
             guard let row: PlaceRow = JSON.note(note) else { continue }
             let label = member.places.first { $0.value.address == row.address }?.key ?? row.address
-            let number = try await member.link.destination(
-                address: row.address, type: row.type, label: label, creates: false)
+            let number = try await member.link.destination(address: row.address, type: row.type, label: label)
             rows.append(Row(version: file.version, row: row, destination: number, label: label))
         }
         return rows

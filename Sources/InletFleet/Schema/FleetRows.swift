@@ -104,8 +104,6 @@ package struct FleetDestinationRow: Sendable, Equatable, Codable {
     package var id: Int32
     package var type: String
     package var label: String
-    /// Whether the store refuses to overwrite.
-    package var creates: Bool
     /// In bytes a second; nil without a limit.
     package var bandwidth: Int64?
     package var slots: Int?
@@ -113,7 +111,7 @@ package struct FleetDestinationRow: Sendable, Equatable, Codable {
     package var limitedBy: String?
 
     private enum CodingKeys: String, CodingKey {
-        case id, type, label, creates, bandwidth, slots
+        case id, type, label, bandwidth, slots
         case limitedBy = "limited_by"
     }
 }

@@ -4,17 +4,19 @@ package import InletCore
 extension FleetLink {
     // MARK: - Destinations and keys
 
-    /// The fleet's number of a destination, for as long as the session lasts.
+    /// The address of a destination as the fleet has it.
     ///
-    /// - Parameters:
-    ///   - address: normalised, without secrets: agents that mean the same place say the same.
-    ///   - creates: whether it enforces that an object is created only where there is none.
-    package func destination(
-        address: String, type: String, label: String, creates: Bool
-    ) async throws(FleetError) -> Int32 {
-        let hash = SHA256.bytes(of: "\(type)\n\(address)".utf8)
+    /// - Parameter address: normalised, without secrets: agents that mean the same place say the same.
+    package static func hash(of address: String, type: String) -> [UInt8] {
+        SHA256.bytes(of: "\(type)\n\(address)".utf8)
+    }
+
+    /// The fleet's number of a destination, for as long as the session lasts.
+    package func destination(address: String, type: String, label: String) async throws(FleetError) -> Int32 {
+        let hash = Self.hash(of: address, type: type)
         return try await destinationNumber(of: hash) { () throws(FleetError) in
-            try await call(.destination, [.bytes(hash), .text(type), .text(label), .boolean(creates)]).answer.number(0)
+            // false: no agent keeps whether the store refuses to overwrite.
+            try await call(.destination, [.bytes(hash), .text(type), .text(label), .boolean(false)]).answer.number(0)
         }
     }
 
