@@ -92,6 +92,27 @@ struct FleetCheckTests {
         let own = try await Self.place(url, destination: destination, key: "station-3/{name}").inlet("check")
         #expect(!own.output.contains(warning))
     }
+
+    @Test func `a prefix that overlaps with another agent's is warned of, also before a join`() async throws {
+        let scene = try await FleetScene.prepared()
+        let place = try scene.station("station-1")
+        try place.configure(replacing: "path: library", with: "path: library, prefix: cards/a/")
+        let agent = try await place.run()
+        try await eventually("the prefix is its own") {
+            try scene.run("SELECT prefix FROM inlet.prefix") == [["cards/a/"]]
+        }
+        let fine = "no prefix of another agent overlaps with"
+        try await place.inlet("check", says: "\(fine) 'cards/a/'")
+        #expect(try await agent.stop() == .code(0))
+        try place.configure(replacing: "name: station-1", with: "name: station-2")
+        for (former, prefix) in [("cards/a/", "cards/a/"), ("cards/a/", "cards/"), ("cards/", "cards/a/b/")] {
+            try place.configure(replacing: "prefix: \(former) ", with: "prefix: \(prefix) ")
+            let words = "the fleet refuses the prefix '\(prefix)': it overlaps with one of station-1"
+            try await place.inlet("check", says: words, "give this agent another prefix")
+        }
+        try place.configure(replacing: "prefix: cards/a/b/", with: "prefix: cards/ab/")
+        try await place.inlet("check", says: "\(fine) 'cards/ab/'")
+    }
 }
 
 /// The same where nothing answers; these need no server, but libpq.

@@ -63,9 +63,19 @@ struct SchemaKeyTests {
         func own(_ agent: SchemaAgent, _ prefix: String, at destination: Int64) throws -> String? {
             try agent.askMarked("v1_own_prefix", [.integer(destination), .text(prefix)])[0, 0]
         }
+        func overlap(_ name: String, _ prefix: String) throws -> String? {
+            let address = SHA256.bytes(of: "archive".utf8)
+            return try two.call("v1_prefix_overlap", [.text(name), .bytes(address), .text(prefix)])[0, 0]
+        }
         #expect(try own(one, "a/b/", at: destination) == nil)
         #expect(try own(one, "a/b/", at: destination) == nil)
-        for prefix in ["a/b/", "a/", "a/b/c/"] { #expect(try own(two, prefix, at: destination) == "one") }
+        for prefix in ["a/b/", "a/", "a/b/c/"] {
+            #expect(try own(two, prefix, at: destination) == "one")
+            // The question needs no agent.
+            for (name, other) in [("two", "one"), ("three", "one"), ("one", nil)] as [(String, String?)] {
+                #expect(try overlap(name, prefix) == other, "\(name), \(prefix)")
+            }
+        }
         #expect(try own(two, "a/bc/", at: destination) == nil)
         #expect(try own(two, "a/", at: other) == nil)
         #expect(code { _ = try own(one, "no-slash", at: destination) } == .argument)

@@ -73,19 +73,33 @@ BEGIN
     RETURN m;
 END $$;
 
+-- The agent, other than p_agent, that has a prefix, or a part of it, or a folder around it.
+CREATE OR REPLACE FUNCTION _overlap(p_agent int, p_destination int, p_prefix text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM inlet._check(p_prefix LIKE '%_/' AND length(p_prefix) <= 1024, 'a prefix ends in a slash');
+    RETURN (SELECT a.name FROM inlet.prefix x JOIN inlet.agent a ON a.id = x.agent
+        WHERE x.destination = p_destination AND x.agent IS DISTINCT FROM p_agent
+            AND (starts_with(p_prefix, x.prefix) OR starts_with(x.prefix, p_prefix)) ORDER BY x.prefix LIMIT 1);
+END $$;
+
+-- Asks for `inlet check` whether v1_own_prefix would refuse, also before the agent has joined: it needs no token. Who
+-- names the address of a destination and a prefix learns one agent's name.
+CREATE OR REPLACE FUNCTION v1_prefix_overlap(p_name text, p_address bytea, p_prefix text) RETURNS text
+LANGUAGE sql AS $$
+    SELECT inlet._overlap((SELECT a.id FROM inlet.agent a WHERE a.name = p_name), d.id, p_prefix)
+    FROM inlet.destination d WHERE d.address = p_address
+$$;
+
 -- NULL: the prefix is this agent's. Otherwise the agent that has it, or a part of it, or a folder around it. Agents
 -- that report after a loss claim theirs again with this, before nothing of it can be given to others.
 CREATE OR REPLACE FUNCTION v1_own_prefix(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_destination int,
     p_prefix text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE other text;
 BEGIN
-    PERFORM inlet._check(p_prefix LIKE '%_/' AND length(p_prefix) <= 1024, 'a prefix ends in a slash');
     PERFORM inlet._enter(p_agent, p_token, p_session, p_seen, NOT EXISTS (
         SELECT FROM inlet.agent a, inlet.fleet f WHERE a.id = p_agent AND a.epoch < f.epoch), true);
     PERFORM pg_advisory_xact_lock(hashtext('inlet.prefix'), p_destination);
-    SELECT a.name INTO other FROM inlet.prefix x JOIN inlet.agent a ON a.id = x.agent
-    WHERE x.destination = p_destination AND x.agent <> p_agent
-        AND (starts_with(p_prefix, x.prefix) OR starts_with(x.prefix, p_prefix)) ORDER BY x.prefix LIMIT 1;
+    other := inlet._overlap(p_agent, p_destination, p_prefix);
     IF other IS NULL THEN
         INSERT INTO inlet.prefix (destination, prefix, agent) VALUES (p_destination, p_prefix, p_agent)
         ON CONFLICT DO NOTHING;

@@ -53,7 +53,7 @@ struct Check: AsyncParsableCommand {
         findings.checkCopies(settings, destinations)
         findings.checkKinds(settings)
         findings.checkReceivers(settings.notify, notificationClients)
-        findings.checkFleet(settings)
+        findings.checkFleet(settings, destinations)
         findings.begin(.system)
         await findings.checkDashboard(config)
         await findings.checkConfinement(config)

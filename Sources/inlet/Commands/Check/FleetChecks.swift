@@ -11,7 +11,7 @@ import SystemPackage
 
 extension Findings {
     /// Nothing without `fleet:`; libpq is not even loaded then.
-    mutating func checkFleet(_ settings: Settings) {
+    mutating func checkFleet(_ settings: Settings, _ destinations: [Destination]) {
         guard let fleet = settings.fleet else { return }
         checkPrefixes(settings)
         checkShares(settings)
@@ -25,8 +25,8 @@ extension Findings {
             checkEncryption(connection.isEncrypted, connection.tlsVersion, text, fleet)
             try checkServer(&connection)
             guard try checkRole(&connection) else { return }
-            try checkSchema(&connection)
             try checkPrivacy(&connection)
+            if try checkSchema(&connection) { try checkOverlaps(&connection, fleet, settings, destinations) }
         } catch {
             add(error, at: server)
         }
@@ -169,7 +169,7 @@ extension Findings {
     }
 
     /// Whether the schema has what this version calls, and the role may call it.
-    private mutating func checkSchema(_ connection: inout PostgresConnection) throws(FleetError) {
+    private mutating func checkSchema(_ connection: inout PostgresConnection) throws(FleetError) -> Bool {
         let rows = try connection.run(
             """
             SELECT p.proname::text, bool_or(has_function_privilege(p.oid, 'EXECUTE')) FROM pg_catalog.pg_proc p
@@ -198,6 +198,7 @@ extension Findings {
                 .warning, Self.fleetName, "the role may administer the fleet (\(DisplayText.escape(name)))",
                 remedy: "give agents a role that is a member of inlet_agent only, and admin_url_file another")
         }
+        return missing.isEmpty && refused.isEmpty
     }
 
     /// The functions of the schema that agents may call, sorted.
@@ -346,6 +347,30 @@ extension Findings {
                     "keys of the route '\(route.name)' do not begin with the prefix '\(DisplayText.escape(prefix))': "
                         + "each asks PostgreSQL",
                     remedy: "begin the route's 'key' with \(DisplayText.escape(prefix))")
+            }
+        }
+    }
+
+    /// Whether the fleet would refuse a prefix, because another agent has it, a part of it, or a folder around it.
+    private mutating func checkOverlaps(
+        _ connection: inout PostgresConnection, _ fleet: FleetSettings, _ settings: Settings,
+        _ destinations: [Destination]
+    ) throws(FleetError) {
+        for destination in destinations {
+            guard let address = destination.address,
+                let own = settings.destinations.first(where: { $0.name == destination.name })?.fleet.prefix
+            else { continue }
+            let hash = FleetLink.hash(of: address, type: destination.type)
+            let rows = try connection.run(
+                "SELECT inlet.v1_prefix_overlap($1, $2, $3)", [.text(fleet.agentName), .bytes(hash), .text(own)])
+            let (what, prefix) = ("destination \(destination.name)", DisplayText.escape(own))
+            if let other = rows[0, 0] {
+                add(
+                    .warning, what,
+                    "the fleet refuses the prefix '\(prefix)': it overlaps with one of \(DisplayText.escape(other))",
+                    remedy: "give this agent another prefix")
+            } else {
+                add(.fine, what, "no prefix of another agent overlaps with '\(prefix)'")
             }
         }
     }
