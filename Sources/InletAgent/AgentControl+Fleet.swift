@@ -1,8 +1,21 @@
 internal import InletCore
 package import InletFleet
 internal import InletJournal
+internal import InletLinux
 
-/// Questions to the fleet through this agent.
+/// An order to an agent of the fleet.
+package enum FleetOrder: String, Sendable, Codable, CaseIterable {
+    /// Its destinations get nothing until `resume`.
+    case pause
+    case resume
+    /// It lists its folders anew.
+    case rescan
+    /// It takes no new files, and sends what it has, until `undrain`.
+    case drain
+    case undrain
+}
+
+/// Questions and orders to the fleet through this agent.
 extension AgentControl {
     /// This agent's standing, and the agents of its fleet as they were described a few seconds ago at most; nil for an
     /// agent without a fleet.
@@ -27,6 +40,7 @@ extension AgentControl {
         var report = fleet.member.report
         report.shares = fleet.shares.report()
         report.places = fleet.places.report(overview?.places ?? [])
+        report.mayOrder = fleet.member.settings.adminURL != nil
         (report.fleet, report.agents) = (overview?.fleet, overview?.members ?? [])
         report.agentsAt = overview?.at.rfc3339
         // Without an answer of the journal its own state says more.
@@ -43,6 +57,29 @@ extension AgentControl {
     package func searchFleet(_ text: String) async throws -> [FleetFinding] {
         guard let fleet = live?.fleet else { return [] }
         return try await fleet.member.link.search(text, limit: Self.mostFindings).map { FleetFinding($0) }
+    }
+
+    /// Gives an agent an order, with the administrator's address of the configuration.
+    ///
+    /// - Parameter by: who asks, for the log.
+    /// - Returns: false where there is no such address.
+    /// - Throws: `FleetError`: `.argument` for an agent that the fleet does not have.
+    package func orderFleet(_ order: FleetOrder, to name: String, by: String) async throws -> Bool {
+        guard let member = live?.fleet?.member else { return false }
+        let pool = BlockingPool(name: "fleet order", threads: 1)
+        defer { pool.shutdown() }
+        let isGiven = try await pool.run { [setup = member.setup] () throws(FleetError) -> Bool in
+            guard let address = try setup.adminAddress() else { return false }
+            var fleet = FleetAdministration(try PostgresConnection(address, application: "inlet"))
+            switch order {
+            case .drain: try fleet.setAgent(name, state: "draining")
+            case .undrain: try fleet.setAgent(name, state: "active")
+            case .pause, .resume, .rescan: try fleet.order(name, verb: order.rawValue)
+            }
+            return true
+        }
+        if isGiven { member.log.emit(.fleetCommand(verb: "\(order.rawValue) \(FleetMembers.cut(name))", by: by)) }
+        return isGiven
     }
 }
 

@@ -238,6 +238,32 @@ struct FleetTests {
         }
     }
 
+    @Test func `an agent with an administrator's address orders the others, one without it nobody`() async throws {
+        let fleet = try FleetScene()
+        let address = FleetSettings.Source.text(Secret(fleet.url(user: "postgres")))
+        let boss = try fleet.station("one") { $0.adminURL = address }
+        try await whileRunning(boss, try fleet.station("two")) { one, two in
+            let (first, second) = (one.agent.control, two.agent.control)
+            #expect(try await first.orderFleet(.pause, to: "two", by: "the test"))
+            try await eventually("it is paused") { two.events.count("destination.paused") == 1 }
+            #expect(try await first.orderFleet(.drain, to: "two", by: "the test"))
+            try await eventually("it drains") { two.member?.isDraining == true }
+            for order in [FleetOrder.undrain, .resume, .rescan] {
+                #expect(try await first.orderFleet(order, to: "two", by: "the test"))
+            }
+            try await eventually("it goes on") {
+                two.events.count("destination.resumed") == 1 && two.member?.isDraining == false
+            }
+            #expect(one.events.count("fleet.command") == 5)
+            await #expect(throws: FleetError.self) {
+                try await first.orderFleet(.drain, to: "three", by: "the test")
+            }
+            #expect(try await !second.orderFleet(.pause, to: "one", by: "the test"))
+            let mayOrder = [await first.fleet?.mayOrder, await second.fleet?.mayOrder]
+            #expect(mayOrder == [true, false])
+        }
+    }
+
     @Test func `an order that an earlier process carried out is only answered`() async throws {
         let fleet = try FleetScene()
         let scene = try fleet.station("one")

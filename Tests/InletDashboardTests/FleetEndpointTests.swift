@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func `without a fleet both are 404 with the remedy, and the status has no member for it`() async throws {
+    @Test func `without a fleet all are 404 with the remedy, and the status has no member for it`() async throws {
         let scene = try DashboardScene(token: "the-token", reader: "a-reader")
         try await scene.serving { port in
             let client = try RawClient(port: port)
@@ -72,6 +72,12 @@ import Testing
             }
             let status = try await client.get("status", DashboardScene.bearer("a-reader"))
             #expect(status.status == 200 && status.object["fleet"] == nil)
+            for (secret, code) in [("the-token", 404), ("a-reader", 403)] {
+                let order = #"{"agent": "nas4", "order": "drain"}"#
+                let headers = DashboardScene.bearer(secret).merging(DashboardScene.marks) { $1 }
+                let answer = try await client.post("fleet/order", order, headers)
+                #expect(answer.status == code, "\(secret): \(answer.body)")
+            }
         }
     }
 

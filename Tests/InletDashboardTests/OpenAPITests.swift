@@ -122,7 +122,7 @@ import Testing
         "GET /healthz", "GET /metrics", "GET /api/v1/events", "POST /api/v1/contents", "GET /api/v1/log/level",
         "GET /api/v1/config/form", "GET /api/v1/config/schema", "POST /api/v1/config/try", "POST /api/v1/config/apply",
         "GET /api/v1/report/{form}", "GET /api/v1/ignored", "GET /api/v1/jobs/{id}/thumbnail",
-        "GET /api/v1/fleet", "GET /api/v1/fleet/search",
+        "GET /api/v1/fleet", "GET /api/v1/fleet/search", "POST /api/v1/fleet/order",
     ]
 
     @Test func `the log's level is answered as the document says`() throws {

@@ -1,4 +1,4 @@
-"""Checks of the fleet's view: shares, agents, search, banners, the keyboard, and text of other agents."""
+"""Checks of the fleet's view: shares, agents, orders, search, banners, the keyboard, and text of other agents."""
 
 from selenium.webdriver.common.keys import Keys
 
@@ -99,6 +99,29 @@ def search(page, station):
     page.shows("No receipts match", within=SEARCH)
 
 
+def orders(page, station):
+    """With an administrator's address the page orders another agent, and asks before it stops something."""
+    def is_draining(status):
+        return status["fleet"]["is_draining"]
+
+    def is_paused(status):
+        return status["destinations"][0]["state"] == "paused"
+
+    row = f"{AGENTS} tbody tr:first-child"
+    page.go("fleet")
+    page.shows(FleetStation.OTHER, within=row, seconds=20)
+    page.run("arguments[0].click()", page.one(f"{row} summary"))
+    for order, back, holds in (("Drain", "Undrain", is_draining), ("Pause", "Resume", is_paused)):
+        page.press(f"{order}…", row)
+        page.shows(FleetStation.OTHER, within="dialog")
+        page.audit(order)
+        page.press(order, "dialog")
+        until(lambda: holds(station.other.get("status")), 30, f"the effect of {order}")
+        page.press(back, row)
+        until(lambda: not holds(station.other.get("status")), 30, f"the effect of {back}")
+    assert not page.find(f"{AGENTS} img, dialog img"), "a name became markup"
+
+
 def phone(page, station):
     """On a phone the view does not scroll sideways."""
     page.phone(True)
@@ -156,6 +179,6 @@ def reader(page, station):
 
 
 CHECKS = [
-    (agents, r"status of 401"), *((check, None) for check in (shares, problems, search, phone, away, recovering)),
+    (agents, r"status of 401"), *((check, None) for check in (shares, problems, search, orders, phone, away, recovering)),
     (reader, r"status of 401"),
 ]

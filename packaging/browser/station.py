@@ -289,6 +289,10 @@ class FleetStation(Agent):
                 },
                 {"name": "rest", "to": "library", "key": "{name}"},
             ]
+        admin = base / "admin.url"
+        admin.touch(mode=0o600)
+        admin.write_text(self.cluster.url())
+        self.settings["fleet"]["admin_url_file"] = str(admin)
         # Where the route 'blocked' needs a folder.
         (self.library / "a-file").write_text("in the way\n")
 

@@ -56,8 +56,18 @@ package struct FleetSetup: Sendable {
     /// The address for a new connection: `url_file` is read each time, because passwords change. Blocks.
     func addressNow() throws(FleetError) -> PostgresAddress {
         guard case .file = settings.url else { return address }
+        return try read(settings.url)
+    }
+
+    /// The address for orders to other agents; nil where the configuration has none. Blocks.
+    func adminAddress() throws(FleetError) -> PostgresAddress? {
+        guard let source = settings.adminURL else { return nil }
+        return try read(source)
+    }
+
+    private func read(_ source: FleetSettings.Source) throws(FleetError) -> PostgresAddress {
         do throws(FleetError) {
-            return try PostgresAddress(try settings.url.read(), allowsUnverified: settings.allowsUnverified)
+            return try PostgresAddress(try source.read(), allowsUnverified: settings.allowsUnverified)
         } catch {
             // It may be right again at the next connection; `argument` would be a fault of one call.
             throw error.code == .argument ? FleetError(.away, error.message) : error

@@ -36,6 +36,8 @@ package struct FleetReport: Sendable, Codable, Equatable {
     package var waitingFor: [String] = []
     /// Whether the fleet has this agent as draining: it admits no new files.
     package var isDraining = false
+    /// Whether this agent may order the others: it has an administrator's address.
+    package var mayOrder = false
     /// Files of this agent that wait for their key.
     package var waitingKeys = 0
     /// Since the start: keys that were granted, keys that another had, and keys with this agent's tag.
@@ -61,6 +63,7 @@ package struct FleetReport: Sendable, Codable, Equatable {
         case sessionSeconds = "session_seconds"
         case waitingFor = "waiting_for"
         case isDraining = "is_draining"
+        case mayOrder = "may_order"
         case waitingKeys = "waiting_keys"
         case reservedKeys = "reserved_keys"
         case lostKeys = "lost_keys"

@@ -27,7 +27,7 @@ package struct FleetSettings: Sendable, Equatable {
     package var whenAway: WhenAway
     /// Whether receipts go to the fleet, for its search.
     package var receipts: Bool
-    /// The address of a role that may order other agents, for the commands of 'inlet fleet'.
+    /// The address of a role that may order other agents, for the commands of 'inlet fleet' and the page.
     package var adminURL: Source?
     /// Whether to connect to other machines without checking the server's certificate.
     package var allowsUnverified: Bool
@@ -129,7 +129,7 @@ package struct FleetKeys: KeyTable {
         "Whether to publish receipts (names, keys and hashes) for the fleet's search; true by default.")
     package let adminURLFile = Key(
         "admin_url_file", .path,
-        "A file with the address for a role of inlet_admin, for orders of 'inlet fleet'. The agent itself does not use it."
+        "A file with the address for a role of inlet_admin, for orders of 'inlet fleet' and of this agent's page."
     )
     package let allowUnverified = Key(
         "allow_unverified", .boolean,

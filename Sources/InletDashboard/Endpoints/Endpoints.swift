@@ -13,7 +13,7 @@ package enum Endpoints {
         [
             status.row, home.row, jobs.row, job.row, story.row, thumbnail, ignored.row, receipts.row, route.row,
             batches.row, offload.row,
-            cardReport.row, cardDocument, rates.row, fleet.row, fleetSearch.row,
+            cardReport.row, cardDocument, rates.row, fleet.row, fleetSearch.row, fleetOrder.row,
             log.row, events,
         ] + orders + [
             clear.row, list.row, setPaused(true).row, setPaused(false).row, limits.row, setLimit.row, resumeRoot.row,

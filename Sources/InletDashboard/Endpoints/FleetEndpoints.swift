@@ -1,7 +1,7 @@
 package import InletAgent
 internal import InletCore
 
-/// The fleet, as this agent sees it. Read access suffices: nothing here gives an order.
+/// The fleet, as this agent sees it, and orders to its agents.
 extension Endpoints {
     package static let fleet = TypedEndpoint.get(
         "fleet", "The agents of the fleet, and this agent's standing in it; 404 without a fleet.",
@@ -12,6 +12,21 @@ extension Endpoints {
         "fleet/search", "Receipts of all agents of the fleet: which machine has a file, and where it is now.",
         query: [.fleetText], isLarge: { _ in true }
     ) { call in try await call.control.searchFleet(call.text(.fleetText) ?? "") }
+
+    static let fleetOrder = TypedEndpoint.post(
+        "fleet/order", "Gives an agent of the fleet an order; needs fleet.admin_url_file.", FleetOrderRequest.self
+    ) { call, request in try await call.control.orderFleet(request) }
+}
+
+/// The body of `POST fleet/order`.
+struct FleetOrderRequest: Codable, Sendable, NamedSchema {
+    var agent: String
+    var order: FleetOrder
+
+    static var schemaName: String { "FleetOrder" }
+    static let notes: [String: SchemaDescription] = [
+        "agent": "Its name in the fleet.", "order": "Its effect lasts until resume, or undrain.",
+    ]
 }
 
 extension Parameter {
@@ -36,6 +51,16 @@ extension LocalControl {
         return try await agent.searchFleet(text)
     }
 
+    func orderFleet(_ request: FleetOrderRequest) async throws -> CommandReport {
+        guard agent.isInFleet else { throw Self.noFleet }
+        guard try await agent.orderFleet(request.order, to: request.agent, by: by) else {
+            throw APIFault.conflict(
+                "this agent may not order others; set fleet.admin_url_file in its configuration, and restart it")
+        }
+        let name = DisplayText.escape(request.agent)
+        return .done("\(name) gets the order '\(request.order.rawValue)' with its next beat")
+    }
+
     private static var noFleet: APIFault {
         .notFound("this agent is in no fleet; add 'fleet:' to its configuration, and restart it")
     }
@@ -46,6 +71,7 @@ extension FleetReport: NamedSchema {
         "since": .time("Since when the state is so."), "message": "Why, and the remedy; left out while it is live.",
         "session_seconds": "How long the session lasts without another beat.", "agents_at": .time,
         "waiting_for": "Agents that have not reported since commits were lost.",
+        "may_order": "Whether POST fleet/order works here: there is an administrator's address.",
         "waiting_keys": "Files of this agent that wait for their key.",
         "is_draining": "Whether the fleet drains this agent: its new files stay in their folders.",
         "lost_keys": "Keys that another agent had: these files have another name.",
@@ -101,6 +127,7 @@ extension FleetFinding: NamedSchema {
     static let notes: [String: SchemaDescription] = ["at": .time, "agent": "The agent that has the file."]
 }
 
+extension FleetOrder: SchemaSample {}
 extension FleetReport.State: SchemaSample {}
 extension FleetReport.Member.State: SchemaSample {}
 extension Int32: SchemaSample {}

@@ -28,6 +28,17 @@ const WORDS = {
 /** The orders with their verbs, in the order of their buttons. */
 export const ORDERS = ["retry", "first", "leave", "aside", "remove", "cancel", "forget"]
     .map((order) => [order, WORDS[order][0]]);
+/** Orders to an agent of the fleet that ask first. */
+const STOPS = {
+    pause: [
+        "Pause",
+        "Running transfers finish. No new ones start until you resume, even after a restart. It admits new files.",
+    ],
+    drain: [
+        "Drain",
+        "It takes no new files, and sends those that it has. Its shares go to the other agents. Undrain takes it back.",
+    ],
+};
 const HARMLESS = ["retry", "first", "leave"];
 /** For orders on a selection, in milliseconds: the agent asks its journal about each file. */
 const LONG = 3600000;
@@ -154,4 +165,13 @@ export function resumeRoot(root) {
             muted("First check that the folder is the right one, for example that its disk is mounted."),
         ],
     }, "roots/resume", { text: root.path });
+}
+
+/** agent: its name in the fleet. */
+export function orderAgent(order, agent) {
+    const [path, body] = ["fleet/order", { agent, order }];
+    if (!STOPS[order]) return attempt(() => post(path, body));
+    const [verb, meaning] = STOPS[order];
+    return attemptAfter(
+        { title: `${verb} this agent?`, yes: verb, body: [h("p", {}, name(agent)), muted(meaning)] }, path, body);
 }

@@ -1,10 +1,12 @@
 // The agents of the fleet, and which machine has a file. All text of other agents is text: never a link, never markup.
+import { orderAgent } from "./actions.js";
 import { get } from "./api.js";
 import { h } from "./dom.js";
 import { andMore, bytes, count, number, rate } from "./format.js";
 import { live } from "./live.js";
 import {
-    badge, facts, field, isolated, muted, name, reading, searchBox, searchForm, section, small, table, texts, when,
+    actions, badge, button, facts, field, isolated, muted, name, reading, searchBox, searchForm, section, small, table,
+    texts, when,
 } from "./parts.js";
 
 /** The time between two readings while the view is open, in milliseconds. */
@@ -105,13 +107,13 @@ function agents(fleet) {
 function cells(agent, fleet) {
     const { activity } = agent;
     return [
-        details(agent), state(agent, fleet), agent.reported_at ? when(agent.reported_at, true) : "none yet",
+        details(agent, fleet), state(agent, fleet), agent.reported_at ? when(agent.reported_at, true) : "none yet",
         activity ? queue(activity) : "–", activity ? rate(activity.rate) : "–", problems(activity),
     ];
 }
 
 /** Opens with Enter, like the entries of the other lists. */
-function details(agent) {
+function details(agent, fleet) {
     const { activity } = agent;
     const places = (activity?.destinations ?? []).map((place) => cut(
         `${place.name} (${place.type}): ${place.state}, ${number(place.waiting)} waiting`
@@ -124,7 +126,16 @@ function details(agent) {
             ["Oldest file", activity?.oldest ? when(activity.oldest, true) : null],
             ["Last error", activity?.last_error ? isolated(cut(activity.last_error)) : null],
         ]),
-        places.length ? texts(places) : null);
+        places.length ? texts(places) : null,
+        fleet.may_order && ["active", "draining"].includes(agent.state) ? orders(agent) : null);
+}
+
+function orders({ name: agent, state: standing }) {
+    return actions(
+        button("Pause…", () => orderAgent("pause", agent)), button("Resume", () => orderAgent("resume", agent)),
+        button("Rescan", () => orderAgent("rescan", agent)),
+        standing === "draining" ? button("Undrain", () => orderAgent("undrain", agent))
+            : button("Drain…", () => orderAgent("drain", agent)));
 }
 
 /** The state in words. An agent that does not answer has no health. */
