@@ -265,6 +265,24 @@ struct SchemaWorkTests {
         }
     }
 
+    @Test func `an own version of two agents is forgotten once neither has sent it`() throws {
+        let (one, two) = (try member("one"), try member("two"))
+        let (path, version) = ids()
+        func own(_ agent: SchemaAgent, _ isOwn: Bool) throws -> [Bool] {
+            try agent.askMarked(
+                "v1_own_versions", [.integer(1), .uuids([path]), .uuids([version]), .boolean(isOwn)]
+            ).booleans(0, 1)
+        }
+        for agent in [one, two, one] { #expect(try own(agent, true) == [true]) }
+        // It went away at one agent, said again as after a lost answer. The other one may have sent it.
+        for _ in 0..<2 { #expect(try own(two, false) == [true]) }
+        #expect(try admit(two, path, version, to: [1]) == [false])
+        #expect(try own(one, false) == [false])
+        #expect(try admit(two, path, version, to: [1]) == [true])
+        #expect(try own(one, false) == [false])
+        #expect(try fleet.value("SELECT count(*) FROM inlet.work") == "1")
+    }
+
     // MARK: - After a loss
 
     @Test func `what agents report after a loss is there once, and nobody claims before all have`() throws {
@@ -338,7 +356,7 @@ struct SchemaWorkTests {
             CREATE FUNCTION inlet.v1_settle_many(int, bytea, bigint, bigint, jsonb) RETURNS TABLE (work bigint)
                 LANGUAGE sql AS 'SELECT 1::bigint';
             ALTER FUNCTION inlet.v1_settle_many(int, bytea, bigint, bigint, jsonb) OWNER TO inlet_owner;
-            ALTER TABLE inlet.file DROP COLUMN sent, DROP COLUMN whole, DROP COLUMN told;
+            ALTER TABLE inlet.file DROP COLUMN sent, DROP COLUMN whole, DROP COLUMN told, DROP COLUMN own;
             ALTER TABLE inlet.work ADD CONSTRAINT work_place_fkey FOREIGN KEY (place) REFERENCES inlet.place;
             """)
         var administration = try fleet.administration()

@@ -106,7 +106,7 @@ END $$;
 
 -- Versions that an agent knows from before the folder was a place: it has sent them, or will, and nobody admits them.
 -- `own`: no other agent has work of it, or had it fail. p_is false: the agent has sent nothing of them and will not, so
--- that they may be admitted. A repeated call gets the same answer.
+-- that they may be admitted, once this is true for all agents that had them. A repeated call gets the same answer.
 CREATE OR REPLACE FUNCTION v1_own_versions(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_place int,
     p_paths uuid[], p_versions uuid[], p_is boolean) RETURNS TABLE (mark bigint, own boolean[]) LANGUAGE plpgsql AS $$
 BEGIN
@@ -116,12 +116,16 @@ BEGIN
     PERFORM inlet._check(cardinality(p_paths) <= 1000 AND cardinality(p_paths) = cardinality(p_versions)
         AND p_is IS NOT NULL, 'at most 1,000 paths, one version each');
     IF p_is THEN
-        INSERT INTO inlet.file (path, version, place, remaining, state)
-        SELECT DISTINCT w.p, w.v, p_place, 0, 'f'::"char" FROM unnest(p_paths, p_versions) w(p, v) ORDER BY 1, 2
-        ON CONFLICT DO NOTHING;
+        -- A row of an earlier state of this schema does not say whose it is, and stays.
+        INSERT INTO inlet.file AS f (path, version, place, remaining, state, own)
+        SELECT DISTINCT w.p, w.v, p_place, 0, 'f'::"char", ARRAY[p_agent] FROM unnest(p_paths, p_versions) w(p, v)
+        ORDER BY 1, 2
+        ON CONFLICT (place, path, version) DO UPDATE SET own = f.own || p_agent WHERE p_agent <> ALL (f.own);
     ELSE
+        UPDATE inlet.file f SET own = array_remove(f.own, p_agent) FROM unnest(p_paths, p_versions) w(p, v)
+        WHERE f.place = p_place AND f.path = w.p AND f.version = w.v AND p_agent = ANY (f.own);
         DELETE FROM inlet.file f USING unnest(p_paths, p_versions) w(p, v)
-        WHERE f.place = p_place AND f.path = w.p AND f.version = w.v AND f.state = 'f' AND NOT f.sent;
+        WHERE f.place = p_place AND f.path = w.p AND f.version = w.v AND f.own = '{}' AND f.state = 'f' AND NOT f.sent;
     END IF;
     own := (SELECT coalesce(array_agg(coalesce(f.state = 'f', false) ORDER BY w.n), '{}')
         FROM unnest(p_paths, p_versions) WITH ORDINALITY w(p, v, n)

@@ -13,15 +13,17 @@ CREATE TABLE IF NOT EXISTS member (
     at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (place, agent));
 
 -- Each version of a file in a place, by hashes of its path and of (size, mtime): admitted once, whoever holds the
--- place. State: o open, d delivered, f finished (or one agent's own from before the folder was a place), x failed.
--- `sent`: a delivery ended otherwise than superseded. Only of versions that were made by reports after a loss: `whole`,
--- how many deliveries were admitted, and `told`, the destinations of those that agents reported.
+-- place. State: o open, d delivered, f finished (or agents' own from before the folder was a place), x failed.
+-- `sent`: a delivery ended otherwise than superseded. `own`: the agents whose own it is. Only of versions that were
+-- made by reports after a loss: `whole`, how many deliveries were admitted, and `told`, the destinations of those that
+-- agents reported.
 CREATE TABLE IF NOT EXISTS file (
     path uuid NOT NULL, version uuid NOT NULL, place int NOT NULL, remaining smallint NOT NULL DEFAULT 1,
     state "char" NOT NULL DEFAULT 'o', sent boolean NOT NULL DEFAULT false, at timestamptz NOT NULL DEFAULT now(),
     whole smallint, told int[], PRIMARY KEY (place, path, version)) PARTITION BY HASH (path);
 ALTER TABLE file ADD COLUMN IF NOT EXISTS sent boolean NOT NULL DEFAULT false;
 ALTER TABLE file ADD COLUMN IF NOT EXISTS whole smallint, ADD COLUMN IF NOT EXISTS told int[];
+ALTER TABLE file ADD COLUMN IF NOT EXISTS own int[];
 
 -- Open deliveries of places, and the finishing of their sources (kind 'f'), which waits for all of them. Rows go when
 -- they end. State: r ready, c claimed, p parked. `notes` is for a successor: part size, upload id, offset. `fence`
