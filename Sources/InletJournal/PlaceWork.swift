@@ -118,6 +118,19 @@ extension Journal {
         }
     }
 
+    /// Disposals of this session that are not due: another program has the source open, or it is held for a while.
+    package func waitingFinishings(
+        session: Int64, at now: WallTime, limit: Int
+    ) async throws(JournalError) -> [PlaceWorkRow] {
+        try await read { database in
+            try PlaceWorkRow.all(
+                """
+                WHERE session = ? AND is_finishing AND finished_at IS NULL AND finish_at > ?
+                ORDER BY number LIMIT ?
+                """, [session, now, limit], database)
+        }
+    }
+
     /// SQL for a file that a worker has: a running delivery, or one that was cancelled while it ran.
     static let isAtHand = """
         EXISTS (SELECT 1 FROM delivery

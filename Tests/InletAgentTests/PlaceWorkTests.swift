@@ -321,6 +321,28 @@ struct PlaceWorkTests {
         }
     }
 
+    @Test func `a drained agent hands over a source that a program has open`() async throws {
+        let (fleet, gate) = (try FleetScene(), Gate())
+        fleet.store.script("a.mov", .hold(gate, .deliver))
+        try await whileSharing(try fleet.sharing("one", "second")) { one, two in
+            let path = try one.scene.drop("a.mov")
+            try await eventually("it is on its way") { fleet.store.record.running == 1 }
+            let writer = try #require(FileHandle(forWritingAtPath: path.string))
+            gate.open()
+            try await eventually("its source waits") {
+                try fleet.number("SELECT count(*) FROM inlet.work WHERE kind = 'f' AND notes ? 'hidden'") == 1
+            }
+            let name = try #require(try fleet.holder())
+            let drained = name == "one" ? one : two
+            try fleet.run("SELECT inlet.v1_admin_agent('\(name)', 'draining')")
+            try await eventually("it says so") { drained.events.count("fleet.drained") == 1 }
+            #expect(try await drained.journal.placeWork().isEmpty)
+            try await eventually("the other has it") { try fleet.holder().map { $0 != name } ?? false }
+            #expect(one.isThere("a.mov") && fleet.store.record.orders.count == 1)
+            try writer.close()
+        }
+    }
+
     @Test func `another file under its key sends a delivery to its next name, within one attempt`() async throws {
         let fleet = try FleetScene()
         fleet.store.script("a.mov", .fail(DeliveryError(.giveUp, .destinationExists, "an object has the key 'a.mov'")))

@@ -237,6 +237,17 @@ struct PlaceSettler: Sendable {
             })
         try await removeLeaving()
     }
+
+    /// Gives back the disposals that are not due: an agent that is drained waits for none. It still disposes of sources
+    /// that it has hidden, and others do once it is gone.
+    func giveBackFinishings(in session: Int64) async throws {
+        let rows = try await journal.waitingFinishings(session: session, at: .now, limit: Self.batch)
+        if rows.isEmpty { return }
+        leave(rows.map(\.file))
+        _ = try await member.link.settleAll(
+            rows.map { FleetSettlement(work: $0.number, fence: $0.fence, .retry) })
+        try await removeLeaving()
+    }
 }
 
 extension FleetLink {

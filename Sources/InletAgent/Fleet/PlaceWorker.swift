@@ -277,7 +277,7 @@ struct PlaceWorker: Sendable {
             if isDraining { due.append(row) } else if try await isStuck(row) { due.append(row) }
         }
         try await settler.giveBack(due, beyond: time, in: session)
-        if !isDraining { try await giveBackClosed(at: now) }
+        if isDraining { try await settler.giveBackFinishings(in: session) } else { try await giveBackClosed(at: now) }
     }
 
     /// The same for work that is due, and that its destination does not take now.
