@@ -104,6 +104,33 @@ struct HiddenSourceTests {
         }
     }
 
+    @Test func `of many hidden sources so many get their names at once, and the others later`() async throws {
+        let fleet = try FleetScene()
+        try await whileAlone(fleet) { one, tag in
+            let (member, share) = (try #require(one.member), try #require(one.places?.share(one.root)))
+            let last = Int64(HiddenSources.mostRenamed) + 3
+            let sources = (1...last).map { number in
+                let mark = HiddenMark(tag: number == 1 ? tag : "zzzzzz", file: number)
+                return HiddenSources.Source(work: number, path: FilePath("\(number).mov"), mark: mark)
+            }
+            // The agent of the first may come back, and the last is not hidden.
+            for source in sources.dropLast() {
+                try one.scene.drop(FilePath(".inlet-finishing-\(source.mark.text).tmp"), "\(source.work)")
+            }
+            let hidden = HiddenSources(member: member, view: FleetView(member), shares: ShareLook())
+            let findings = await hidden.find(sources, share, member.session)
+            let pauses = findings.compactMapValues { finding -> Duration? in
+                guard case .waits(_, let pause) = finding else { return nil }
+                return pause
+            }
+            #expect(pauses == [1: HiddenSources.pause, last - 1: .seconds(10)] && findings[last] == nil)
+            for number in 2...last - 2 {
+                let path = one.root.appending("\(number).mov").string
+                #expect(try String(contentsOfFile: path, encoding: .utf8) == "\(number)")
+            }
+        }
+    }
+
     @Test func `before an agent hides a source, others can find it`() async throws {
         let (fleet, gate) = (try FleetScene(), Gate())
         fleet.store.script("a.mov", .hold(gate, .deliver))

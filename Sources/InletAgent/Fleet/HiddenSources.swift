@@ -30,9 +30,16 @@ struct HiddenMark: Sendable, Equatable {
 
 /// Gives sources of a share their names again that an agent has hidden and does not come back for.
 struct HiddenSources: Sendable {
+    /// A finishing whose source an agent may have hidden.
+    struct Source: Sendable {
+        /// The number of the finishing.
+        var work: Int64
+        var path: FilePath
+        var mark: HiddenMark
+    }
+
     enum Finding: Sendable {
-        case nothing
-        /// Its own name is taken again, by this.
+        /// It has its own name again: this is there.
         case back(ShareLook.Look)
         /// Why it stays hidden now, and until when it is not looked for again.
         case waits(String, Duration)
@@ -45,26 +52,51 @@ struct HiddenSources: Sendable {
     /// Until a hidden source is looked for again.
     static let pause = Duration.seconds(600)
     private static let soon = Duration.seconds(10)
+    /// How many are looked for in one look at the share, which has to answer in time.
+    private static let lookedAt = 50
+    /// How many get their names again before other work has its turn.
+    static let mostRenamed = 50
 
-    /// Asked with a live claim of the finishing, for a source that is not under its own name. If its agent wakes up
+    /// Asked with live claims of the finishings, for sources that are not under their own names. If an agent wakes up
     /// meanwhile, both dispose of a version whose deliveries have ended, and each rename succeeds for one of them.
-    func find(
-        _ claim: FleetClaim, _ path: FilePath, _ share: FleetPlaces.Share, _ session: Int64
+    ///
+    /// - Returns: by the numbers of the finishings; none of sources that are not hidden.
+    func find(_ sources: [Source], _ share: FleetPlaces.Share, _ session: Int64) async -> [Int64: Finding] {
+        if sources.isEmpty { return [:] }
+        let fleet = await view.current()
+        var findings: [Int64: Finding] = [:]
+        var renamed = 0
+        for group in sources.groups(of: Self.lookedAt) {
+            let names = group.map { FinishFolders.privateNames(of: $0.path, below: "", mark: $0.mark.text) }
+            let all = Array(names.joined())
+            var looks = (await shares.look(at: all, in: share.root, marker: share.marker ?? "") ?? [])[...]
+            for (source, names) in zip(group, names) {
+                let seen = Array(looks.prefix(names.count))
+                looks = looks.dropFirst(names.count)
+                guard seen.count == names.count, !seen.contains(.unknown) else {
+                    findings[source.work] = .waits("\(member.name) cannot look for it", Self.soon)
+                    continue
+                }
+                guard let place = zip(names, seen).first(where: { $0.1 != .nothing })?.0 else { continue }
+                if let owner = await owner(of: source.mark, in: fleet) {
+                    let why = "\(owner) has hidden it, and disposes of it once it is back"
+                    findings[source.work] = .waits(why, Self.pause)
+                } else if renamed == Self.mostRenamed {
+                    findings[source.work] = .waits("others get their own names again first", Self.soon)
+                } else {
+                    findings[source.work] = await giveBack(source, from: place, share, session)
+                    renamed += 1
+                }
+            }
+        }
+        return findings
+    }
+
+    private func giveBack(
+        _ source: Source, from place: FilePath, _ share: FleetPlaces.Share, _ session: Int64
     ) async -> Finding {
-        guard let note = PlaceNotes.notes(claim.notes)[HiddenMark.note], let mark = HiddenMark(note) else {
-            return .nothing
-        }
-        let marker = share.marker ?? ""
-        let names = FinishFolders.privateNames(of: path, below: "", mark: mark.text)
-        guard let looks = await shares.look(at: names, in: share.root, marker: marker), !looks.contains(.unknown) else {
-            return .waits("\(member.name) cannot look for it", Self.soon)
-        }
-        guard let place = zip(names, looks).first(where: { $0.1 != .nothing })?.0 else { return .nothing }
-        if let owner = await owner(of: mark) {
-            return .waits("\(owner) has hidden it, and disposes of it once it is back", Self.pause)
-        }
         guard member.grants, member.session == session else { return .waits("the session has ended", .zero) }
-        guard let look = await shares.rename(place, to: path, in: share.root, marker: marker) else {
+        guard let look = await shares.rename(place, to: source.path, in: share.root, marker: share.marker ?? "") else {
             return .waits("\(member.name) cannot give \(place.display) its own name again", Self.pause)
         }
         return .back(look)
@@ -72,9 +104,9 @@ struct HiddenSources: Sendable {
 
     /// The agent that still disposes of it, by name; nil where there is none: it was retired, is not known, was away
     /// for long, or has another journal.
-    private func owner(of mark: HiddenMark) async -> String? {
+    private func owner(of mark: HiddenMark, in fleet: FleetMembers?) async -> String? {
         guard mark.tag == member.identity?.tag else {
-            guard let fleet = await view.current() else { return "another agent" }
+            guard let fleet else { return "another agent" }
             return fleet.returning[mark.tag]
         }
         do throws(JournalError) {
@@ -83,5 +115,13 @@ struct HiddenSources: Sendable {
             // Nothing is taken from a journal that cannot be read now.
             return member.name
         }
+    }
+}
+
+extension HiddenSources.Source {
+    /// nil where no agent has said that it hides the source.
+    init?(_ claim: FleetClaim, _ path: FilePath) {
+        guard let note = PlaceNotes.notes(claim.notes)[HiddenMark.note], let mark = HiddenMark(note) else { return nil }
+        self.init(work: claim.work, path: path, mark: mark)
     }
 }

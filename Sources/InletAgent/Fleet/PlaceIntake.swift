@@ -150,25 +150,30 @@ struct PlaceIntake: Sendable {
                 return verdict(claim, path, nil, share, session, isKnown: true)
             }
         }
-        var verdicts: [Verdict] = []
-        for (claim, (name, look)) in zip(claims, zip(names, looks)) {
-            verdicts.append(await judge(claim, name, look, share, session, isKnown: before.contains(claim.work)))
+        let sources = zip(claims, zip(names, looks)).compactMap { claim, seen -> HiddenSources.Source? in
+            guard claim.isFinishing, !before.contains(claim.work), let path = seen.0,
+                Self.version(seen.1, path, claim) == nil
+            else { return nil }
+            return HiddenSources.Source(claim, path)
         }
-        return verdicts
+        let findings = await hidden.find(sources, share, session)
+        return zip(claims, zip(names, looks)).map { claim, seen in
+            let (name, look) = seen
+            let finding = findings[claim.work]
+            return judge(claim, name, look, finding, share, session, isKnown: before.contains(claim.work))
+        }
     }
 
     private func judge(
-        _ claim: FleetClaim, _ name: FilePath?, _ look: ShareLook.Look, _ share: FleetPlaces.Share, _ session: Int64,
-        isKnown: Bool
-    ) async -> Verdict {
+        _ claim: FleetClaim, _ name: FilePath?, _ look: ShareLook.Look, _ finding: HiddenSources.Finding?,
+        _ share: FleetPlaces.Share, _ session: Int64, isKnown: Bool
+    ) -> Verdict {
         guard let path = name else { return .back(Self.unusable(claim, "its name leads out of the share")) }
         var look = look
-        if claim.isFinishing, !isKnown, Self.version(look, path, claim) == nil {
-            switch await hidden.find(claim, path, share, session) {
-            case .nothing: break
-            case .back(let now): look = now
-            case .waits(let why, let pause): return .back(Self.retry(claim, pause, nil, why))
-            }
+        switch finding {
+        case nil: break
+        case .back(let now): look = now
+        case .waits(let why, let pause): return .back(Self.retry(claim, pause, nil, why))
         }
         let found = Self.version(look, path, claim)
         if found != nil || isKnown { return verdict(claim, path, found, share, session, isKnown: isKnown) }
