@@ -94,6 +94,21 @@ import Testing
         }
     }
 
+    @Test func `a hidden file of a share that has its own name again is left until the fleet was asked`() throws {
+        let job = try begun(isMoving: false)
+        let shared = FinishFolders(root: DisposalModel.root, settings: nil, mark: "abcdef-")
+        for (places, asks) in [(shared, true), (model.places, false)] {
+            var disposal = Disposal(job, places)
+            var steps = [disposal.next(.begun, at: now)]
+            for fact in [.missing, .found(identity), .done, .done] as [DisposalStepResult] {
+                steps.append(disposal.next(fact, at: now))
+            }
+            guard case .note(nil) = steps[3] else { return wrong("its intent stays") }
+            let waits = if case .wait = steps[4] { true } else { false }
+            #expect(waits == asks)
+        }
+    }
+
     @Test func `a damaged intent, too, is forgotten only when the names are durable`() {
         var job = model.job
         job.file.intent = [UInt8(ascii: "{")]

@@ -38,9 +38,19 @@ struct HiddenSourceTests {
         }
     }
 
+    /// All have the same size and mtime.
+    private func drop(_ one: Stage) throws -> FilePath {
+        let made = try one.scene.directory.write(Array("content".utf8), to: "made")
+        let path = one.root.appending("a.mov")
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSince1970: 1_700_000_000)], ofItemAtPath: made.string)
+        try FileManager.default.moveItem(atPath: made.string, toPath: path.string)
+        return path
+    }
+
     /// Drops a file, and hides it as an agent does that dies before it disposes of it. Its finishing is not due.
     private func hide(_ fleet: FleetScene, _ one: Stage, by tag: String, as name: FilePath) async throws {
-        let path = try one.scene.drop("a.mov")
+        let path = try drop(one)
         try await eventually("it is admitted") { try fleet.open == 1 }
         try fleet.leaveFinishing(hiddenBy: tag)
         let hidden = one.root.pushing(name)
@@ -101,6 +111,26 @@ struct HiddenSourceTests {
                 try String(contentsOfFile: one.root.pushing(FilePath(".inlet/done/\(name)")).string, encoding: .utf8)
             }
             #expect(archived.sorted() == ["a new one", "content"])
+        }
+    }
+
+    @Test func `what is hidden waits for its name while a file that looks the same has it`() async throws {
+        let fleet = try FleetScene()
+        try await whileAlone(fleet) { one, _ in
+            let hidden = Self.names("zzzzzz")[0]
+            try await hide(fleet, one, by: "zzzzzz", as: hidden)
+            let own = try drop(one)
+            try fleet.wakeFinishing()
+            try await eventually("it waits") {
+                try fleet.number("SELECT count(*) FROM inlet.work WHERE reason LIKE '%its own name again'") == 1
+            }
+            #expect(one.isThere(hidden))
+            try FileManager.default.removeItem(atPath: own.string)
+            try await eventually("it is archived") {
+                try fleet.wakeFinishing()
+                return try fleet.open == 0 && isArchived(one)
+            }
+            #expect(!one.isThere(hidden))
         }
     }
 

@@ -86,7 +86,8 @@ struct Disposal: Sendable {
         if case .failed(let error) = seen { return afterFailure(error, now) }
         switch state {
         case .begins: return begin(now)
-        case .startsOver: return go(.begins, .note(nil))
+        // In a share the fleet is asked first: another agent may have given it its name again.
+        case .startsOver: return places.isShared ? take([.note(nil), anew(now)]) : go(.begins, .note(nil))
         case .takes(let steps): return take(steps)
         case .clearsCopy, .looksAtHidden, .provesCopies, .looksForSecondName, .unlinks, .asksWriterOfHidden,
             .looksAgain, .comparesHidden:

@@ -184,6 +184,9 @@ struct FinishFolders: Sendable {
         mayWrite = settings.map { $0.pattern == nil || $0.volumeWrites } ?? !isVolume
     }
 
+    /// Whether other agents may have renamed a hidden file, and have it to dispose of.
+    var isShared: Bool { !mark.isEmpty }
+
     /// A unique name beside the file, which every watcher ignores.
     func privateFile(_ file: FileRow) -> FilePath { Self.privateFile(file.fullPath, "\(mark)\(file.id)") }
 

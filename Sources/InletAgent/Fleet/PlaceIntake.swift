@@ -152,9 +152,11 @@ struct PlaceIntake: Sendable {
         }
         let sources = zip(claims, zip(names, looks)).compactMap { claim, seen -> HiddenSources.Source? in
             guard claim.isFinishing, !before.contains(claim.work), let path = seen.0,
-                Self.version(seen.1, path, claim) == nil
+                let source = HiddenSources.Source(claim, path)
             else { return nil }
-            return HiddenSources.Source(claim, path)
+            // A file of the same size and mtime may have its name meanwhile.
+            let inode = JSON.note(claim.plan, as: PlacePlan.self)?.inode
+            return Self.version(seen.1, path, claim).map { $0.inode == inode } == true ? nil : source
         }
         let findings = await hidden.find(sources, share, session)
         return zip(claims, zip(names, looks)).map { claim, seen in
