@@ -57,23 +57,14 @@ struct PlaceOwnTests {
     @Test func `a station does not list a share before the fleet knows its own files there`() async throws {
         let (fleet, share) = (try FleetScene(), try Share())
         let scene = try await alone(fleet, share)
-        try fleet.run("ALTER FUNCTION inlet.v1_own_versions RENAME TO hidden_versions")
-        try fleet.run(
-            """
-            CREATE FUNCTION inlet.v1_own_versions(int, bytea, bigint, bigint, int, uuid[], uuid[], boolean)
-            RETURNS TABLE (mark bigint, own boolean[]) LANGUAGE plpgsql AS $$
-            BEGIN
-                RAISE EXCEPTION 'out of bounds' USING ERRCODE = 'IN011';
-            END $$
-            """)
+        try fleet.refuseOwnVersions()
         try await fleet.placed("one", share, in: scene.directory).run { one in
             try await one.hasShare()
             try await eventually("it says so") {
                 one.events.field("reason", of: "agent.error").map { "\($0)".contains("own files of media") } ?? false
             }
             #expect(one.places?.holds(share.root) == false)
-            try fleet.run("DROP FUNCTION inlet.v1_own_versions")
-            try fleet.run("ALTER FUNCTION inlet.hidden_versions RENAME TO v1_own_versions")
+            try fleet.takeOwnVersions()
             try await one.lists()
             #expect(try fleet.admitted == 2)
         }
@@ -106,5 +97,43 @@ struct PlaceOwnTests {
             try await eventually("it is delivered") { fleet.store.record.stored.count == 2 }
             #expect(try fleet.admitted == 2 && fleet.store.record.orders.count == 2)
         }
+    }
+
+    @Test func `an own file that is back before the fleet has forgotten it is a new one, too`() async throws {
+        let (fleet, share) = (try FleetScene(), try Share())
+        let scene = try await alone(fleet, share)
+        let (path, aside) = (share.root.appending("b.mov"), share.directory.path.appending("aside.mov"))
+        try await fleet.placed("one", share, in: scene.directory).run { one in
+            try await one.lists()
+            try fleet.refuseOwnVersions()
+            try DurableFile.rename(path, over: aside)
+            try await one.pause(false)
+            try await one.finished("b.mov", .gone)
+            try DurableFile.rename(aside, over: path)
+            try share.drop("c.mov")
+            try await eventually("the next one is delivered") { fleet.store.record.stored["c.mov"] != nil }
+            #expect(fleet.store.record.stored["b.mov"] == nil)
+            try fleet.takeOwnVersions()
+            try await eventually("it is delivered") { fleet.store.record.stored["b.mov"] != nil }
+        }
+    }
+}
+
+extension FleetScene {
+    fileprivate func refuseOwnVersions() throws {
+        try run("ALTER FUNCTION inlet.v1_own_versions RENAME TO hidden_versions")
+        try run(
+            """
+            CREATE FUNCTION inlet.v1_own_versions(int, bytea, bigint, bigint, int, uuid[], uuid[], boolean)
+            RETURNS TABLE (mark bigint, own boolean[]) LANGUAGE plpgsql AS $$
+            BEGIN
+                RAISE EXCEPTION 'out of bounds' USING ERRCODE = 'IN011';
+            END $$
+            """)
+    }
+
+    fileprivate func takeOwnVersions() throws {
+        try run("DROP FUNCTION inlet.v1_own_versions")
+        try run("ALTER FUNCTION inlet.hidden_versions RENAME TO v1_own_versions")
     }
 }

@@ -13,12 +13,14 @@ extension FleetPlaces {
     private static let mostPages = 20
 
     /// Tells the fleet which versions in its shares this agent has sent, or will send, as its own.
-    func tellOwn() async {
+    ///
+    /// - Parameter forgotten: called with a share once the fleet has forgotten some of its files.
+    func tellOwn(forgotten: (FilePath) -> Void) async {
         guard member.grants else { return }
         for share in usable where !share.isTold || share.hasLostOwn {
             do {
                 let isTold = if share.isTold { true } else { try await tellOwn(of: share) }
-                if isTold { try await forgetLostOwn(of: share) }
+                if isTold { try await forgetLostOwn(of: share, forgotten) }
                 state.withLock { state in
                     guard isTold, state.shares[share.root]?.marker == share.marker else { return }
                     state.shares[share.root]?.isTold = true
@@ -57,7 +59,7 @@ extension FleetPlaces {
     }
 
     /// A source that went away, or changed, before anything was sent may come back, and is a new file then.
-    private func forgetLostOwn(of share: Share) async throws {
+    private func forgetLostOwn(of share: Share, _ forgotten: (FilePath) -> Void) async throws {
         guard let marker = share.marker, let number = share.number else { return }
         // An end during the look has the next one.
         state.withLock { $0.shares[share.root]?.hasLostOwn = false }
@@ -66,7 +68,9 @@ extension FleetPlaces {
             for start in stride(from: 0, to: lost.count, by: Self.ownAtOnce) {
                 let page = Array(lost[start..<min(start + Self.ownAtOnce, lost.count)])
                 let known = try await member.link.ownVersions(number, page, are: false).own
-                try await journal.forgetInPlace(marker, zip(page, known).filter { !$1 }.map(\.0))
+                let news = zip(page, known).filter { !$1 }.map(\.0)
+                try await journal.forgetInPlace(marker, news)
+                if !news.isEmpty { forgotten(share.root) }
             }
         } catch {
             state.withLock { $0.shares[share.root]?.hasLostOwn = true }

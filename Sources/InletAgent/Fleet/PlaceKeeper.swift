@@ -124,7 +124,8 @@ struct PlaceKeeper: Sendable {
             for share in places.all { group.addTask { await look(at: share) } }
         }
         await release(places.takeReleases(isDraining: member.isDraining))
-        await places.tellOwn()
+        // Some may be back, and were known when they were seen.
+        await places.tellOwn { [roots = shared.roots] in roots.list($0) }
         await hold()
         await findHolders(at: now)
         tell()
