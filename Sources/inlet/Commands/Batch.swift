@@ -10,6 +10,7 @@ struct BatchCommand: AsyncParsableCommand {
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "list",
             abstract: "List batches, newest first: folders that are delivered as one, and files with companions.",
             discussion: "Example: inlet batch list --limit 5")
 

@@ -8,13 +8,14 @@ import SystemPackage
 
 struct Config: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "config",
         abstract: "Show the effective configuration, its difference from the running one, or its schema.",
         discussion: "Example: inlet config show",
         subcommands: [Show.self, Diff.self, Schema.self])
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print the configuration with every default filled in; secrets show as ***.",
+            commandName: "show", abstract: "Print the configuration with every default filled in; secrets show as ***.",
             discussion: "Example: inlet config show --config inlet.yaml")
 
         @OptionGroup var options: ConfigOption
@@ -31,7 +32,7 @@ struct Config: AsyncParsableCommand {
 
     struct Schema: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print the JSON schema of the configuration, for editors.",
+            commandName: "schema", abstract: "Print the JSON schema of the configuration, for editors.",
             discussion: "Example: inlet config schema > inlet.schema.json")
 
         func run() async throws { Console.draw(ConfigSchema.json(types: DestinationKinds.types)) }
@@ -41,7 +42,7 @@ struct Config: AsyncParsableCommand {
 extension Config {
     struct Diff: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Compare a file with the running configuration.",
+            commandName: "diff", abstract: "Compare a file with the running configuration.",
             discussion: """
                 Lists the changes that 'inlet reload' would make. Secrets show as *** and are not compared. Exits with 0 when
                 nothing differs, 1 when something does, 75 when no agent runs.

@@ -10,7 +10,7 @@ import SystemPackage
 
 struct Fetch: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Download an object of a bucket, or a file from an https address.",
+        commandName: "fetch", abstract: "Download an object of a bucket, or a file from an https address.",
         discussion: """
             A stopped fetch keeps its bytes in a hidden file beside the new one. Repeat the command to continue from
             there, unless the object has changed. The file gets its name once it is complete: it has the length that the

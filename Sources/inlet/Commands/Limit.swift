@@ -5,7 +5,7 @@ import InletDashboard
 
 struct Limit: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show or set the bandwidth limit.",
+        commandName: "limit", abstract: "Show or set the bandwidth limit.",
         discussion: """
             A new limit takes effect at once, also for running transfers, and lasts until 'auto' or the next start. For a
             permanent limit, edit the configuration (limits.bandwidth, schedule). 0 sends nothing and keeps connections

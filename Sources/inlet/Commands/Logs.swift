@@ -20,7 +20,7 @@ struct Logs: AsyncParsableCommand {
 
     struct Level: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show or set the log level of the running agent.",
+            commandName: "level", abstract: "Show or set the log level of the running agent.",
             discussion: """
                 A new level takes effect at once, and lasts until the next reload or start. For a permanent level, edit the
                 configuration (log.level). Exits with 75 when no agent runs.
@@ -63,7 +63,7 @@ struct Logs: AsyncParsableCommand {
 
     struct Schema: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print the JSON schema of log lines.",
+            commandName: "schema", abstract: "Print the JSON schema of log lines.",
             discussion: "Example: inlet logs schema > inlet-log.schema.json")
 
         func run() async throws { Console.draw(EventTable.schema) }

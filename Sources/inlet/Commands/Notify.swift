@@ -7,7 +7,7 @@ import InletPipelines
 
 struct Notify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Send test notifications.",
+        commandName: "notify", abstract: "Send test notifications.",
         discussion: """
             Examples:
               inlet notify test phone
@@ -16,7 +16,7 @@ struct Notify: AsyncParsableCommand {
 
     struct Test: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Send one receiver a notification with the event 'test', once.",
+            commandName: "test", abstract: "Send one receiver a notification with the event 'test', once.",
             discussion: """
                 Exits with 0 when the receiver accepts it, 69 when it does not.
 

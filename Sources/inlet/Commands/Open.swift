@@ -6,7 +6,7 @@ import InletLinux
 
 struct Open: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Print a link to the page that logs a browser in, once.",
+        commandName: "open", abstract: "Print a link to the page that logs a browser in, once.",
         discussion: """
             The link works for ten minutes, for one browser, and gives full access. Only root and the agent's own user can
             ask for one. Exits with 75 when no agent runs, and with 78 when its configuration opens no port.

@@ -6,7 +6,7 @@ import SystemPackage
 
 struct Pause: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Pause deliveries to one destination, or to all.",
+        commandName: "pause", abstract: "Pause deliveries to one destination, or to all.",
         discussion: """
             Deliveries that are under way finish; the pause survives restarts. New files still enter the queue.
 
@@ -31,6 +31,7 @@ extension ConfigOption {
 
 struct Resume: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "resume",
         abstract:
             "End a pause, and try now: also destinations that are down, and files that wait after a failure.",
         discussion: """

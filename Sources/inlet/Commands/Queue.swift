@@ -6,7 +6,7 @@ import InletJournal
 
 struct Queue: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show the queue, and retry, cancel, answer or forget its files.",
+        commandName: "queue", abstract: "Show the queue, and retry, cancel, answer or forget its files.",
         discussion: """
             'forget' and 'clear' change only the journal. 'aside' and 'remove' move and remove files that were not sent;
             'remove' needs a proof of their destinations.
@@ -27,7 +27,7 @@ struct Queue: AsyncParsableCommand {
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "List files, newest first.",
+            commandName: "list", abstract: "List files, newest first.",
             discussion: "Example: inlet queue list --state failed --destination archive --path 'gigs/**'")
 
         @OptionGroup var options: ConfigOption
@@ -53,7 +53,7 @@ struct Queue: AsyncParsableCommand {
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show the history of one file.", discussion: "Example: inlet queue show 17")
+            commandName: "show", abstract: "Show the history of one file.", discussion: "Example: inlet queue show 17")
 
         @OptionGroup var options: ConfigOption
         @Argument(help: "The job's number.") var job: Int64
@@ -69,6 +69,7 @@ struct Queue: AsyncParsableCommand {
 
     struct Retry: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "retry",
             abstract:
                 "Send failed, expired, cancelled or vanished files again, and try waiting files now.",
             discussion: """
@@ -100,7 +101,7 @@ struct Queue: AsyncParsableCommand {
 
     struct Cancel: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Cancel files that wait or run.",
+            commandName: "cancel", abstract: "Cancel files that wait or run.",
             discussion: """
                 Examples:
                   inlet queue cancel 17 18
@@ -121,6 +122,7 @@ struct Queue: AsyncParsableCommand {
 
     struct Forget: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "forget",
             abstract: "Remove ended files from the journal; Inlet treats them as new if it sees them again.",
             discussion: """
                 Examples:
@@ -143,7 +145,7 @@ struct Queue: AsyncParsableCommand {
 
     struct Clear: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Cancel all files that wait or run, or a selection of them.",
+            commandName: "clear", abstract: "Cancel all files that wait or run, or a selection of them.",
             discussion: "Example: inlet queue clear --yes")
 
         @OptionGroup var options: ConfigOption

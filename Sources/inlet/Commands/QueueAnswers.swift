@@ -8,7 +8,7 @@ import InletJournal
 extension Queue {
     struct First: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Send waiting files before the others.",
+            commandName: "first", abstract: "Send waiting files before the others.",
             discussion: "Example: inlet queue first 17")
 
         @OptionGroup var options: ConfigOption
@@ -24,7 +24,7 @@ extension Queue {
 
     struct Leave: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Say that duplicates or rejected files may stay where they are.",
+            commandName: "leave", abstract: "Say that duplicates or rejected files may stay where they are.",
             discussion: """
                 Inlet changes no file. Lists of files that need an answer no longer show them.
                 It also withdraws an order to move or remove a file that has not begun.
@@ -42,7 +42,7 @@ extension Queue {
 
     struct Aside: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Move duplicates to the archive, and rejected files to quarantine.",
+            commandName: "aside", abstract: "Move duplicates to the archive, and rejected files to quarantine.",
             discussion: """
                 The folders are those of the watched folder. A file that is being written, or has changed, stays.
 
@@ -59,7 +59,7 @@ extension Queue {
 
     struct Remove: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Remove duplicates that their destinations prove to have.",
+            commandName: "remove", abstract: "Remove duplicates that their destinations prove to have.",
             discussion: """
                 Inlet asks each destination again, and reads the file again. Without a proof the file stays,
                 and 'inlet queue show' has the reason. Inlet never removes a rejected file.

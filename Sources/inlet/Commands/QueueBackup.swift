@@ -10,7 +10,7 @@ import SystemPackage
 extension Queue {
     struct Backup: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Back up the journal to one file, while the agent runs.",
+            commandName: "backup", abstract: "Back up the journal to one file, while the agent runs.",
             discussion: """
                 The file is complete, checked, and readable only by its owner. It replaces an earlier backup of the same
                 name. Without FILE it goes to 'backups' in state_dir, named after the time. The running agent writes it,
@@ -52,7 +52,7 @@ extension Queue {
 
     struct Restore: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Restore the journal from a backup, while no agent runs.",
+            commandName: "restore", abstract: "Restore the journal from a backup, while no agent runs.",
             discussion: """
                 Keeps the present journal beside the restored one, which knows nothing after the backup. Files that were
                 waiting then are sent again under the same keys: no second objects appear. Later files count as new if
@@ -81,7 +81,7 @@ extension Queue {
 
     struct Reset: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Start an empty journal and keep the old one, while no agent runs.",
+            commandName: "reset", abstract: "Start an empty journal and keep the old one, while no agent runs.",
             discussion: """
                 Touches no file of yours, and nothing at a destination. Files that are still in the watched folders
                 count as new and are sent again, unless their watch entry says 'existing: skip'. Interrupted uploads

@@ -3,6 +3,7 @@ import InletDashboard
 
 struct Receipts: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "receipts",
         abstract: "Print the receipts of finished files, newest first, one JSON object a line.",
         discussion: """
             Examples:

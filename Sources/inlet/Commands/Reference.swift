@@ -7,7 +7,7 @@ import InletDashboard
 /// the configuration are not among them: `inlet config schema` and `--experimental-dump-help` print those.
 struct Reference: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Print the declarations behind the manual's reference pages.",
+        commandName: "reference", abstract: "Print the declarations behind the manual's reference pages.",
         discussion: "Example: inlet reference | jq .metrics", shouldDisplay: false)
 
     func run() {

@@ -7,6 +7,7 @@ import SystemPackage
 
 struct Report: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "report",
         abstract:
             "Print the offload report of a batch or of cards: each file, its checksum, its places, and how they were verified.",
         discussion: """

@@ -8,7 +8,7 @@ import InletPipelines
 
 struct Run: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Watch the configured folders and deliver new files until you stop it.",
+        commandName: "run", abstract: "Watch the configured folders and deliver new files until you stop it.",
         discussion: """
             SIGTERM or Ctrl-C stops new work, waits for running parts (shutdown_timeout, 30 s) and exits with 0. The next
             start continues the rest. A second signal stops at once (130).

@@ -10,7 +10,7 @@ import SystemPackage
 
 struct Send: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Send single files now, with a progress bar, and leave them where they are.",
+        commandName: "send", abstract: "Send single files now, with a progress bar, and leave them where they are.",
         discussion: """
             Uses the running agent; without one, the journal in state_dir. Repeat a killed 'send' to continue where it
             stopped; repeating a finished one sends nothing, and says so. If a destination's address has changed

@@ -6,7 +6,7 @@ import InletLinux
 
 struct Status: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show transfers, the queue and problems.",
+        commandName: "status", abstract: "Show transfers, the queue and problems.",
         discussion: """
             Asks the running agent, or reads the journal when none runs. --watch refreshes continuously. On a terminal
             it redraws the screen ('q' or Ctrl-C quits); elsewhere it prints a block each interval, with --json one

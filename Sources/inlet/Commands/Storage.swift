@@ -8,7 +8,7 @@ import Synchronization
 
 struct Storage: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show the objects of a destination of type \(DestinationKinds.listable)).",
+        commandName: "storage", abstract: "Show the objects of a destination of type \(DestinationKinds.listable)).",
         discussion: "Example: inlet storage list archive",
         subcommands: [StorageList.self])
 }

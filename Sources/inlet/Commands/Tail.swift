@@ -9,7 +9,7 @@ import SystemPackage
 
 struct Tail: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show the log in words, as it happens.",
+        commandName: "tail", abstract: "Show the log in words, as it happens.",
         discussion: """
             Reads the log file of the configuration (log.output), also across its rotation, or else asks the running agent; with
             FILE that file, with - standard input. Other lines pass through unchanged. Ctrl-C ends it.

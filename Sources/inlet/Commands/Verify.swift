@@ -9,7 +9,7 @@ import Synchronization
 
 struct Verify: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Check that the destinations still have the delivered files.",
+        commandName: "verify", abstract: "Check that the destinations still have the delivered files.",
         discussion: """
             Compares length and tag with the proof in the journal; --read reads every byte, where the destination allows
             it, and compares the checksum. Changes nothing, here or there.

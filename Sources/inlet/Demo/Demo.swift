@@ -8,6 +8,7 @@ import SystemPackage
 
 struct Demo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "demo",
         abstract: "Run an end-to-end demo on this machine: a drop folder, loopback servers, and sample files.",
         discussion: """
             Needs no account. Starts servers on loopback for the Spiral Storage API, S3, GigHive, VOPI and Roboscope.

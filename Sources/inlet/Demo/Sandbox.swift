@@ -9,7 +9,7 @@ import UnixSignals
 /// The demo's servers without an agent, for scripts that measure one. Not in the list of commands.
 struct Sandbox: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Run only the demo's loopback servers, until SIGTERM.",
+        commandName: "sandbox", abstract: "Run only the demo's loopback servers, until SIGTERM.",
         discussion: """
             Prints their addresses and credentials as one line of JSON; its 'control' address answers GET / with the
             files that have arrived. The servers keep received files below DIR, and listen on 127.0.0.1 only.

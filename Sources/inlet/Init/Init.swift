@@ -9,7 +9,7 @@ import SystemPackage
 
 struct Init: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Write a first configuration from a few questions, or from options.",
+        commandName: "init", abstract: "Write a first configuration from a few questions, or from options.",
         discussion: """
             On a terminal it asks what you have, tests each destination and the watched folder at once, and asks what to
             do with files that are there already. Where systemd has the service, it offers to start it, and prints the

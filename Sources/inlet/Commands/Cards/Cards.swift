@@ -4,7 +4,7 @@ import InletDashboard
 
 struct Cards: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show the cards in the readers, and whether they may be taken out.",
+        commandName: "cards", abstract: "Show the cards in the readers, and whether they may be taken out.",
         discussion: """
             A card is named by its label, or by its UUID. Two cards of one label have names of their own, such as
             'UNTITLED (2)'.
@@ -23,7 +23,7 @@ struct Cards: AsyncParsableCommand {
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "List the cards in the readers.", discussion: "Example: inlet cards list")
+            commandName: "list", abstract: "List the cards in the readers.", discussion: "Example: inlet cards list")
 
         @OptionGroup var options: ConfigOption
         @Argument(help: "Only this card, with its list.") var card: String?
@@ -55,7 +55,7 @@ struct Cards: AsyncParsableCommand {
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show a card's verdict and the list below it.",
+            commandName: "show", abstract: "Show a card's verdict and the list below it.",
             discussion: "Exits with 1 while the card is not safe to remove.\n\nExample: inlet cards show EOS_DIGITAL")
 
         @OptionGroup var options: ConfigOption
@@ -70,7 +70,7 @@ struct Cards: AsyncParsableCommand {
 
     struct History: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "List the stays of cards in a reader, newest first.",
+            commandName: "history", abstract: "List the stays of cards in a reader, newest first.",
             discussion: "Example: inlet cards history EOS_DIGITAL --limit 5")
 
         @OptionGroup var options: ConfigOption
@@ -106,7 +106,7 @@ struct Cards: AsyncParsableCommand {
 
     struct Label: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Name a card as the tape on it says.",
+            commandName: "label", abstract: "Name a card as the tape on it says.",
             discussion: """
                 The names are fields of keys, labels and reports: {card.roll}, {card.camera}, {card.operator}. An empty text
                 removes a name.
@@ -135,7 +135,7 @@ struct Cards: AsyncParsableCommand {
 
     struct Leave: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Say that the other files on a card may stay there.",
+            commandName: "leave", abstract: "Say that the other files on a card may stay there.",
             discussion: """
                 With 'volume_safe: everything', files that Inlet did not take hold a card up until you say this. Other files
                 that come later are asked about again.
@@ -151,7 +151,7 @@ struct Cards: AsyncParsableCommand {
 
     struct Resend: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Send files of a card again that a destination has lost.",
+            commandName: "resend", abstract: "Send files of a card again that a destination has lost.",
             discussion: "Example: inlet cards resend EOS_DIGITAL")
 
         @OptionGroup var options: ConfigOption
@@ -162,7 +162,7 @@ struct Cards: AsyncParsableCommand {
 
     struct Eject: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Unmount a card, once it is safe to remove.",
+            commandName: "eject", abstract: "Unmount a card, once it is safe to remove.",
             discussion: """
                 Writes what waits, unmounts the card, and switches its reader off where the system can. Refuses with the reason
                 while something is not proved.

@@ -7,6 +7,7 @@ import InletPipelines
 
 struct Check: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "check",
         abstract:
             "Check the setup: the configuration, the folders and the destinations, with a remedy for each problem.",
         discussion: """

@@ -7,6 +7,7 @@ import SystemPackage
 
 struct Doctor: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "doctor",
         abstract: "Find out what is wrong: look at everything that matters, and name the likeliest causes.",
         discussion: """
             Lists versions, limits, folders, clock, names, proxy, certificates, destinations and the last errors. It asks

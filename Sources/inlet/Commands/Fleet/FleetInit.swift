@@ -6,6 +6,7 @@ import InletLinux
 extension FleetCommands {
     struct Init: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "init",
             abstract: "Make or update the fleet's schema in a database, and show what agents need.",
             discussion: """
                 Needs PostgreSQL 15 or newer, an empty UTF8 database, and a role that may create schemas and roles. The
@@ -88,7 +89,7 @@ extension FleetCommands {
 
     struct Secret: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Make another join secret, or let no more agents join.",
+            commandName: "secret", abstract: "Make another join secret, or let no more agents join.",
             discussion: """
                 The earlier secret stops working. Agents that have joined stay.
 

@@ -9,7 +9,7 @@ import InletJournal
 extension FleetCommands {
     struct Join: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Join the fleet of the configuration.",
+            commandName: "join", abstract: "Join the fleet of the configuration.",
             discussion: """
                 The agent joins by itself at its start where fleet.join_file has the secret; this does the same while no
                 agent runs. The secret is not needed again. An agent that has joined stays as it is.
@@ -52,6 +52,7 @@ extension FleetCommands {
 
     struct Rejoin: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "rejoin",
             abstract: "Come back after the journal was restored, or as another agent after it was copied.",
             discussion: """
                 A fleet refuses a journal that is older than it knows, or that is used twice. Use this while no agent
@@ -86,7 +87,7 @@ extension FleetCommands {
 
     struct Leave: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Leave the fleet for good.",
+            commandName: "leave", abstract: "Leave the fleet for good.",
             discussion: """
                 Retires this agent there: its name and its keys stay taken, and its files of shares go to the others.
                 Then remove 'fleet:' from the configuration, and 'place' from its watched folders. Files that wait for a

@@ -8,7 +8,7 @@ import InletLinux
 extension FleetCommands {
     struct Limit: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Set what all agents together may send to a destination.",
+            commandName: "limit", abstract: "Set what all agents together may send to a destination.",
             discussion: """
                 It holds instead of the limits in the agents' configurations, within a third of the fleet's ttl. Where
                 the destination had none, it may take a minute. 'off' without --slots lets these hold again.
@@ -45,7 +45,7 @@ extension FleetCommands {
 
     struct Drain: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Let an agent take no new files, and send what it has.",
+            commandName: "drain", abstract: "Let an agent take no new files, and send what it has.",
             discussion: """
                 Without NAME: the agent of this configuration. New files stay in its own folders: nobody else can send
                 those. Shares go to the other agents at once, and so do files of shares that it does not send yet.
@@ -89,6 +89,7 @@ extension FleetCommands {
 
     struct Undrain: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "undrain",
             abstract: "Let a drained agent take new files again.", discussion: "Example: inlet fleet undrain station-3")
 
         @OptionGroup var options: ConfigOption
@@ -104,7 +105,7 @@ extension FleetCommands {
 
     struct Takeover: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Retire an agent that is gone for good, so that nobody waits for it.",
+            commandName: "takeover", abstract: "Retire an agent that is gone for good, so that nobody waits for it.",
             discussion: """
                 Its name, its keys and its receipts stay. Other agents go on with its files of shares; files in its own
                 folders are sent by nobody else. It cannot come back; a machine that replaces it joins under another
@@ -137,6 +138,7 @@ extension FleetCommands {
 
     struct Restored: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "restored",
             abstract:
                 "Say that the database was restored from a backup, so that all agents report what they did since.",
             discussion: """
@@ -165,7 +167,7 @@ extension FleetCommands {
 
     struct Waive: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Let a recovering fleet go on without the report of one agent.",
+            commandName: "waive", abstract: "Let a recovering fleet go on without the report of one agent.",
             discussion: """
                 For an agent that is gone for good. The database has forgotten the keys that it was given since the
                 backup. Others may get them, and overwrite its files where a destination does not prevent that. Files

@@ -9,7 +9,7 @@ import SystemPackage
 extension FleetCommands {
     struct Receipts: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print the receipts of all agents, day by day.",
+            commandName: "receipts", abstract: "Print the receipts of all agents, day by day.",
             discussion: """
                 Examples:
                   inlet fleet receipts --since 06:00
@@ -32,7 +32,7 @@ extension FleetCommands {
         enum Format: String, ExpressibleByArgument, CaseIterable { case csv, json }
 
         static let configuration = CommandConfiguration(
-            abstract: "Print the receipts of all agents as a table for programs, day by day.",
+            commandName: "export", abstract: "Print the receipts of all agents as a table for programs, day by day.",
             discussion: """
                 Streams rows, however many there are. Within a day they come about in their order. CSV follows RFC
                 4180; a cell that a spreadsheet would compute begins with an apostrophe. JSON is one object a line.

@@ -7,7 +7,7 @@ import InletFleet
 extension FleetCommands {
     struct Status: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show the fleet's state, its agents and shares, and what it waits for.",
+            commandName: "status", abstract: "Show the fleet's state, its agents and shares, and what it waits for.",
             discussion: """
                 Asks the running agent, or the database. Exits with 75 where neither can be asked.
 
@@ -28,6 +28,7 @@ extension FleetCommands {
 
     struct Agents: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "agents",
             abstract: "List the agents of the fleet.", discussion: "Example: inlet fleet agents --json")
 
         @OptionGroup var options: ConfigOption
@@ -46,6 +47,7 @@ extension FleetCommands {
 
     struct Places: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "places",
             abstract: "List the shares that several agents watch: who lists each, and what it waits for.",
             discussion: """
                 Asks the running agent, or the database.
@@ -72,7 +74,7 @@ extension FleetCommands {
 
     struct Search: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Find which machine has a file, and where it was delivered.",
+            commandName: "search", abstract: "Find which machine has a file, and where it was delivered.",
             discussion: """
                 Finds receipts by a file's name, the beginning of a key, or a SHA-256. Asks the running agent, or the
                 database. Exits with 1 when nothing is found.

@@ -10,7 +10,7 @@ struct GigHive: AsyncParsableCommand {
 
     struct Delete: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Delete a job's upload from the server.",
+            commandName: "delete", abstract: "Delete a job's upload from the server.",
             discussion: """
                 Uses the delete token that came with the upload; it is in the journal, and works once. The server gives
                 none for files that it had already. The job stays delivered. To send the same file again, run 'inlet

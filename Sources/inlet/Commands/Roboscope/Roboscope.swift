@@ -131,13 +131,13 @@ extension Roboscope {
 extension Roboscope {
     struct Events: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show the server's audit trail.",
+            commandName: "events", abstract: "Show the server's audit trail.",
             discussion: "Example: inlet roboscope events --json",
             subcommands: [List.self], defaultSubcommand: List.self)
 
         struct List: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
-                abstract: "List events, in the server's order.",
+                commandName: "list", abstract: "List events, in the server's order.",
                 discussion: """
                     Exits with 1 when the server keeps no audit trail.
 
@@ -166,7 +166,7 @@ extension Roboscope {
 extension Roboscope {
     struct Spaces: AsyncParsableCommand, RoboscopeObjects {
         static let configuration = CommandConfiguration(
-            abstract: "List, show, create, change and delete spaces.",
+            commandName: "spaces", abstract: "List, show, create, change and delete spaces.",
             discussion: """
                 Examples:
                   inlet roboscope spaces
@@ -206,6 +206,7 @@ extension Roboscope {
 
         struct List: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
+                commandName: "list",
                 abstract: "List spaces.", discussion: "Example: inlet roboscope spaces list --key atrium --json")
 
             @OptionGroup var server: ServerOption
@@ -227,7 +228,7 @@ extension Roboscope {
 
         struct Create: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
-                abstract: "Create a space.",
+                commandName: "create", abstract: "Create a space.",
                 discussion: "Example: inlet roboscope spaces create --key atrium --name \"The atrium\"")
 
             @OptionGroup var server: ServerOption

@@ -6,7 +6,7 @@ import InletPipelines
 extension Roboscope {
     struct Markers: AsyncParsableCommand, RoboscopeObjects {
         static let configuration = CommandConfiguration(
-            abstract: "List, show, create, change and delete markers.",
+            commandName: "markers", abstract: "List, show, create, change and delete markers.",
             discussion: """
                 A marker is four corners, each x,y,z in metres. To import a list of markers, drop a markers.json into a
                 space's folder; the agent does the rest.
@@ -49,6 +49,7 @@ extension Roboscope {
 
         struct List: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
+                commandName: "list",
                 abstract: "List markers.", discussion: "Example: inlet roboscope markers list --session 6F1C… --json")
 
             @OptionGroup var server: ServerOption
@@ -70,7 +71,7 @@ extension Roboscope {
 
         struct Create: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
-                abstract: "Create a marker.",
+                commandName: "create", abstract: "Create a marker.",
                 discussion: """
                     Example: inlet roboscope markers create --session 6F1C… --p1 0,0,0 --p2 1,0,0 --p3 1,1,0 --p4 0,1,0
                     """)

@@ -6,7 +6,7 @@ import InletPipelines
 extension Roboscope {
     struct Sessions: AsyncParsableCommand, RoboscopeObjects {
         static let configuration = CommandConfiguration(
-            abstract: "List, show, create, change and delete work sessions.",
+            commandName: "sessions", abstract: "List, show, create, change and delete work sessions.",
             discussion: """
                 Examples:
                   inlet roboscope sessions list --space atrium --status active
@@ -54,7 +54,7 @@ extension Roboscope {
 
         struct List: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
-                abstract: "List work sessions.",
+                commandName: "list", abstract: "List work sessions.",
                 discussion: "Example: inlet roboscope sessions list --space atrium --type repair")
 
             @OptionGroup var server: ServerOption
@@ -85,7 +85,7 @@ extension Roboscope {
 
         struct Create: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
-                abstract: "Create a work session.",
+                commandName: "create", abstract: "Create a work session.",
                 discussion: "Example: inlet roboscope sessions create --space atrium --type inspection --status active")
 
             @OptionGroup var server: ServerOption

@@ -65,7 +65,7 @@ struct VOPI: AsyncParsableCommand {
 extension VOPI {
     struct Jobs: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "List jobs, newest first.",
+            commandName: "jobs", abstract: "List jobs, newest first.",
             discussion: """
                 On newer servers a job is 'pending' until it ends.
 
@@ -101,7 +101,7 @@ extension VOPI {
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show one job, or its product data.",
+            commandName: "show", abstract: "Show one job, or its product data.",
             discussion: """
                 Examples:
                   inlet vopi show 3f0c2b9e-…
@@ -137,7 +137,7 @@ extension VOPI {
 
     struct Cancel: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Cancel a job that has not ended.",
+            commandName: "cancel", abstract: "Cancel a job that has not ended.",
             discussion: """
                 A running job may still end as 'completed', and then costs its price. To cancel a file's delivery
                 together with its job, use 'inlet queue cancel'.
@@ -158,7 +158,7 @@ extension VOPI {
 
     struct Delete: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Delete a job and its files from the server, or one of its pictures.",
+            commandName: "delete", abstract: "Delete a job and its files from the server, or one of its pictures.",
             discussion: """
                 Downloaded files stay on this machine.
 
@@ -206,7 +206,7 @@ extension VOPI {
 extension VOPI {
     struct Images: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "List the pictures that a job made, by product variant and version.",
+            commandName: "images", abstract: "List the pictures that a job made, by product variant and version.",
             discussion: """
                 The files are in a private bucket; 'inlet vopi download' downloads them.
 
@@ -237,6 +237,7 @@ extension VOPI {
 
     struct Frames: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "frames",
             abstract:
                 "List the frames that a job chose from its video: time, angle, variant, obstructions, backgrounds.",
             discussion: """
@@ -273,6 +274,7 @@ extension VOPI {
 
     struct Download: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "download",
             abstract: "Download a job's results: its pictures, chosen frames and product.json.",
             discussion: """
                 They go into a folder named after the job's id. Complete files are not downloaded again, and interrupted
