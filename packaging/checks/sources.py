@@ -77,6 +77,8 @@ UNFINISHED = re.compile(r"\b(TODO|FIXME)\b")
 SWALLOWED = re.compile(r"\btry\?|(?<!func )\bbestEffort\(")
 CATCH_ALL = re.compile(r"\bcatch\s*\{")
 NEEDS_REASON = re.compile(r"@unchecked\s+Sendable|nonisolated\(unsafe\)")
+# The library makes a missing one from the type's name, which costs each start some hundred questions to the runtime.
+UNNAMED_COMMAND = re.compile(r"\bCommandConfiguration\((?!\s*commandName:)")
 SKIPPED_TEST = re.compile(r"\.disabled\s*\(|\bwithKnownIssue\b")
 # What may only be in debug builds: what tests name in the environment, and what ends or hurries the process for them.
 DEBUG_ONLY = re.compile(r"\bINLET_(?:FAILPOINT|PROBE_PACE|FAULTS(?:_LOG)?)\b|\bArmed\b|\bkill\s*\(\s*getpid\b")
@@ -282,6 +284,7 @@ CHECKS = [
     ("files and functions that the pages name are there", names_in_pages),
     ("keys are read, endpoints served, views shown", forgotten),
     ("the package has the program's version", one_version),
+    ("commands say their names", without(UNNAMED_COMMAND, SOURCES, CODE, " without commandName")),
     ("what tests arm is in debug builds only", debug_only),
 ]
 
