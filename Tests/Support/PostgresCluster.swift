@@ -43,7 +43,10 @@ package final class PostgresCluster: Sendable {
     /// - Parameters:
     ///   - folder: A folder for its files, which the cluster's user must be able to reach.
     ///   - settings: Lines of postgresql.conf, such as `"max_connections": "20"`.
-    package init(in folder: FilePath, settings: [String: String] = [:]) throws {
+    ///   - primary: What it follows as a stream, under the name `walreceiver`, until it is promoted.
+    package init(
+        in folder: FilePath, settings: [String: String] = [:], standbyOf primary: PostgresCluster? = nil
+    ) throws {
         guard let bin = Self.bin else { throw NotInTime(Self.reason) }
         self.bin = bin
         data = folder.appending("postgres")
@@ -52,9 +55,14 @@ package final class PostgresCluster: Sendable {
             try FileManager.default.createDirectory(atPath: path.string, withIntermediateDirectories: true)
             try user.own(path)
         }
-        try user.run(
-            bin.appending("initdb"),
-            ["-D", data.string, "-N", "-E", "UTF8", "--no-locale", "-A", "trust", "-U", "postgres"])
+        if let primary {
+            try user.run(
+                bin.appending("pg_basebackup"), ["-D", data.string, "-d", primary.url, "-R", "-N", "-c", "fast"])
+        } else {
+            try user.run(
+                bin.appending("initdb"),
+                ["-D", data.string, "-N", "-E", "UTF8", "--no-locale", "-A", "trust", "-U", "postgres"])
+        }
         // Nothing of a test survives the machine, so nothing waits for its disk; a test of crashes says otherwise.
         let all = ["fsync": "off", "listen_addresses": "'127.0.0.1'", "log_min_messages": "warning"].merging(settings) {
             $1
@@ -98,6 +106,9 @@ package final class PostgresCluster: Sendable {
         // One that is stopped already says so.
         try? control("stop", ["-m", immediate ? "immediate" : "fast"])
     }
+
+    /// Makes a standby a server that can write. Returns once it is one.
+    package func promote() throws { try control("promote", []) }
 
     /// Has its files read again: pg_hba.conf, postgresql.conf, certificates. Returns once that is done.
     package func reload() throws {
