@@ -83,6 +83,21 @@ struct FleetCheckTests {
         }
     }
 
+    @Test func `check says what a failover costs`() async throws {
+        let folder = try TemporaryDirectory()
+        let cluster = try Self.cluster(in: folder)
+        let file = try folder.write(Array(Self.url(cluster, "boss").utf8), to: "boss.url")
+        let fleet = "fleet: { url: \"\(Self.url(cluster, "station"))\", admin_url_file: \"\(file)\" }"
+        for (set, words) in [
+            ("NULL", "after the promotion of a standby all agents report"),
+            ("clock_timestamp() + interval '1 hour'", "the fleet goes on at once"),
+            ("clock_timestamp() - interval '2 min'", "no agent saw commits wait for them in the last 2 minutes"),
+        ] {
+            _ = try cluster.run("UPDATE inlet.fleet SET synchronous_at = \(set)")
+            try await Place(top: [fleet]).inlet("check", says: words)
+        }
+    }
+
     @Test func `keys of routes outside the agent's own folder are warned of`() async throws {
         let folder = try TemporaryDirectory()
         let url = Self.url(try Self.cluster(in: folder), "station")

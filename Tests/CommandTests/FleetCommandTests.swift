@@ -28,6 +28,13 @@ import Testing
         #expect(try scene.run("SELECT name, ttl = '2 s' FROM inlet.fleet") == [["studio", "t"]])
     }
 
+    @Test func `init promises lossless failovers only where commits wait for a standby`() async throws {
+        let scene = try FleetScene()
+        try await scene.fleet("init", "--failover", "lossless", code: 1, errors: "set synchronous_standby_names")
+        try await scene.fleet("init", "--failover", "reports", code: 0, says: "Set what was given")
+        try await scene.fleet("init", "--failover", "x", code: 64, errors: "--failover")
+    }
+
     @Test func `another secret ends the one before, and a closed fleet lets nobody in`() async throws {
         let scene = try await FleetScene.prepared()
         let former = try scene.station("station-1")

@@ -34,6 +34,15 @@ END $$;
 CREATE OR REPLACE FUNCTION v1_admin_restored(p_why text) RETURNS void LANGUAGE sql AS
 $$ SELECT inlet._recover(NULL, left(coalesce(p_why, 'said by ' || session_user), 500)) $$;
 
+-- Promises that only standbys in synchronous_standby_names are promoted, or takes that back: they must hear of it too.
+CREATE OR REPLACE FUNCTION v1_admin_failover(p_lossless boolean) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM inlet._check(NOT p_lossless OR inlet._is_synchronous(),
+        'commits must wait for each standby: set synchronous_standby_names and synchronous_commit first');
+    PERFORM inlet._require_standbys(f.synchronous_at) FROM inlet.fleet f;
+    UPDATE inlet.fleet SET synchronous_at = CASE WHEN p_lossless THEN clock_timestamp() END;
+END $$;
+
 -- Goes on without what an agent may have done and cannot report: its keys may be given again, its files of places sent
 -- again.
 CREATE OR REPLACE FUNCTION v1_admin_waive(p_name text) RETURNS text LANGUAGE plpgsql AS $$

@@ -28,13 +28,33 @@ BEGIN
         format('an array of at most %s rows', p_most));
 END $$;
 
+-- Whether commits of this session wait until all standbys that are named have them on disk. Where only some must, or
+-- '*' names any, another one may be promoted. With remote_write a standby's machine may fail before it has written.
+CREATE OR REPLACE FUNCTION _is_synchronous(p_names text DEFAULT current_setting('synchronous_standby_names'),
+    p_commit text DEFAULT current_setting('synchronous_commit')) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+DECLARE m text[] := regexp_match(p_names, '^\s*(?:FIRST|ANY)?\s*(\d+)\s*\((.*)\)\s*$', 'i');
+BEGIN
+    RETURN p_names <> '' AND strpos(p_names, '*') = 0 AND p_commit IN ('on', 'remote_apply')
+        AND coalesce(m[1]::int, 1) >= cardinality(string_to_array(coalesce(m[2], p_names), ','));
+END $$;
+
+-- A standby is trusted for 2 minutes after a beat saw commits wait for it (_look_at_server). For as long, and a minute
+-- more for clocks that differ, nothing is confirmed to agents that it may miss.
+CREATE OR REPLACE FUNCTION _require_standbys(p_synchronous_at timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF p_synchronous_at > clock_timestamp() - interval '3 min' AND NOT inlet._is_synchronous() THEN
+        RAISE EXCEPTION 'commits do not wait for the standbys: nothing is written until 3 minutes after they last did'
+            USING ERRCODE = '25006';
+    END IF;
+END $$;
+
 -- Every call begins here. p_grants: something is given away. p_mark: the call is durable and counted.
 CREATE OR REPLACE FUNCTION _enter(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_grants boolean,
     p_mark boolean) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE r record; m bigint;
 BEGIN
     SELECT a.state, a.epoch, b.session, b.until, b.mark, b.started, f.epoch AS fleet_epoch, f.state AS fleet_state,
-        f.confirm_until
+        f.confirm_until, f.synchronous_at
     INTO r FROM inlet.agent a JOIN inlet.beat b ON b.agent = a.id CROSS JOIN inlet.fleet f
     WHERE a.id = p_agent AND a.token_hash = sha256(p_token) AND a.state IN ('active', 'draining');
     IF NOT FOUND THEN RAISE EXCEPTION 'unknown agent, retired, or wrong token' USING ERRCODE = 'IN002'; END IF;
@@ -53,6 +73,7 @@ BEGIN
                 USING ERRCODE = 'IN008', DETAIL = inlet._left(r.confirm_until)::text;
         END IF;
     END IF;
+    IF p_mark AND r.synchronous_at IS NOT NULL THEN PERFORM inlet._require_standbys(r.synchronous_at); END IF;
     -- Until it has reported again, its mark stays the one that this database still had: there the report begins.
     IF p_mark AND r.epoch >= r.fleet_epoch THEN
         UPDATE inlet.beat SET mark = mark + 1 WHERE agent = p_agent AND session = p_session RETURNING mark INTO m;

@@ -66,6 +66,7 @@ BEGIN
         PERFORM inlet._look_at_server(a, b.mark, p_seen);
         SELECT * INTO f FROM inlet.fleet;
     END IF;
+    PERFORM inlet._require_standbys(f.synchronous_at);
     s := (f.epoch::bigint << 40) | nextval('inlet.session_seq');
     UPDATE inlet.beat x SET session = s, since = clock_timestamp(), until = clock_timestamp() + f.ttl,
         at = clock_timestamp(), hello = p_hello, instance = p_instance, seat = p_seat, started = f.started,
@@ -86,24 +87,34 @@ BEGIN
 END $$;
 
 -- A restart makes the fleet confirm. Another server, and a mark that was seen and is not there, make it recover: once
--- an epoch, not once an agent.
+-- an epoch, not once an agent. A standby that has all commits counts as a restart: it followed until it was promoted
+-- (a restored backup did not), and a moment before beats saw commits wait for it.
 CREATE OR REPLACE FUNCTION _look_at_server(p_agent inlet.agent, p_mark bigint, p_seen bigint) RETURNS void
 LANGUAGE plpgsql AS $$
-DECLARE f inlet.fleet; line text; sys bigint;
+DECLARE f inlet.fleet; line text; sys bigint; is_other boolean; is_promoted boolean;
 BEGIN
     SELECT * INTO f FROM inlet.fleet FOR UPDATE;
     SELECT system_identifier INTO sys FROM pg_control_system();
     line := left(pg_walfile_name(pg_current_wal_insert_lsn()), 8);
-    IF f.system_id <> sys OR f.timeline <> line THEN
+    is_other := f.system_id <> sys OR f.timeline <> line;
+    is_promoted := coalesce(f.system_id = sys AND ('x' || line)::bit(32)::int = ('x' || f.timeline)::bit(32)::int + 1
+        AND pg_last_wal_receive_lsn() IS NOT NULL AND f.synchronous_at
+            BETWEEN clock_timestamp() - interval '2 min' AND clock_timestamp() + interval '1 min', false);
+    IF is_other AND NOT is_promoted THEN
         PERFORM inlet._recover(p_agent.id, 'this is another server, or it was promoted or restored');
     ELSIF p_seen > p_mark AND p_agent.epoch >= f.epoch THEN
         PERFORM inlet._recover(p_agent.id,
             format('agent %s has seen mark %s, the database has %s', p_agent.name, p_seen, p_mark));
     ELSIF f.started <> pg_postmaster_start_time() AND f.state <> 'recovering' THEN
-        UPDATE inlet.fleet SET state = 'confirming', why = 'the server was restarted', since = clock_timestamp(),
-            confirm_until = clock_timestamp() + f.ttl;
+        UPDATE inlet.fleet SET state = 'confirming', since = clock_timestamp(),
+            why = CASE WHEN is_promoted THEN 'a standby that has all commits was promoted'
+                ELSE 'the server was restarted' END, confirm_until = clock_timestamp() + f.ttl;
+        IF is_promoted THEN INSERT INTO inlet.event (agent, name) VALUES (p_agent.id, 'fleet.promoted'); END IF;
     END IF;
-    UPDATE inlet.fleet SET started = pg_postmaster_start_time(), system_id = sys, timeline = line;
+    -- A server for which no standby is named waits for nobody: those of the former one do not follow it.
+    UPDATE inlet.fleet SET started = pg_postmaster_start_time(), system_id = sys, timeline = line,
+        synchronous_at = CASE WHEN is_other AND synchronous_at IS NOT NULL AND NOT inlet._is_synchronous()
+            THEN '-infinity' ELSE synchronous_at END;
 END $$;
 
 CREATE OR REPLACE FUNCTION _confirmed(p_by_time boolean) RETURNS void LANGUAGE sql AS $$
@@ -116,14 +127,17 @@ $$;
 CREATE OR REPLACE FUNCTION v1_beat(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_durable boolean)
 RETURNS TABLE (left_ms int, mark bigint, epoch int, state text, agent_state text, commands boolean)
 LANGUAGE plpgsql AS $$
-DECLARE m bigint;
+DECLARE m bigint; s boolean;
 BEGIN
+    s := inlet._is_synchronous();
     IF p_durable IS NOT TRUE THEN PERFORM set_config('synchronous_commit', 'off', true); END IF;
     m := inlet._enter(p_agent, p_token, p_session, p_seen, false, p_durable);
     UPDATE inlet.beat b SET until = clock_timestamp() + f.ttl, at = clock_timestamp()
     FROM inlet.fleet f WHERE b.agent = p_agent AND b.session = p_session;
     IF NOT FOUND THEN RAISE EXCEPTION 'the session is over: say hello' USING ERRCODE = 'IN003'; END IF;
     PERFORM inlet._confirmed(true);
+    UPDATE inlet.fleet f SET synchronous_at = clock_timestamp() WHERE s AND f.synchronous_at
+        NOT BETWEEN clock_timestamp() - interval '10 s' AND clock_timestamp();
     RETURN QUERY SELECT (extract(epoch FROM f.ttl) * 1000)::int, m, f.epoch, f.state, a.state,
         EXISTS (SELECT FROM inlet.command c WHERE c.agent = p_agent AND c.state = 'open')
     FROM inlet.fleet f, inlet.agent a WHERE a.id = p_agent;

@@ -63,7 +63,8 @@ CREATE TABLE IF NOT EXISTS migration (
 
 -- One row. `epoch` grows when commits were lost (restore, failover). `started`, `system_id` and `timeline` tell that
 -- this is still the server that the agents know. In `confirming` (a restart) and `recovering` (lost commits) nothing
--- is granted.
+-- is granted. `synchronous_at`: a beat saw then that commits wait for all standbys that may be promoted; NULL where
+-- nobody promises to promote no other.
 CREATE TABLE IF NOT EXISTS fleet (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
     id uuid NOT NULL DEFAULT gen_random_uuid(), name text NOT NULL DEFAULT 'inlet',
@@ -75,7 +76,8 @@ CREATE TABLE IF NOT EXISTS fleet (
     timeline text NOT NULL DEFAULT left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),
     ttl interval NOT NULL DEFAULT '15 s' CHECK (ttl BETWEEN '1 s' AND '10 min'),
     join_hash bytea, receipts_days int NOT NULL DEFAULT 90 CHECK (receipts_days BETWEEN 1 AND 3650),
-    created_at timestamptz NOT NULL DEFAULT now());
+    created_at timestamptz NOT NULL DEFAULT now(), synchronous_at timestamptz);
+ALTER TABLE fleet ADD COLUMN IF NOT EXISTS synchronous_at timestamptz;
 CREATE SEQUENCE IF NOT EXISTS session_seq;
 
 -- Who. `tag` is six letters of [a-z2-7]: keys that end in _TAG belong to this agent without a reservation. `epoch` is

@@ -34,5 +34,7 @@ SELECT f.id, f.name, f.state, f.why, f.since, f.epoch,
     (SELECT max(version) FROM migration) AS version,
     CASE WHEN f.state = 'recovering' THEN ARRAY(
         SELECT a.name FROM agent a WHERE a.state <> 'retired' AND a.epoch < f.epoch ORDER BY a.name)
-    ELSE '{}' END AS waiting_for
+    ELSE '{}' END AS waiting_for,
+    CASE WHEN f.synchronous_at IS NULL THEN 'reports'
+        WHEN f.synchronous_at > clock_timestamp() - interval '2 min' THEN 'lossless' ELSE 'doubtful' END AS failover
 FROM fleet f;

@@ -99,6 +99,11 @@ package struct FleetAdministration: ~Copyable {
             [.text(or: name), .integer(or: ttl?.milliseconds), .integer(or: days.map { Int64($0) })])
     }
 
+    /// Whether only standbys are promoted for which commits wait: then agents need not report after a failover.
+    package mutating func promise(isLossless: Bool) throws(FleetError) {
+        try order("v1_admin_failover($1::boolean)", [.boolean(isLossless)])
+    }
+
     /// Sets the limit of a destination for all agents together. It holds instead of those in configurations; without a
     /// bandwidth and slots these hold again.
     ///

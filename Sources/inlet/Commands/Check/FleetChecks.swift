@@ -242,8 +242,29 @@ extension Findings {
             let found = try connection.run("SELECT max(version) FROM inlet.migration").integer(0, 0) ?? 0
             add(.fine, what, "the role \(role) may order agents; the schema's version is \(found)")
             try checkHolders(&connection, places)
+            try checkFailover(&connection, what)
         } catch {
             add(error, at: server, what)
+        }
+    }
+
+    /// Whether agents must report after a failover. An older schema does not say.
+    private mutating func checkFailover(_ connection: inout PostgresConnection, _ what: String) throws(FleetError) {
+        switch try connection.run("SELECT to_jsonb(s) ->> 'failover' FROM inlet.status s")[0, 0] {
+        case "lossless"?: add(.fine, what, "after the promotion of a synchronous standby the fleet goes on at once")
+        case "reports"?: add(.fine, what, "after the promotion of a standby all agents report")
+        case "doubtful"?:
+            add(
+                .warning, what,
+                """
+                standbys are said to have all commits, but no agent saw commits wait for them in the last 2 minutes: \
+                agents report after a failover
+                """,
+                remedy: """
+                    name each standby in synchronous_standby_names, keep synchronous_commit on, and start an agent; or \
+                    run 'inlet fleet init --failover reports'
+                    """)
+        default: break
         }
     }
 

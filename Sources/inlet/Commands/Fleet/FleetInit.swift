@@ -15,7 +15,12 @@ extension FleetCommands {
                 Examples:
                   inlet fleet init --url-file /root/fleet-admin.url
                   inlet fleet init --url postgresql:///inlet?host=/run/postgresql --name studio --ttl 15s
+                  inlet fleet init --url-file /root/fleet-admin.url --failover lossless
                 """)
+
+        enum Failover: String, CaseIterable, ExpressibleByArgument {
+            case lossless, reports
+        }
 
         @OptionGroup var options: ConfigOption
         @OptionGroup(title: "Database") var access: FleetURLOption
@@ -25,6 +30,13 @@ extension FleetCommands {
                 "How long an agent's session lasts without a sign of life: 1s to 10m; 15s in a new fleet.",
                 valueName: "TIME"))
         var ttl: PositiveTime?
+        @Option(
+            help: ArgumentHelp(
+                """
+                After the promotion of a standby: 'reports' lets all agents report; 'lossless' promises that only \
+                standbys in synchronous_standby_names are promoted, so that they need not. A new fleet has 'reports'.
+                """, valueName: "MODE"))
+        var failover: Failover?
 
         func validate() throws {
             if let ttl, !(.seconds(1) ... .seconds(600)).contains(ttl.duration) {
@@ -37,15 +49,16 @@ extension FleetCommands {
 
         func run() async throws {
             let address = try access.required(options)
-            let (report, secret) = try await FleetConnection.use(address) { [name, ttl] fleet in
+            let (report, secret) = try await FleetConnection.use(address) { [name, ttl, failover] fleet in
                 let report = try fleet.initialise()
                 if name != nil || ttl != nil { try fleet.settings(name: name, ttl: ttl?.duration, days: nil) }
+                if let failover { try fleet.promise(isLossless: failover == .lossless) }
                 return (report, report.before == nil ? try fleet.newSecret() : nil)
             }
             for warning in report.warnings { Console.printError("warning: \(DisplayText.escape(warning))") }
             Console.print(Self.head(report, address))
-            if name != nil || ttl != nil {
-                Console.print("Set what was given: the fleet's name or ttl.")
+            if name != nil || ttl != nil || failover != nil {
+                Console.print("Set what was given: the fleet's name, ttl or failover.")
             } else if report.before == report.after {
                 Console.print("Nothing was changed.")
             }
