@@ -80,12 +80,14 @@ struct UpgradeTests {
     /// seconds for them.
     private static func replace(_ old: String, with new: String, in content: inout Data) {
         precondition(old.utf8.count == new.utf8.count)
+        let (old, new) = (Array(old.utf8), Array(new.utf8))
         content.withUnsafeMutableBytes { bytes in
             guard var rest = bytes.baseAddress else { return }
             let end = rest + bytes.count
-            while let found = memmem(rest, end - rest, old, old.utf8.count) {
-                memcpy(found, new, new.utf8.count)
-                rest = found + new.utf8.count
+            while let next = memchr(rest, Int32(old[0]), end - rest), end - next >= old.count {
+                let isFound = memcmp(next, old, old.count) == 0
+                if isFound { memcpy(next, new, new.count) }
+                rest = next + (isFound ? new.count : 1)
             }
         }
     }
