@@ -154,8 +154,7 @@ def labels(page, station):
         field = until(lambda: page.run(f"return ({tile(label)})?.querySelector('{form}')"), 10, "the field of the roll")
         until(field.is_displayed, 5, "the field of the roll is open")
         suggested = field.get_attribute("value")
-        field.clear()
-        field.send_keys(roll)
+        page.overwrite(field, roll)
         time.sleep(1.5)
         assert field.get_attribute("value") == roll, "a redraw took away what was typed"
         press(page, label, "Save names")

@@ -98,9 +98,12 @@ class Page:
         self.run("arguments[0].click()", until(lambda: self.run(script, within, text), 10, f"link '{text}' in {within}"))
 
     def type(self, selector, text):
-        field = self.one(selector)
-        field.clear()
-        field.send_keys(text)
+        self.overwrite(self.one(selector), text)
+
+    @staticmethod
+    def overwrite(field, text):
+        """As a person does: the field keeps the focus all the time, and no redraw may take it or what is in it."""
+        field.send_keys(Keys.CONTROL + "a" + Keys.NULL + Keys.BACKSPACE + text)
 
     def keys(self, *keys):
         ActionChains(self.driver).send_keys(*keys).perform()
