@@ -23,18 +23,23 @@ class Share:
         for policy in self.POLICIES:
             (self.root / policy).mkdir(parents=True)
         self.sources: list[Source] = []
+        # What goes to other destinations, from folders of their names: what its routes say besides.
+        self.kinds: dict[str, dict[str, Any]] = {}
 
     def routes(self, to: str) -> list[dict[str, Any]]:
         """Keys are names, as those of the stations' own files."""
-        return [route(f"share-{policy}", to, path=f"{policy}/**", on_success=policy) for policy in self.POLICIES]
+        return [*(route(f"share-{kind}", kind, path=f"delete/{kind}/**", on_success="delete", **more)
+                  for kind, more in self.kinds.items()),
+                *(route(f"share-{policy}", to, path=f"{policy}/**", on_success=policy) for policy in self.POLICIES)]
 
     def put(self, policy: str, name: str, size: int, draw: random.Random) -> Source:
         content = draw.randbytes(size)
-        staged = self._staging / f"{policy}-{name}"
+        staged, path = self._staging / f"{policy}-{name}".replace("/", "-"), self.root / policy / name
         staged.write_bytes(content)
-        os.rename(staged, self.root / policy / name)
+        path.parent.mkdir(exist_ok=True)
         digest = hashlib.sha256(content).hexdigest()
         self.sources.append(Source(f"{policy}/{name}", self.NAME, policy, size, digest, etags(content)))
+        os.rename(staged, path)
         return self.sources[-1]
 
     def problems(self) -> list[str]:

@@ -57,7 +57,7 @@ class Station:
         store = s3(fleet.store.url, part_size="5MiB", multipart_threshold="5MiB") | {"access_key": name} | fleet.destination
         share, routes = fleet.share, [route("all", "store", key=key, **fleet.route)]
         places, ours = ({share.NAME: share.root}, share.routes("store")) if share else ({}, [])
-        self.config = configure(self.folder, {"store": store | (destination or {})}, ours + routes, places=places,
+        self.config = configure(self.folder, {"store": store | (destination or {})} | fleet.others, ours + routes, places=places,
                                 fleet=own | more)
         self.agent: Agent | None = None
         # Set for an agent whose clock is wrong.
@@ -137,7 +137,9 @@ class Fleet(Child):
     def __init__(self, folder: Path, ttl: float = 3, patience: str = "4s", is_pooled: bool = False, has_share: bool = False,
                  conditions: str = "ignore", destination: dict[str, Any] | None = None, **settings: str) -> None:
         self.folder, self.ttl, self.patience, self.destination = folder, ttl, patience, destination or {}
-        # What routes of stations say besides; other servers for their connections, and libpq's options.
+        # Destinations besides the store; what routes of stations say besides; other servers for their connections, and
+        # libpq's options.
+        self.others: dict[str, dict[str, Any]] = {}
         self.route: dict[str, Any] = {}
         self.standbys: list[int] = []
         self.options = ""
@@ -198,12 +200,13 @@ class Fleet(Child):
     def waiting_for(self) -> str:
         return self.cluster.one("SELECT coalesce(array_to_string(waiting_for, ','), '') FROM inlet.status")
 
-    def put_everywhere(self, number: int, draw: random.Random, stations: Iterable[Station] | None = None) -> None:
+    def put_everywhere(self, number: int, draw: random.Random, stations: Iterable[Station] | None = None,
+                       to_share: bool = True) -> None:
         """A file of the same name to each; every content is another one."""
         for station in stations or self.stations:
             size = draw.randrange(1, 64 << 10) if draw.random() < 0.9 else draw.randrange(PART + 1, 3 * PART)
             self.sources.append(station.put(f"clip-{number:05}.mov", size, draw))
-        for policy in Share.POLICIES if self.share else ():
+        for policy in Share.POLICIES if self.share and to_share else ():
             self.put_share(policy, f"clip-{number:05}.mov", draw.randrange(1, 64 << 10), draw)
 
     def put_share(self, policy: str, name: str, size: int, draw: random.Random) -> None:

@@ -127,7 +127,8 @@ def refusals(folder: Path, given: Given) -> list[Row]:
         fleet.store.refuse(1)
         victim.kill()
         fleet.store.release()
-        fleet.wait_idle(REST)
+        # Its own journal still has the file.
+        until(lambda: not fleet.share_rest(), REST, "end of composed.mov", 0.1, words=lambda: str(fleet.share_rest()))
         refused = [one for one in fleet.store.requests() if one.is_end and one.status == 412]
         victim.start()
         victim.wait_live()

@@ -3,7 +3,8 @@ enforces nothing unless a part says otherwise.
 
     A  kills, stops past the lease, immediate restarts of PostgreSQL, cut lines, clocks that are days off, restores of old backups;
        every station has a drop of its own, and all watch one share
-    B  an agent killed or stopped with 3 of 10 parts of a share's file sent: another goes on with it
+    B  an agent killed or stopped with 3 of 10 parts of a share's file sent: another goes on with it; and agents killed on the
+       way to a folder, GigHive, VOPI and Roboscope
     C  a backup put back under running agents, on the same timeline and on a new one; then with one agent off
     D  A, small, at a store that enforces If-None-Match and at one that does not; 412 to what was composed, and to another content
     E  PostgreSQL stopped under load
@@ -30,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from agent import Agent, configure, instant, route, s3
+from elsewhere import elsewhere
 from fleet_database import crowd, rights, work
 from fleet_more import migrated, more
 from postgres import Pooler, missing
@@ -172,6 +174,13 @@ def wrong_clock(days: int) -> dict[str, str]:
     return os.environ | {"LD_PRELOAD": str(library), "FAKETIME": f"{days:+}d", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
 
+# B
+
+
+def within_uploads(folder: Path, given: Given, turns: int) -> list[Row]:
+    return takeovers(folder / "store", given, turns) + elsewhere(folder / "elsewhere", given, max(1, turns // 5))
+
+
 # C
 
 
@@ -184,14 +193,14 @@ def restores(folder: Path, given: Given) -> list[Row]:
             number += 1
             fleet.put_everywhere(number, draw, stations)
 
-    with Fleet(folder, given.ttl, is_pooled=given.pooler) as fleet:
+    with Fleet(folder, given.ttl, is_pooled=given.pooler, has_share=True) as fleet:
         fleet.add_all(3)
         for is_promoted in (False, True):
             what = "a new timeline" if is_promoted else "the same timeline"
             more(fleet, 20)
             fleet.wait_idle(REST)
             backup, before = fleet.cluster.backup(), epoch(fleet)
-            # Other stations could be given these keys, which the backup does not know.
+            # Other stations could be given these keys, which the backup does not know; nor does it know the files of the share.
             more(fleet, 20, fleet.stations[:1])
             fleet.wait_idle(REST)
             fleet.cluster.restore(backup, is_promoted)
@@ -200,7 +209,7 @@ def restores(folder: Path, given: Given) -> list[Row]:
             seconds = time.monotonic() - began
             until(lambda: fleet.state() == "open", REST, f"open fleet after {fleet.waiting_for()}", 0.1)
             for again in range(number - 19, number + 1):
-                fleet.put_everywhere(again, draw, fleet.stations[1:])
+                fleet.put_everywhere(again, draw, fleet.stations[1:], to_share=False)
             fleet.wait_idle(REST)
             # Two beats, after the longest wait for a connection.
             rows.append(bounded(f"C: noticed on {what}", seconds, 2 * given.ttl / 3 + 10, " s"))
@@ -218,7 +227,8 @@ def left_off(fleet: Fleet, draw: random.Random, number: int) -> list[Row]:
     """With one agent off the fleet stays closed and names it, until somebody waives it."""
     backup = fleet.cluster.backup()
     off = fleet.stations[1]
-    fleet.put_everywhere(number + 1, draw)
+    # What only that one knows of the share may be sent again then, as the manual says.
+    fleet.put_everywhere(number + 1, draw, to_share=False)
     fleet.wait_idle(REST)
     off.stop()
     fleet.cluster.restore(backup, is_promoted=False)
@@ -380,7 +390,7 @@ def alone(folder: Path, given: Given) -> list[Row]:
 def pooled(given: Given) -> list[tuple[str, Callable[[Path], list[Row]]]]:
     """A, B, D and E once more, small, with pgbouncer between the agents and PostgreSQL."""
     again = Given(**vars(given) | {"pooler": True})
-    return [("A-pgbouncer", lambda at: chaos(at, again, SHORT)), ("B-pgbouncer", lambda at: takeovers(at, again, 3)),
+    return [("A-pgbouncer", lambda at: chaos(at, again, SHORT)), ("B-pgbouncer", lambda at: within_uploads(at, again, 3)),
             ("D-pgbouncer", lambda at: stores(at, again)), ("E-pgbouncer", lambda at: outage(at, again, 1))]
 
 
@@ -398,7 +408,7 @@ def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     outages, crowds = (given.minutes or (5 if given.full else usual) for usual in (10, 60))
     parts: dict[str, Callable[[Path], list[Row]]] = {
         "A": lambda at: chaos(at, given, SHORT if given.short else FULL),
-        "B": lambda at: takeovers(at, given, 20 if given.full else 5), "C": lambda at: restores(at, given),
+        "B": lambda at: within_uploads(at, given, 20 if given.full else 5), "C": lambda at: restores(at, given),
         "D": lambda at: stores(at, given), "E": lambda at: outage(at, given, outages), "F": lambda at: clones(at, given),
         "G": lambda at: rights(at, given.seed, given.minutes or (3 if given.full else 10)),
         "H": lambda at: migrated(at, given), "I": lambda at: alone(at, given), "J": lambda at: crowd(at, crowds),
