@@ -3,7 +3,6 @@ work of a share."""
 
 import json
 import random
-import re
 import subprocess
 import time
 import uuid
@@ -128,11 +127,28 @@ SELECT count(*) FROM public.lister l, inlet.v1_settle_many(l.agent, l.token, l.s
 """
 
 
+# A client's first beat comes at a random moment, each later one so long after the last answer. pgbench's latencies include
+# that pause.
+PAUSE = 5
+# Seconds before the figures count.
+WARM = 30
+BEAT = f"""\\if :begins
+\\set pause random(1, {1000 * PAUSE})
+\\sleep :pause ms
+\\set begins 0
+\\else
+\\sleep {PAUSE} s
+\\endif
+SELECT b.left_ms FROM public.alive c,
+    inlet.v1_beat(c.agent, sha256(c.client::text::bytea), c.session, 0, false) b WHERE c.client = :client_id;
+"""
+
+
 def crowd(folder: Path, minutes: float, agents: int = 1000) -> list[Row]:
-    """Beats of simulated agents at random moments, 200 a second, as with a lease of 15 s. The leases here are longer, since
-    pgbench spaces each client's beats at random. Beside them ten files a second go through a share."""
+    """Simulated agents with the usual lease of 15 s beat each third of it, 200 a second together. Beside them ten files a second
+    go through a share."""
     with Cluster(folder / "postgres", max_connections="60") as cluster, Pooler(cluster) as pooler:
-        inlet("fleet", "init", "--url", cluster.url(), "--ttl", "5m")
+        inlet("fleet", "init", "--url", cluster.url())
         cluster.sql(f"""SELECT inlet.v1_admin_secret({SECRET});
             CREATE TABLE public.crowd (client int PRIMARY KEY, agent int);
             INSERT INTO public.crowd (client, agent) SELECT n, (inlet.v1_join({SECRET}, 'agent-' || n,
@@ -148,34 +164,28 @@ def crowd(folder: Path, minutes: float, agents: int = 1000) -> list[Row]:
             SELECT inlet.v1_hold(agent, token, session, 0, '{{1}}') FROM public.lister;""")
         script, files = folder / "beat.sql", folder / "file.sql"
         files.write_text(CYCLE)
-        script.write_text("""SELECT b.left_ms FROM public.alive c,
-            inlet.v1_beat(c.agent, sha256(c.client::text::bytea), c.session, 0, false) b WHERE c.client = :client_id;\n""")
-
-        def run(seconds: float) -> tuple[list[float], int]:
-            """(latencies in ms, beats that failed)"""
-            for old in folder.glob("log.*"):
-                old.unlink()
-            words = ["prlimit", "--nofile=8192", str(cluster.bin / "pgbench"), "-n", "-T", str(int(seconds)),
-                     cluster.url(port=pooler.port)]
-            with subprocess.Popen([*words, "-f", str(files), "-R", "10"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                  text=True) as share:
-                done = subprocess.run([*words, "-f", str(script), "-c", str(agents), "-j", "4", "-R", "200", "-l",
-                                       f"--log-prefix={folder}/log"], capture_output=True, text=True)
-                said = share.communicate()[1]
-            if share.returncode:
-                raise Failed(f"pgbench: {said[-600:]}")
-            lines = [line.split() for path in folder.glob("log.*") for line in path.read_text().splitlines()]
-            aborted = len(re.findall(r"aborted", done.stderr))
-            if done.returncode and not aborted:
-                raise Failed(f"pgbench: {done.stderr[-600:]}")
-            return [int(line[2]) / 1000 for line in lines], aborted
+        script.write_text(BEAT)
 
         def size(table: str) -> float:
             return int(cluster.one(f"SELECT pg_total_relation_size('inlet.{table}')")) / 1024
 
-        run(30)
-        before = size("beat")
-        times, lost = run(60 * minutes)
+        def start(*words: object) -> subprocess.Popen:
+            return subprocess.Popen(["prlimit", "--nofile=8192", str(cluster.bin / "pgbench"), "-n", "-T",
+                                     str(WARM + int(60 * minutes)), *map(str, words), cluster.url(port=pooler.port)],
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+        began = time.time()
+        with start("-f", files, "-R", 10) as share, start("-f", script, "-D", "begins=1", "-c", agents, "-j", 4, "-l",
+                                                         f"--log-prefix={folder}/log") as beats:
+            time.sleep(WARM)
+            before = size("beat")
+            said = [process.communicate()[1] for process in (beats, share)]
+        # Whose beat is refused ends, and says so.
+        lost = said[0].count("aborted")
+        if share.returncode or beats.returncode and not lost:
+            raise Failed(f"pgbench: {said[0][-600:]}\n{said[1][-600:]}")
+        lines = [line.split() for path in folder.glob("log.*") for line in path.read_text().splitlines()]
+        times = [int(line[2]) / 1000 - 1000 * PAUSE for line in lines if int(line[4]) > began + WARM]
         return [figure("J: minutes", minutes), Row("J: beats", f"{len(times):,}"),
                 figure("J: beats, p50", percentile(times, 0.5), " ms"),
                 bounded("J: beats, p99", percentile(times, 0.99), 100, " ms"),
