@@ -15,13 +15,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import bench
+import fleet_alone
 import judge
 import process
 import report
 import stations
 import takeovers
 import throughput_test
-from agent import HERE
+from agent import HERE, opened
 from expecting import expect, failure
 from meddler import Book, Version
 from report import MIB, Row
@@ -284,6 +285,14 @@ def fleets() -> None:
             ("the share's is lost", (1, 0, 0, 0), right[:3], "a_2.mov"),
             ("the share's has a station's key", (0, 0, 1, 0), right, "a_3.mov")):
         expect(what, judged(listing, second), found)
+    with tempfile.TemporaryDirectory() as folder:
+        journal = Path(folder) / "journal.sqlite"
+        for words, found in (("CREATE TABLE fleet (a); CREATE TABLE file (a); INSERT INTO file VALUES (1)", []),
+                             ("CREATE TABLE place_file (a PRIMARY KEY)", []),
+                             ("INSERT INTO place_file VALUES (1)", ["place_file"])):
+            with opened(journal) as database:
+                database.executescript(words)
+            expect(words, [name for name in fleet_alone.written(journal) if "autoindex" not in name], found)
     for counts in (fleet.SHORT, fleet.FULL):
         faults = fleet.schedule(counts, random.Random(5))
         expect("all faults", Counter(faults), Counter(counts) + Counter(backup=counts["restore"]))

@@ -21,7 +21,7 @@ RATE, COPY = 4 * MIB, 1 << 30
 # Of network destinations by turns: with GigHive the one goes by tus, the other by a form.
 SIZES = (12 * MIB, 5 * MIB - 1)
 COPIED = 128 * MIB
-# Who takes over from one that asked VOPI for a job waits until no such request can be under way any more.
+# The successor of an agent that asked VOPI for a job waits until that request cannot be under way any more.
 REST = 300
 
 

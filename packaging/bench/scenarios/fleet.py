@@ -11,7 +11,7 @@ enforces nothing unless a part says otherwise.
     F  clones of a state directory, and restored journals
     G  rights of the agents' role, and random arguments
     H  a migration beside agents of the version before
-    I  an agent without `fleet:`
+    I  an agent without `fleet:`: it opens no libpq, and writes to no table of a fleet
     J  1,000 agents' beats through pgbouncer with 20 connections, beside work of a share
     K  is packaging/mutations.sh
     L  under load: a station drained, failovers to a standby, a full disk at PostgreSQL, TLS, equal contents at all stations
@@ -30,14 +30,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agent import Agent, configure, instant, route, s3
+from agent import instant
 from elsewhere import elsewhere
+from fleet_alone import alone
 from fleet_database import crowd, rights, work
 from fleet_more import migrated, more
 from postgres import Pooler, missing
-from process import Worker, memory, until
+from process import Worker, until
 from report import SEED, Failed, Given, Row, bounded, figure, none
-from servers import Sink
 from stations import Fleet, Station, judged, objects, published
 from takeovers import refusals, takeovers
 
@@ -227,7 +227,7 @@ def left_off(fleet: Fleet, draw: random.Random, number: int) -> list[Row]:
     """With one agent off the fleet stays closed and names it, until somebody waives it."""
     backup = fleet.cluster.backup()
     off = fleet.stations[1]
-    # What only that one knows of the share may be sent again then, as the manual says.
+    # Files of a share that only that one knows may be sent again then, as the manual says.
     fleet.put_everywhere(number + 1, draw, to_share=False)
     fleet.wait_idle(REST)
     off.stop()
@@ -347,46 +347,6 @@ def is_refused(station: Station) -> bool:
     return is_refused
 
 
-# I
-
-
-def alone(folder: Path, given: Given) -> list[Row]:
-    """An agent without `fleet:` loads no libpq. Its figures, and where a release before is named, beside that one's."""
-    def measure(program: str | None, name: str) -> tuple[float, float, float, bool]:
-        here = folder / name
-        had, os.environ["INLET_BINARY"] = os.environ["INLET_BINARY"], program or os.environ["INLET_BINARY"]
-        try:
-            with Sink(etag="md5") as store:
-                config = configure(here, {"store": s3(store.url)}, [route("all", "store")])
-                began = time.monotonic()
-                with Agent(config) as agent:
-                    ready = time.monotonic() - began
-                    draw = random.Random(given.seed)
-                    for number in range(3000):
-                        (here / f"f{number}").write_bytes(draw.randbytes(4096))
-                    began = time.monotonic()
-                    for number in range(3000):
-                        os.rename(here / f"f{number}", here / "drop" / f"f{number:05}.bin")
-                    agent.wait_count("job.delivered", 3000, 300)
-                    pace = 3000 / (time.monotonic() - began)
-                    has_libpq = "libpq" in Path(f"/proc/{agent.pid}/maps").read_text()
-                    return pace, memory(agent.pid)["own memory (RssAnon)"], ready, has_libpq
-        finally:
-            os.environ["INLET_BINARY"] = had
-
-    now = [measure(None, f"now-{turn}") for turn in range(3)]
-    rows = [figure("I: files a second", [one[0] for one in now], digits=0),
-            figure("I: own memory", [one[1] for one in now], " MiB"), figure("I: start", [one[2] for one in now], " s", 2),
-            none("I: libpq is loaded", sum(one[3] for one in now))]
-    if given.before:
-        then = [measure(given.before, f"before-{turn}") for turn in range(3)]
-        pace, own, start = (sorted(one[index] for one in then)[1] for index in range(3))
-        rows += [bounded("I: files a second, of the release before", [one[0] for one in now], 0.9 * pace, digits=0, is_least=True),
-                 bounded("I: own memory, of the release before", [one[1] for one in now], own + 2, " MiB"),
-                 bounded("I: start, of the release before", [one[2] for one in now], 1.25 * start + 0.05, " s", 2)]
-    return rows
-
-
 def pooled(given: Given) -> list[tuple[str, Callable[[Path], list[Row]]]]:
     """A, B, D and E once more, small, with pgbouncer between the agents and PostgreSQL."""
     again = Given(**vars(given) | {"pooler": True})
@@ -418,10 +378,20 @@ def run(folder: Path, given: Given) -> tuple[str, list[Row]]:
     if given.full and not given.pooler:
         runs += pooled(given)
     rows: list[Row] = []
+    start = time.monotonic()
     for name, part in runs:
         began, here = time.monotonic(), folder / name
         here.mkdir()
-        found = part(here)
+        # The other parts go on: all of them take more than an hour.
+        try:
+            found = part(here)
+        except Failed as failure:
+            print(f"\n{name}: {failure}", flush=True)
+            found = [none(f"{name[0]}: ended early: {str(failure).partition(':')[0]}", 1)]
         rows += found if name in LETTERS else [row._replace(what=f"{row.what}, {name[2:]}") for row in found]
         print(f"{name} took {time.monotonic() - began:.0f} s", flush=True)
+    minutes = (time.monotonic() - start) / 60
+    print(f"all took {minutes:.0f} min", flush=True)
+    if given.full:
+        rows.append(bounded("minutes of all parts", minutes, 100, digits=0))
     return f"fleets: {' '.join(letters)}, seed {given.seed}, ttl {given.ttl} s", rows
