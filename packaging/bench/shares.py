@@ -23,7 +23,7 @@ class Share:
         for policy in self.POLICIES:
             (self.root / policy).mkdir(parents=True)
         self.sources: list[Source] = []
-        # What goes to other destinations, from folders of their names: what its routes say besides.
+        # Other destinations, which get the files of folders of their names, and what their routes say besides.
         self.kinds: dict[str, dict[str, Any]] = {}
 
     def routes(self, to: str) -> list[dict[str, Any]]:
@@ -38,9 +38,10 @@ class Share:
         staged.write_bytes(content)
         path.parent.mkdir(exist_ok=True)
         digest = hashlib.sha256(content).hexdigest()
-        self.sources.append(Source(f"{policy}/{name}", self.NAME, policy, size, digest, etags(content)))
+        source = Source(f"{policy}/{name}", self.NAME, policy, size, digest, etags(content))
+        self.sources.append(source)
         os.rename(staged, path)
-        return self.sources[-1]
+        return source
 
     def problems(self) -> list[str]:
         """Sources that are not where their routes say, and private names that were left."""
