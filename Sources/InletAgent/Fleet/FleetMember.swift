@@ -287,7 +287,8 @@ final class FleetMember: Sendable {
                 + "make another with 'inlet fleet secret', and put it there"
         case .argument:
             return "fleet: cannot join as \(setup.name) (\(DisplayText.escape(error.message))); "
-                + "give this agent another fleet.name"
+                + "give this agent another fleet.name, and if the former one's journal is lost, retire that one by "
+                + "'inlet fleet takeover'"
         default:
             let place = FleetError.Circumstances(server: setup.address.display, agent: setup.name)
             return "\(error.sentence(place)); \(error.advice)"

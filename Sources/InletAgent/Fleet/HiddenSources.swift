@@ -49,8 +49,8 @@ struct HiddenSources: Sendable {
     let view: FleetView
     let shares: ShareLook
 
-    /// Until a hidden source is looked for again.
-    static let pause = Duration.seconds(600)
+    /// Until a hidden source is looked for again: its agent may be back at any time, and dispose of it.
+    static let pause = Duration.seconds(20)
     private static let soon = Duration.seconds(10)
     /// How many are looked for in one look at the share, which has to answer in time.
     private static let lookedAt = 50

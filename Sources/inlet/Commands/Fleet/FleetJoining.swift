@@ -55,7 +55,8 @@ struct FleetJoining {
                 // A name is one agent's for ever, also that of a retired one.
                 throw ExitStatus.failed.saying(
                     "\(error.sentence(.init(server: address.display, agent: name))); set another fleet.name, then run "
-                        + "'inlet fleet join', or 'inlet fleet rejoin --new-identity' where this agent had joined")
+                        + "'inlet fleet join', or 'inlet fleet rejoin --new-identity' where this agent had joined. If the "
+                        + "former one's journal is lost, retire that one by 'inlet fleet takeover'")
             }
         }
     }

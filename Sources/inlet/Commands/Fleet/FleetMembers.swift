@@ -28,7 +28,7 @@ extension FleetCommands {
             if let report = try await options.askFleet({ try await $0.find(Endpoints.fleet) }) {
                 guard report.agent != nil else {
                     throw ExitStatus.tryLater.saying(
-                        "the agent runs and has not joined: put the secret into fleet.join_file, and restart it")
+                        "the agent runs and has not joined; its log says why: it needs the secret in fleet.join_file")
                 }
                 return Console.print(Self.standing(report.name, report.tag ?? "", report.server))
             }
