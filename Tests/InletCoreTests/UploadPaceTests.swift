@@ -269,8 +269,9 @@ struct SimulatedUplink {
                 line.capacity = capacity * (1 + Double.random(in: -noise...noise, using: &random))
                 moment += Self.moment
             }
-            let step = min(line.step(flights), max(moment - now, 1e-6))
-            let moved = line.advance(&flights, by: step)
+            let rates = line.rates(flights)
+            let step = min(Self.step(flights, rates), max(moment - now, 1e-6))
+            let moved = Self.advance(&flights, by: step, rates)
             now += step
             if ended >= warmUp { course.note(moved, in: step, by: flights.count, at: limit) }
             for index in flights.indices.reversed() where flights[index].waits <= 0 && flights[index].left <= 0.5 {
@@ -296,9 +297,9 @@ struct SimulatedUplink {
     }
 
     private func rates(_ flights: [Flight]) -> [Double] {
-        let flowing = flights.filter { $0.waits <= 0 && $0.left > 0 }
         let shared = capacity / (1 + contention * Double(max(0, flights.count - 1)))
-        let weights = flowing.reduce(0) { $0 + $1.weight }
+        var weights = 0.0
+        for flight in flights where flight.waits <= 0 && flight.left > 0 { weights += flight.weight }
         return flights.map { flight in
             guard flight.waits <= 0, flight.left > 0 else { return 0 }
             return min(perConnection * flight.weight, shared * flight.weight / weights)
@@ -306,14 +307,16 @@ struct SimulatedUplink {
     }
 
     /// Until the next body begins to flow or ends.
-    private func step(_ flights: [Flight]) -> Double {
-        zip(flights, rates(flights)).map { flight, rate in
-            flight.waits > 0 ? flight.waits : rate > 0 ? flight.left / rate : 0
-        }.min() ?? 0
+    private static func step(_ flights: [Flight], _ rates: [Double]) -> Double {
+        var least = Double.infinity
+        for (index, flight) in flights.enumerated() {
+            let rate = rates[index]
+            least = min(least, flight.waits > 0 ? flight.waits : rate > 0 ? flight.left / rate : 0)
+        }
+        return flights.isEmpty ? 0 : least
     }
 
-    private func advance(_ flights: inout [Flight], by step: Double) -> Double {
-        let rates = rates(flights)
+    private static func advance(_ flights: inout [Flight], by step: Double, _ rates: [Double]) -> Double {
         var moved = 0.0
         for index in flights.indices {
             if flights[index].waits > 0 {

@@ -98,7 +98,7 @@ enum DemoSamples {
             Array("II".utf8) + .little16(42) + .little(8) + .little16(tags.count)
             + tags.flatMap { tag, value in .little16(tag, 4) + [UInt8].little(1, value) } + .little(0)
         return (0..<height).reduce(into: head) { bytes, y in
-            bytes.append(contentsOf: repeatElement(UInt8(y * 255 / height), count: width))
+            bytes += [UInt8](repeating: UInt8(y * 255 / height), count: width)
         }
     }
 
@@ -222,9 +222,9 @@ enum SampleVideo {
         for block in 0..<columns * rows {
             let (x, y) = (block % columns, block / columns)
             slice += block == 0 ? first : others
-            slice += repeatElement(level(x * 9 + y * 4 + index * 3), count: 256)
-            slice += repeatElement(level(x * 5 + index), count: 64)
-            slice += repeatElement(level(y * 7 + index * 2), count: 64)
+            slice += [UInt8](repeating: level(x * 9 + y * 4 + index * 3), count: 256)
+            slice += [UInt8](repeating: level(x * 5 + index), count: 64)
+            slice += [UInt8](repeating: level(y * 7 + index * 2), count: 64)
         }
         slice += packed("1")
         return .big(slice.count) + slice
