@@ -123,7 +123,7 @@ package struct ConfigFile {
         // A text that is no YAML has no values; the names of its keys hide its secrets.
         if let root = try? document(text) {
             var values = reader.values(source, isVerbatim: true)
-            _ = values.section(root, ConfigKeys.all.specs, label: "")
+            _ = values.section(root, ConfigKeys.specs, label: "")
             for node in values.secrets { mask.hide(node) }
         }
         func line(_ scalars: some Sequence<Unicode.Scalar>) -> String {
@@ -252,7 +252,7 @@ extension ConfigFile {
     /// errors, so this one's are ignored.
     private func effective(_ root: YAMLNode, _ source: SourceText) -> ConfigSection {
         var reader = values(source, isVerbatim: true)
-        return withStateDirectory(reader.section(root, ConfigKeys.all.specs, label: ""))
+        return withStateDirectory(reader.section(root, ConfigKeys.specs, label: ""))
     }
 
     private func withStateDirectory(_ section: ConfigSection) -> ConfigSection {
@@ -285,7 +285,7 @@ extension LoadedConfig {
     /// The configuration in effect after a reload over `running`: keys that need a restart keep their values.
     package func taking(over running: LoadedConfig) -> LoadedConfig {
         var result = self
-        for spec in ConfigKeys.all.specs {
+        for spec in ConfigKeys.specs {
             guard let keep = spec.untilRestart else { continue }
             keep(&result.settings, running.settings)
             result.effective.values[spec.name] = running.effective.values[spec.name]

@@ -169,7 +169,7 @@ final class CanaryPlace: Sendable {
     static let places: Set<String> = {
         let types = DestinationKinds.types
         let own = types.flatMap { type in ValueKind.section(type.keys).secretPaths.map { "\(type.name).\($0)" } }
-        return Set(own + ValueKind.section(ConfigKeys.all.specs).secretPaths.map { "top.\($0)" })
+        return Set(own + ValueKind.section(ConfigKeys.specs).secretPaths.map { "top.\($0)" })
     }()
 
     /// Where nothing else may follow but letters, digits, `-` and `_`.

@@ -123,7 +123,7 @@ import Testing
     }
 
     @Test func `what a running agent keeps until its restart is told by the keys`() throws {
-        let kept = ConfigKeys.all.specs.filter { $0.untilRestart != nil }.map(\.name)
+        let kept = ConfigKeys.specs.filter { $0.untilRestart != nil }.map(\.name)
         #expect(kept == ["state_dir", "workers", "landlock", "tls_key_log", "dashboard", "fleet", "proxy"])
         let changes = ConfigDiff.changes(
             from: try Self.load(Self.plain),

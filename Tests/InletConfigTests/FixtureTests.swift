@@ -77,7 +77,7 @@ struct ConfigFolderTests {
                 }
             }
         }
-        for name in names(ConfigKeys.all.specs + standInTypes.flatMap(\.keys)) {
+        for name in names(ConfigKeys.specs + standInTypes.flatMap(\.keys)) {
             #expect(text.contains("\(name):"), "\(name)")
         }
     }

@@ -62,7 +62,7 @@ package struct ConfigDiff: Sendable {
 
     private static func run(_ old: ComparedValue, _ new: ComparedValue, _ comparison: ConfigDiff) -> [ConfigChange] {
         var comparison = comparison
-        for spec in ConfigKeys.all.specs {
+        for spec in ConfigKeys.specs {
             comparison.needsRestart = spec.untilRestart != nil
             comparison.compare(old[spec.name], new[spec.name], spec.kind, [spec.name])
         }

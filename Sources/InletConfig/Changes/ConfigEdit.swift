@@ -109,7 +109,7 @@ package struct ConfigText: Sendable {
 
     /// The keys that an entry may have.
     private func keys(_ list: ConfigEdit.List, _ node: YAMLNode?, _ index: Int?) -> [KeySpec] {
-        let spec = ConfigKeys.all.specs.first { $0.name == list.rawValue }
+        let spec = ConfigKeys.specs.first { $0.name == list.rawValue }
         switch spec?.kind {
         case .list(.section(let keys))?: return keys
         default:

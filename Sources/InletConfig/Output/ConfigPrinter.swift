@@ -10,7 +10,7 @@ package struct ConfigPrinter {
     /// The YAML of `config`, which must have been loaded with `types`.
     package static func show(_ config: LoadedConfig, types: [DestinationType]) -> String {
         var printer = ConfigPrinter(types: types)
-        printer.write(config.effective, ConfigKeys.all.specs, depth: 0)
+        printer.write(config.effective, ConfigKeys.specs, depth: 0)
         return printer.output
     }
 

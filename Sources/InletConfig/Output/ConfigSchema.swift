@@ -4,7 +4,7 @@ package import InletCore
 package enum ConfigSchema {
     /// The schema's text; equal tables give equal text.
     package static func json(types: [DestinationType]) -> String {
-        var root = object(ConfigKeys.all.specs, types)
+        var root = object(ConfigKeys.specs, types)
         root.insert(contentsOf: head, at: 0)
         root.append(("patternProperties", .object([("^\(ConfigKeys.extensionPrefix)", [:])])))
         return JSONText.object(root).text() + "\n"

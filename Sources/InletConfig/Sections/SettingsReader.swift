@@ -16,7 +16,7 @@ struct SettingsReader {
 
     /// Collects all problems in `values.problems`; if there are any, do not use the settings.
     mutating func read() -> Settings {
-        file = Section(.all, values.section(root, ConfigKeys.all.specs, label: ""))
+        file = Section(.all, values.section(root, ConfigKeys.specs, label: ""))
         var settings = Settings(
             stateDirectory: file.stateDirectory ?? defaults.stateDirectory, workers: file.workers,
             shutdownGrace: file.shutdownTimeout)

@@ -5,6 +5,8 @@
 /// The whole file. Each destination has `type` and the keys of its type: see `DestinationType`.
 package struct ConfigKeys: KeyTable {
     package static let all = Self()
+    /// Of `all`: a mirror looks at some hundred keys for them.
+    package static let specs = all.specs
 
     package let stateDirectory = Key(
         "state_dir", .path, untilRestart: { $0.stateDirectory = $1.stateDirectory },
