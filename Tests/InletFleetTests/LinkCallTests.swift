@@ -125,7 +125,7 @@ struct LinkCallTests {
     }
 
     @Test func `an order is announced by a beat, listed until it ended, and then no more`() async throws {
-        let world = try LinkWorld(ttl: "4 s")
+        let world = try LinkWorld(ttl: "12 s")
         let station = try world.link(try world.join("station-1"))
         try await station.whileLive {
             #expect(try await station.link.commands().isEmpty)

@@ -10,11 +10,11 @@ import Testing
     .enabled(if: PostgresCluster.isThere, Comment(rawValue: PostgresCluster.reason)))
 struct LinkTests {
     @Test func `a member says hello, beats, and keeps the marks that it hears`() async throws {
-        let world = try LinkWorld(ttl: "4 s")
+        let world = try LinkWorld(ttl: "12 s")
         let station = try world.link(try world.join("station-1"))
         try await station.whileLive {
             let standing = station.link.standing
-            #expect(standing.name == "station-1" && standing.ttl == .seconds(4) && standing.message == nil)
+            #expect(standing.name == "station-1" && standing.ttl == .seconds(12) && standing.message == nil)
             #expect(standing.figures.isConnected && standing.server == "127.0.0.1:\(world.port)")
             let session = station.session
             try await eventually("beats are answered") {
@@ -98,7 +98,7 @@ struct LinkTests {
     }
 
     @Test func `another process of the same agent waits for the end of the first`() async throws {
-        let world = try LinkWorld(ttl: "4 s")
+        let world = try LinkWorld(ttl: "12 s")
         let memory = try world.join("station-1")
         let first = try world.link(memory)
         let other = memory.copy()
@@ -154,7 +154,7 @@ struct LinkTests {
     }
 
     @Test func `a database that went back is noticed, and gets a report from its mark on`() async throws {
-        let world = try LinkWorld(ttl: "4 s")
+        let world = try LinkWorld(ttl: "12 s")
         let station = try world.link(try world.join("station-1"))
         try await station.whileLive {
             let destination = try await station.destination()
@@ -183,7 +183,7 @@ struct LinkTests {
     }
 
     @Test func `agents that others know keep the fleet closed, and are named`() async throws {
-        let world = try LinkWorld(ttl: "4 s")
+        let world = try LinkWorld(ttl: "12 s")
         let station = try world.link(try world.join("station-1"))
         try await station.whileLive {
             try world.run("UPDATE inlet.beat SET mark = 0")
