@@ -90,7 +90,7 @@ struct FleetCheckTests {
         let fleet = "fleet: { url: \"\(Self.url(cluster, "station"))\", admin_url_file: \"\(file)\" }"
         for (set, words) in [
             ("NULL", "after the promotion of a standby all agents report"),
-            ("clock_timestamp() + interval '1 hour'", "the fleet goes on at once"),
+            ("clock_timestamp() + interval '1 hour'", "the fleet goes on after one lease at most"),
             ("clock_timestamp() - interval '2 min'", "no agent saw commits wait for them in the last 2 minutes"),
         ] {
             _ = try cluster.run("UPDATE inlet.fleet SET synchronous_at = \(set)")

@@ -30,8 +30,10 @@ import Testing
 
     @Test func `init promises lossless failovers only where commits wait for a standby`() async throws {
         let scene = try FleetScene()
-        try await scene.fleet("init", "--failover", "lossless", code: 1, errors: "set synchronous_standby_names")
-        try await scene.fleet("init", "--failover", "reports", code: 0, says: "Set what was given")
+        let refused = try await scene.fleet(
+            "init", "--failover", "lossless", code: 1, errors: "set synchronous_standby_names")
+        #expect(FleetScene.secrets(in: refused.output).count == 1, "it is shown once, by the first run")
+        try await scene.fleet("init", "--failover", "reports", code: 0, says: "the promotion of a standby: reports")
         try await scene.fleet("init", "--failover", "x", code: 64, errors: "--failover")
     }
 

@@ -221,7 +221,11 @@ struct PlaceWorkTests {
 
     @Test func `without PostgreSQL a share pauses, and goes on afterwards`() async throws {
         let fleet = try FleetScene(isAlone: true)
-        try await whileSharing(try fleet.sharing("one", "second")) { one, two in
+        let scenes = try fleet.sharing("one", "second") { scene in
+            let own = try scene.directory.makeDirectory("own")
+            scene.watch.append(WatchSettings(path: own, settle: .zero, rescan: nil))
+        }
+        try await whileSharing(scenes) { one, two in
             try one.scene.drop("a.mov")
             try await eventually("it is delivered") { try fleet.open == 0 && !one.isThere("a.mov") }
             fleet.cluster.stop(immediate: true)
@@ -231,10 +235,14 @@ struct PlaceWorkTests {
                 }
             }
             try one.scene.drop("b.mov")
-            #expect(fleet.store.record.orders.count == 1 && one.isThere("b.mov"))
+            for (number, stage) in [one, two].enumerated() {
+                try stage.scene.directory.write(Array("content".utf8), to: FilePath("own/\(number).mov"))
+            }
+            try await eventually("folders of their own go on") { fleet.store.record.stored.count == 3 }
+            #expect(fleet.store.record.orders.count == 3 && one.isThere("b.mov"))
             try fleet.cluster.start()
-            try await eventually("it goes on") { fleet.store.record.stored.count == 2 && !one.isThere("b.mov") }
-            #expect(fleet.store.record.orders.count == 2)
+            try await eventually("it goes on") { fleet.store.record.stored.count == 4 && !one.isThere("b.mov") }
+            #expect(fleet.store.record.orders.count == 4)
         }
     }
 

@@ -357,6 +357,8 @@ struct SchemaWorkTests {
                 LANGUAGE sql AS 'SELECT 1::bigint';
             ALTER FUNCTION inlet.v1_settle_many(int, bytea, bigint, bigint, jsonb) OWNER TO inlet_owner;
             ALTER TABLE inlet.file DROP COLUMN sent, DROP COLUMN whole, DROP COLUMN told, DROP COLUMN own;
+            DROP VIEW inlet.status;
+            ALTER TABLE inlet.fleet DROP COLUMN synchronous_at;
             ALTER TABLE inlet.work ADD CONSTRAINT work_place_fkey FOREIGN KEY (place) REFERENCES inlet.place;
             """)
         var administration = try fleet.administration()

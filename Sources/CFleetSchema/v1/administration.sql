@@ -39,7 +39,9 @@ CREATE OR REPLACE FUNCTION v1_admin_failover(p_lossless boolean) RETURNS void LA
 BEGIN
     PERFORM inlet._check(NOT p_lossless OR inlet._is_synchronous(),
         'commits must wait for each standby: set synchronous_standby_names and synchronous_commit first');
-    PERFORM inlet._require_standbys(f.synchronous_at) FROM inlet.fleet f;
+    -- A standby is trusted for 2 minutes after a beat, and beats come each third of ttl.
+    PERFORM inlet._check(NOT p_lossless OR f.ttl <= '5 min', 'a ttl of at most 5 min'),
+        inlet._require_standbys(f.synchronous_at) FROM inlet.fleet f;
     UPDATE inlet.fleet SET synchronous_at = CASE WHEN p_lossless THEN clock_timestamp() END;
 END $$;
 

@@ -136,7 +136,7 @@ BEGIN
     FROM inlet.fleet f WHERE b.agent = p_agent AND b.session = p_session;
     IF NOT FOUND THEN RAISE EXCEPTION 'the session is over: say hello' USING ERRCODE = 'IN003'; END IF;
     PERFORM inlet._confirmed(true);
-    UPDATE inlet.fleet f SET synchronous_at = clock_timestamp() WHERE s AND f.synchronous_at
+    UPDATE inlet.fleet f SET synchronous_at = clock_timestamp() WHERE s AND p_durable IS NOT TRUE AND f.synchronous_at
         NOT BETWEEN clock_timestamp() - interval '10 s' AND clock_timestamp();
     RETURN QUERY SELECT (extract(epoch FROM f.ttl) * 1000)::int, m, f.epoch, f.state, a.state,
         EXISTS (SELECT FROM inlet.command c WHERE c.agent = p_agent AND c.state = 'open')

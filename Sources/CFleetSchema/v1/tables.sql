@@ -21,6 +21,8 @@
 BEGIN;
 SELECT pg_advisory_xact_lock(hashtext('inlet.migration'));
 SET LOCAL client_min_messages = warning;
+-- While this waits for a table, all calls wait behind it.
+SET LOCAL lock_timeout = '5s';
 
 DO $$ DECLARE found int; name text; BEGIN
     IF current_setting('server_version_num')::int < 150000 THEN
@@ -58,6 +60,14 @@ CREATE SCHEMA IF NOT EXISTS inlet AUTHORIZATION inlet_owner;
 SET LOCAL ROLE inlet_owner;
 SET LOCAL search_path = inlet, pg_catalog;
 
+-- ALTER TABLE locks everybody out, also where the column is there.
+CREATE OR REPLACE FUNCTION _add_column(p_table regclass, p_name text, p_type text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = p_table AND attname = p_name AND NOT attisdropped) THEN
+        EXECUTE format('ALTER TABLE %s ADD COLUMN %I %s', p_table, p_name, p_type);
+    END IF;
+END $$;
+
 CREATE TABLE IF NOT EXISTS migration (
     version int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), by text NOT NULL DEFAULT session_user);
 
@@ -77,7 +87,7 @@ CREATE TABLE IF NOT EXISTS fleet (
     ttl interval NOT NULL DEFAULT '15 s' CHECK (ttl BETWEEN '1 s' AND '10 min'),
     join_hash bytea, receipts_days int NOT NULL DEFAULT 90 CHECK (receipts_days BETWEEN 1 AND 3650),
     created_at timestamptz NOT NULL DEFAULT now(), synchronous_at timestamptz);
-ALTER TABLE fleet ADD COLUMN IF NOT EXISTS synchronous_at timestamptz;
+SELECT inlet._add_column('inlet.fleet', 'synchronous_at', 'timestamptz');
 CREATE SEQUENCE IF NOT EXISTS session_seq;
 
 -- Who. `tag` is six letters of [a-z2-7]: keys that end in _TAG belong to this agent without a reservation. `epoch` is

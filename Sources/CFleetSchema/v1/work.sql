@@ -21,9 +21,10 @@ CREATE TABLE IF NOT EXISTS file (
     path uuid NOT NULL, version uuid NOT NULL, place int NOT NULL, remaining smallint NOT NULL DEFAULT 1,
     state "char" NOT NULL DEFAULT 'o', sent boolean NOT NULL DEFAULT false, at timestamptz NOT NULL DEFAULT now(),
     whole smallint, told int[], PRIMARY KEY (place, path, version)) PARTITION BY HASH (path);
-ALTER TABLE file ADD COLUMN IF NOT EXISTS sent boolean NOT NULL DEFAULT false;
-ALTER TABLE file ADD COLUMN IF NOT EXISTS whole smallint, ADD COLUMN IF NOT EXISTS told int[];
-ALTER TABLE file ADD COLUMN IF NOT EXISTS own int[];
+SELECT inlet._add_column('inlet.file', 'sent', 'boolean NOT NULL DEFAULT false');
+SELECT inlet._add_column('inlet.file', 'whole', 'smallint');
+SELECT inlet._add_column('inlet.file', 'told', 'int[]');
+SELECT inlet._add_column('inlet.file', 'own', 'int[]');
 
 -- Open deliveries of places, and the finishing of their sources (kind 'f'), which waits for all of them. Rows go when
 -- they end. State: r ready, c claimed, p parked. `notes` is for a successor: part size, upload id, offset. `fence`
@@ -38,7 +39,11 @@ CREATE TABLE IF NOT EXISTS work (
     plan jsonb NOT NULL DEFAULT '{}', notes jsonb, code text, reason text
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_cost_delay = 0);
-ALTER TABLE work DROP CONSTRAINT IF EXISTS work_place_fkey;
+DO $$ BEGIN
+    IF EXISTS (SELECT FROM pg_constraint WHERE conrelid = 'inlet.work'::regclass AND conname = 'work_place_fkey') THEN
+        ALTER TABLE inlet.work DROP CONSTRAINT work_place_fkey;
+    END IF;
+END $$;
 CREATE INDEX IF NOT EXISTS work_ready ON work (place, priority, next_at, id) WHERE state = 'r';
 CREATE INDEX IF NOT EXISTS work_claimed ON work (agent, place) WHERE state = 'c';
 DROP INDEX IF EXISTS work_file;

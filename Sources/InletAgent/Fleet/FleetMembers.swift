@@ -6,6 +6,11 @@ internal import Synchronization
 
 /// The agents of the fleet as the database last described them. Their text is data: escaped and cut.
 struct FleetMembers: Sendable {
+    struct Returning: Sendable, Equatable {
+        var name: String
+        var isAlive: Bool
+    }
+
     var fleet: String?
     var members: [FleetReport.Member] = []
     var places: [FleetReport.Place] = []
@@ -14,8 +19,8 @@ struct FleetMembers: Sendable {
     /// By name: the agents' numbers, and when each was last heard of.
     var numbers: [String: Int64] = [:]
     var lastSeen: [String: WallTime] = [:]
-    /// By tag, the names of the agents that are alive, or may come back soon.
-    var returning: [String: String] = [:]
+    /// By tag, the agents that are alive, or may come back soon.
+    var returning: [String: Returning] = [:]
     var at = WallTime.now
 
     /// After so long an agent is gone for those who wait for what it has hidden. By the server's clock.
@@ -51,7 +56,8 @@ struct FleetMembers: Sendable {
                 continue
             }
             let isRecent = lastSeen[name].flatMap { seen in newest.map { $0 - seen < Self.absence } } ?? false
-            if agent["alive"]?.boolean == true || isRecent { returning[tag] = name }
+            let isAlive = agent["alive"]?.boolean == true
+            if isAlive || isRecent { returning[tag] = Returning(name: name, isAlive: isAlive) }
         }
         members.sort { $0.name < $1.name }
         // One of another version may lack what is needed here.

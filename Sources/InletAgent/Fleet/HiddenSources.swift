@@ -49,8 +49,10 @@ struct HiddenSources: Sendable {
     let view: FleetView
     let shares: ShareLook
 
-    /// Until a hidden source is looked for again: its agent may be back at any time, and dispose of it.
-    static let pause = Duration.seconds(20)
+    /// Until a hidden source is looked for again whose agent is there, or that cannot get its name again.
+    private static let pause = Duration.seconds(600)
+    /// The same where its agent may be back at any time, and dispose of it.
+    static let absence = Duration.seconds(20)
     private static let soon = Duration.seconds(10)
     /// How many are looked for in one look at the share, which has to answer in time.
     private static let lookedAt = 50
@@ -79,8 +81,8 @@ struct HiddenSources: Sendable {
                 }
                 guard let place = zip(names, seen).first(where: { $0.1 != .nothing })?.0 else { continue }
                 if let owner = await owner(of: source.mark, in: fleet) {
-                    let why = "\(owner) has hidden it, and disposes of it once it is back"
-                    findings[source.work] = .waits(why, Self.pause)
+                    let why = "\(owner.name) has hidden it, and disposes of it once it is back"
+                    findings[source.work] = .waits(why, owner.isAlive ? Self.pause : Self.absence)
                 } else if renamed == Self.mostRenamed {
                     findings[source.work] = .waits("others get their own names again first", Self.soon)
                 } else {
@@ -102,18 +104,19 @@ struct HiddenSources: Sendable {
         return .back(look)
     }
 
-    /// The agent that still disposes of it, by name; nil where there is none: it was retired, is not known, was away
-    /// for long, or has another journal.
-    private func owner(of mark: HiddenMark, in fleet: FleetMembers?) async -> String? {
+    /// The agent that still disposes of it; nil where there is none: it was retired, is not known, was away for long,
+    /// or has another journal.
+    private func owner(of mark: HiddenMark, in fleet: FleetMembers?) async -> FleetMembers.Returning? {
         guard mark.tag == member.identity?.tag else {
-            guard let fleet else { return "another agent" }
+            guard let fleet else { return FleetMembers.Returning(name: "another agent", isAlive: false) }
             return fleet.returning[mark.tag]
         }
+        let own = FleetMembers.Returning(name: member.name, isAlive: true)
         do throws(JournalError) {
-            return try await member.journal.job(mark.file)?.file.intent == nil ? nil : member.name
+            return try await member.journal.job(mark.file)?.file.intent == nil ? nil : own
         } catch {
             // Nothing is taken from a journal that cannot be read now.
-            return member.name
+            return own
         }
     }
 }

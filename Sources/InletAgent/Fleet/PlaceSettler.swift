@@ -216,13 +216,30 @@ struct PlaceSettler: Sendable {
     func giveBack(
         _ rows: [PlaceWorkRow], beyond time: WallTime, after pause: Duration = .zero, in session: Int64
     ) async throws {
+        try await giveBack(rows, after: pause) { () throws(JournalError) in
+            try await journal.waitingPlaceWork(session: session, beyond: time, limit: Self.batch)
+        }
+    }
+
+    /// Gives back the disposals that are not due: an agent that is drained waits for none. It still disposes of sources
+    /// that it has hidden, and others do once it is gone.
+    func giveBackFinishings(in session: Int64) async throws {
+        let waiting = { () throws(JournalError) in
+            try await journal.waitingFinishings(session: session, at: .now, limit: Self.batch)
+        }
+        try await giveBack(try await waiting(), after: .zero, waiting)
+    }
+
+    /// - Parameter waiting: asked again when nothing of the rows can begin any more.
+    private func giveBack(
+        _ rows: [PlaceWorkRow], after pause: Duration, _ waiting: () async throws(JournalError) -> [PlaceWorkRow]
+    ) async throws {
         if rows.isEmpty { return }
         let holds = places.state.withLock { state in
             rows.map { row in (row.file, state.work.removeValue(forKey: row.file)) }
         }
-        // From here on nothing of it begins. Deliveries that began in between continue.
-        let waiting = try await journal.waitingPlaceWork(session: session, beyond: time, limit: Self.batch)
-        let files = Set(waiting.map(\.file))
+        // From here on nothing of it begins. What began in between continues.
+        let files = Set(try await waiting().map(\.file))
         places.state.withLock { state in
             for case (let file, let hold?) in holds where !files.contains(file) { state.work[file] = hold }
         }
@@ -235,17 +252,6 @@ struct PlaceSettler: Sendable {
                     work: row.number, fence: row.fence, .retry, after: pause, code: row.code?.rawValue,
                     reason: row.reason.map { String($0.prefix(500)) })
             })
-        try await removeLeaving()
-    }
-
-    /// Gives back the disposals that are not due: an agent that is drained waits for none. It still disposes of sources
-    /// that it has hidden, and others do once it is gone.
-    func giveBackFinishings(in session: Int64) async throws {
-        let rows = try await journal.waitingFinishings(session: session, at: .now, limit: Self.batch)
-        if rows.isEmpty { return }
-        leave(rows.map(\.file))
-        _ = try await member.link.settleAll(
-            rows.map { FleetSettlement(work: $0.number, fence: $0.fence, .retry) })
         try await removeLeaving()
     }
 }

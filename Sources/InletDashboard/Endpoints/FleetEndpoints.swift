@@ -25,7 +25,7 @@ struct FleetOrderRequest: Codable, Sendable, NamedSchema {
 
     static var schemaName: String { "FleetOrder" }
     static let notes: [String: SchemaDescription] = [
-        "agent": "Its name in the fleet.", "order": "Its effect lasts until resume, or undrain.",
+        "agent": "Its name in the fleet.", "order": "A pause lasts until resume, a drain until undrain.",
     ]
 }
 

@@ -251,7 +251,8 @@ extension Findings {
     /// Whether agents must report after a failover. An older schema does not say.
     private mutating func checkFailover(_ connection: inout PostgresConnection, _ what: String) throws(FleetError) {
         switch try connection.run("SELECT to_jsonb(s) ->> 'failover' FROM inlet.status s")[0, 0] {
-        case "lossless"?: add(.fine, what, "after the promotion of a synchronous standby the fleet goes on at once")
+        case "lossless"?:
+            add(.fine, what, "after the promotion of a synchronous standby the fleet goes on after one lease at most")
         case "reports"?: add(.fine, what, "after the promotion of a standby all agents report")
         case "doubtful"?:
             add(

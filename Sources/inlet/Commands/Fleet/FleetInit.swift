@@ -49,23 +49,26 @@ extension FleetCommands {
 
         func run() async throws {
             let address = try access.required(options)
-            let (report, secret) = try await FleetConnection.use(address) { [name, ttl, failover] fleet in
+            let (report, secret) = try await FleetConnection.use(address) { [name, ttl] fleet in
                 let report = try fleet.initialise()
                 if name != nil || ttl != nil { try fleet.settings(name: name, ttl: ttl?.duration, days: nil) }
-                if let failover { try fleet.promise(isLossless: failover == .lossless) }
                 return (report, report.before == nil ? try fleet.newSecret() : nil)
             }
             for warning in report.warnings { Console.printError("warning: \(DisplayText.escape(warning))") }
             Console.print(Self.head(report, address))
-            if name != nil || ttl != nil || failover != nil {
-                Console.print("Set what was given: the fleet's name, ttl or failover.")
-            } else if report.before == report.after {
+            if name != nil || ttl != nil {
+                Console.print("Set what was given: the fleet's name or ttl.")
+            } else if report.before == report.after, failover == nil {
                 Console.print("Nothing was changed.")
             }
-            guard let secret else {
-                return Console.print("For another join secret, run 'inlet fleet secret'.")
+            Console.print(
+                secret.map { Self.text(report, $0) } ?? "For another join secret, run 'inlet fleet secret'.")
+            guard let failover else { return }
+            // It may be refused: the secret is shown by then.
+            try await FleetConnection.use(address) { fleet in
+                try fleet.promise(isLossless: failover == .lossless)
             }
-            Console.print(Self.text(report, secret))
+            Console.print("Set what follows the promotion of a standby: \(failover.rawValue).")
         }
 
         private static func head(_ report: FleetSchemaReport, _ address: PostgresAddress) -> String {
