@@ -224,7 +224,7 @@ struct PlaceSettler: Sendable {
     /// Gives back the disposals that are not due: an agent that is drained waits for none. It still disposes of sources
     /// that it has hidden, and others do once it is gone.
     func giveBackFinishings(in session: Int64) async throws {
-        let waiting = { () throws(JournalError) in
+        let waiting = { () async throws(JournalError) in
             try await journal.waitingFinishings(session: session, at: .now, limit: Self.batch)
         }
         try await giveBack(try await waiting(), after: .zero, waiting)
@@ -238,7 +238,7 @@ struct PlaceSettler: Sendable {
         let holds = places.state.withLock { state in
             rows.map { row in (row.file, state.work.removeValue(forKey: row.file)) }
         }
-        // From here on nothing of it begins. What began in between continues.
+        // From here on nothing of it begins. Work that began in between continues.
         let files = Set(try await waiting().map(\.file))
         places.state.withLock { state in
             for case (let file, let hold?) in holds where !files.contains(file) { state.work[file] = hold }
