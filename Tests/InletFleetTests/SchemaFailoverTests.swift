@@ -15,7 +15,7 @@ struct SchemaFailoverTests {
         try cluster.createDatabase("fleet")
         var people = FleetAdministration(try SchemaFleet.connect(cluster.url(user: "postgres", database: "fleet")))
         _ = try people.initialise()
-        try people.settings(name: nil, ttl: .seconds(600), days: nil)
+        try people.settings(name: nil, ttl: .seconds(300), days: nil)
         try cluster.run("SELECT inlet.v1_admin_secret('\\x\(SchemaFleet.secret.hex)')", database: "fleet")
         try cluster.run("CREATE ROLE schema_station LOGIN IN ROLE inlet_agent")
     }
@@ -115,7 +115,7 @@ struct SchemaFailoverTests {
     @Test func `when commits no longer wait, nothing is written until no standby is trusted`() throws {
         let fleet = try SchemaFleet()
         var people = try fleet.administration()
-        try people.settings(name: nil, ttl: .seconds(600), days: nil)
+        try people.settings(name: nil, ttl: .seconds(300), days: nil)
         #expect(code { try people.promise(isLossless: true) } == .argument)
         let agent = try fleet.agent("one")
         let destination = try agent.destination()
