@@ -27,10 +27,11 @@ import Testing
             ["demo", "--fleet", "--once", "--dir", base.string], in: folder.path, code: 0,
             says: "9 files arrived, each under a key of its own", "Which machine has interview.mov?", "station-3",
             "Both files of the share arrived once, equal to their sources")
-        // The agent that was killed is not the one that goes on, and that one sends only what was missing.
+        // The agent that was killed is not the one that goes on, and that one sends only what was missing: nothing where
+        // a busy machine has killed it late.
         let text = /(station-\d) was killed while it sent clip\.mov; (station-\d) lists the share \d+ s later/
         let story = try #require(demo.output.firstMatch(of: text), "\(demo.output)")
-        #expect(demo.output.contains("sent the rest: 1 part of 4"), "\(demo.output)")
+        #expect(demo.output.contains(/sent the rest: (1 part|0 parts) of 4/), "\(demo.output)")
         #expect(story.1 != story.2 && demo.output.contains("\(story.1) runs again"))
         #expect(!demo.output.contains("✗"), "\(demo.output)")
         #expect(!Self.isThere(base.string))
@@ -42,7 +43,9 @@ import Testing
         let folder = try TemporaryDirectory()
         let base = folder.path.appending("demo").string
         let killed = try InletProcess(["demo", "--fleet", "--dir", base], in: folder.path)
-        try await killed.wait("the invitation") { killed.output.contains("Ctrl-C ends the demo") }
+        try await killed.wait("the invitation", within: .seconds(300)) {
+            killed.output.contains("Ctrl-C ends the demo")
+        }
         #expect(killed.output.contains(/The page of station-1: \S*http:\/\/127\.0\.0\.1:\d+\//), "\(killed.output)")
         let cluster = try String(contentsOfFile: base + "/cluster", encoding: .utf8)
         #expect(Self.isThere(cluster + "/data"))
