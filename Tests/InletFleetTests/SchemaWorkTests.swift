@@ -347,6 +347,13 @@ struct SchemaWorkTests {
         #expect(end.finish != nil && !end.failed)
     }
 
+    @Test func `an init that has no column to add waits for nobody who reads`() throws {
+        var reader = try fleet.connect()
+        try reader.runScript("BEGIN; LOCK TABLE inlet.fleet, inlet.file, inlet.work IN ACCESS SHARE MODE")
+        var administration = try fleet.administration()
+        #expect(try administration.initialise().before == FleetSchema.version)
+    }
+
     @Test func `init brings a database of an earlier state to this one`() throws {
         var owner = try fleet.connect()
         try owner.runScript(
