@@ -36,6 +36,9 @@ extension AgentControl {
 
     package var isInFleet: Bool { live?.fleet != nil }
 
+    /// The number of agents at the last look; 0 before that, and without a fleet.
+    package var knownFleetSize: Int { live?.fleet?.view.last?.members.count ?? 0 }
+
     private func report(_ fleet: FleetParts, _ overview: FleetMembers?) async -> FleetReport {
         var report = fleet.member.report
         report.shares = fleet.shares.report()

@@ -182,6 +182,9 @@ import Testing
             }
             #expect(try await client.get("jobs?limit=1000").status == 200)
             #expect(try await client.get("status").status == 200)
+            // The view of a fleet asks for both at once, in the window of each person who looks.
+            #expect(try await client.get("fleet").status == 404)
+            #expect(try await client.get("fleet/search?q=a.mov").status == 404)
         }
         try await DashboardScene(bounds: Self.bounds { $0.largeAnswers = 1 }).serving { port in
             let client = try RawClient(port: port)

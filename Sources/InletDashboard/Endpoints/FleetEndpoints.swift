@@ -5,12 +5,12 @@ internal import InletCore
 extension Endpoints {
     package static let fleet = TypedEndpoint.get(
         "fleet", "The agents of the fleet, and this agent's standing in it; 404 without a fleet.",
-        isLarge: { _ in true }
+        isLarge: { $0.control.agent.knownFleetSize > Endpoint.smallList }
     ) { call in try await call.control.fleet() }
 
     package static let fleetSearch = TypedEndpoint.get(
         "fleet/search", "Receipts of all agents of the fleet: which machine has a file, and where it is now.",
-        query: [.fleetText], isLarge: { _ in true }
+        query: [.fleetText]
     ) { call in try await call.control.searchFleet(call.text(.fleetText) ?? "") }
 
     static let fleetOrder = TypedEndpoint.post(
