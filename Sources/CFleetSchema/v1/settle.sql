@@ -1,31 +1,39 @@
 
 -- -------------------------------------------------------------------------------------------- ends of claims of places
 
+-- Whether a row of work is this claim. Callers find the row by its id alone, in a LATERAL with OFFSET 0: while
+-- statistics say that nothing is claimed, a plan would compare each of an agent's claims with each row of the call.
+CREATE OR REPLACE FUNCTION _is_claim(p_work inlet.work, p_fence bigint, p_agent int, p_session bigint) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT p_work.fence = p_fence AND p_work.state = 'c' AND p_work.agent = p_agent AND p_work.session = p_session
+$$;
+
 -- What a successor needs (upload id, part size), before it is used. Also asks: is this still mine? No notes change
 -- nothing. p_rows: [{work, fence, notes}]. A row each in the answer, in their order: code NULL is done, IN009 another
--- has it.
+-- has it. Settings: as of v1_claim.
 CREATE OR REPLACE FUNCTION v1_note_many(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_rows jsonb)
-RETURNS TABLE (work bigint, code text, mark bigint, left_ms int) LANGUAGE plpgsql AS $$
-DECLARE m bigint; rest int;
+RETURNS TABLE (work bigint, code text, mark bigint, left_ms int)
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET jit = off AS $$
+DECLARE m bigint; rest int; has_notes boolean;
 BEGIN
     PERFORM inlet._check_rows(p_rows, 500);
-    m := inlet._enter(p_agent, p_token, p_session, p_seen, true, EXISTS (
-        SELECT FROM jsonb_to_recordset(p_rows) r(notes jsonb) WHERE r.notes IS NOT NULL));
+    has_notes := EXISTS (SELECT FROM jsonb_to_recordset(p_rows) r(notes jsonb) WHERE r.notes IS NOT NULL);
+    m := inlet._enter(p_agent, p_token, p_session, p_seen, true, has_notes);
     SELECT inlet._left(b.until) INTO rest FROM inlet.beat b WHERE b.agent = p_agent;
-    RETURN QUERY WITH noted AS (
-        UPDATE inlet.work w SET notes = r.notes
-        FROM jsonb_to_recordset(p_rows) r(work bigint, fence bigint, notes jsonb)
-        WHERE r.notes IS NOT NULL AND w.id = r.work AND w.fence = r.fence
-            AND w.state = 'c' AND w.agent = p_agent AND w.session = p_session
-        RETURNING w.id
-    )
-    -- Notes are kept when they were written, not when the claim was seen: another may take it in between.
-    SELECT r.work, CASE WHEN CASE WHEN r.notes IS NULL THEN w.id ELSE x.id END IS NULL THEN 'IN009' END, m, rest
-    FROM ROWS FROM (jsonb_to_recordset(p_rows) AS (work bigint, fence bigint, notes jsonb))
-        WITH ORDINALITY r(work, fence, notes, n)
-    LEFT JOIN inlet.work w ON w.id = r.work AND w.fence = r.fence
-        AND w.state = 'c' AND w.agent = p_agent AND w.session = p_session
-    LEFT JOIN noted x ON x.id = w.id
+    IF has_notes THEN
+        UPDATE inlet.work w SET notes = h.notes FROM (
+            SELECT r.work, r.notes
+            FROM (SELECT x.* FROM jsonb_to_recordset(p_rows) x(work bigint, fence bigint, notes jsonb)
+                WHERE x.notes IS NOT NULL ORDER BY x.work) r
+            CROSS JOIN LATERAL (SELECT x FROM inlet.work x WHERE x.id = r.work FOR UPDATE OFFSET 0) l
+            WHERE inlet._is_claim(l.x, r.fence, p_agent, p_session)) h
+        WHERE w.id = h.work;
+    END IF;
+    -- Still true of claims that got notes: their rows are locked, and a fence never comes back.
+    RETURN QUERY SELECT r.work, CASE WHEN inlet._is_claim(l.x, r.fence, p_agent, p_session) THEN NULL ELSE 'IN009' END,
+        m, rest
+    FROM ROWS FROM (jsonb_to_recordset(p_rows) AS (work bigint, fence bigint)) WITH ORDINALITY r(work, fence, n)
+    LEFT JOIN LATERAL (SELECT x FROM inlet.work x WHERE x.id = r.work OFFSET 0) l ON true
     ORDER BY r.n;
 END $$;
 
@@ -62,17 +70,16 @@ BEGIN
     m := inlet._enter(p_agent, p_token, p_session, p_seen, true, true);
     -- Of a claim that is named twice the first row counts.
     SELECT array_agg(h.w), array_agg(h.n), array_agg(h.outcome) INTO held, numbers, outcomes FROM (
-        SELECT DISTINCT ON ((l.w).id) l.w, l.n, l.outcome FROM (
-            SELECT w, r.n, r.outcome, r.after_ms
-            FROM ROWS FROM (jsonb_to_recordset(p_rows) AS (work bigint, fence bigint, outcome text, after_ms bigint))
-                WITH ORDINALITY r(work, fence, outcome, after_ms, n)
-            JOIN inlet.work w ON w.id = r.work AND w.fence = r.fence
-                AND w.state = 'c' AND w.agent = p_agent AND w.session = p_session
-            ORDER BY w.id FOR UPDATE OF w) l
-        WHERE CASE WHEN l.outcome IN ('retry', 'park') THEN coalesce(l.after_ms, 0) BETWEEN 0 AND 31536000000
-            WHEN (l.w).kind = 'd' THEN l.outcome IN ('delivered', 'failed', 'superseded')
-            ELSE l.outcome = 'finished' END
-        ORDER BY (l.w).id, l.n) h;
+        SELECT DISTINCT ON (r.work) l.w, r.n, r.outcome
+        FROM (SELECT x.* FROM
+            ROWS FROM (jsonb_to_recordset(p_rows) AS (work bigint, fence bigint, outcome text, after_ms bigint))
+                WITH ORDINALITY x(work, fence, outcome, after_ms, n) ORDER BY x.work) r
+        CROSS JOIN LATERAL (SELECT w FROM inlet.work w WHERE w.id = r.work FOR UPDATE OFFSET 0) l
+        WHERE inlet._is_claim(l.w, r.fence, p_agent, p_session)
+            AND CASE WHEN r.outcome IN ('retry', 'park') THEN coalesce(r.after_ms, 0) BETWEEN 0 AND 31536000000
+                WHEN (l.w).kind = 'd' THEN r.outcome IN ('delivered', 'failed', 'superseded')
+                ELSE r.outcome = 'finished' END
+        ORDER BY r.work, r.n) h;
     -- Of which nothing was sent: the file went away, or was another. When it is back, it is admitted again.
     IF EXISTS (SELECT FROM unnest(held) h WHERE h.kind = 'f' AND h.code = 'failed') THEN
         DELETE FROM inlet.file f USING ROWS FROM (unnest(outcomes), unnest(held)) h(outcome)
@@ -80,9 +87,9 @@ BEGIN
             AND f.state = 'x' AND f.remaining = 0 AND NOT f.sent;
     END IF;
     SELECT inlet._left(b.until) INTO rest FROM inlet.beat b WHERE b.agent = p_agent;
-    RETURN QUERY SELECT r.work, CASE WHEN h.n IS NULL THEN CASE WHEN EXISTS (
-            SELECT FROM inlet.work w WHERE w.id = r.work AND w.fence = r.fence AND w.state = 'c'
-                AND w.agent = p_agent AND w.session = p_session) THEN 'IN011' ELSE 'IN009' END END,
+    RETURN QUERY SELECT r.work, CASE WHEN h.n IS NULL THEN CASE WHEN inlet._is_claim(
+            (SELECT w FROM inlet.work w WHERE w.id = r.work), r.fence, p_agent, p_session)
+            THEN 'IN011' ELSE 'IN009' END END,
         s.finish, m, rest, coalesce(s.failed, false)
     FROM ROWS FROM (jsonb_to_recordset(p_rows) AS (work bigint, fence bigint)) WITH ORDINALITY r(work, fence, n)
     LEFT JOIN unnest(numbers) h(n) ON h.n = r.n
