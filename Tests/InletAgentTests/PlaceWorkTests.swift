@@ -197,8 +197,16 @@ struct PlaceWorkTests {
         try await whileSharing(try fleet.sharing("one", "second")) { one, two in
             for stage in [one, two] { try await stage.pause(true) }
             for name in ["a.mov", "b.mov"] as [FilePath] { try one.scene.drop(name) }
-            try await eventually("both are admitted") { try fleet.open == 2 }
-            try fleet.run("UPDATE inlet.work SET plan = jsonb_set(plan, '{inode}', '1')")
+            // An agent that is paused claims work, and puts it off: then it has the plan already.
+            try await eventually("both are admitted, and nobody's") {
+                try fleet.number(
+                    """
+                    WITH changed AS (
+                        UPDATE inlet.work SET plan = jsonb_set(plan, '{inode}', '1')
+                        WHERE (SELECT count(*) FROM inlet.work WHERE state = 'r') = 2 RETURNING *)
+                    SELECT count(*) FROM changed WHERE state = 'r'
+                    """) == 2
+            }
             #expect(two.events.count("fleet.source_left") == 0 && two.places?.troubles == [])
             try await two.pause(false)
             try await eventually("all is done") { try fleet.open == 0 && fleet.store.record.stored.count == 2 }
