@@ -266,8 +266,8 @@ private func withChaos(_ seed: UInt64, _ body: @Sendable @escaping (ChaosStage) 
         }
         #expect(!place.exists(place.library.appending("private.txt")))
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: source.string)
-        let sent = try await agent.line("job.finished") { $0.isAbout("private.txt") }
-        #expect(sent["state"] == "delivered")
+        // An attempt at the moment of the chmod finds another file than was admitted, which is then taken anew.
+        try await agent.line("job.finished") { $0.isAbout("private.txt") && $0["state"] == "delivered" }
         try await agent.wait("its source is closed") { try !agent.hasOpen(source) }
     }
 }
