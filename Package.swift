@@ -10,19 +10,20 @@ let instrumented: [SwiftSetting] = [
 ]
 
 /// One standard for every target: Swift 6 mode, explicit existentials, no leaking imports, no warnings.
-let settings: [SwiftSetting] =
+let standard: [SwiftSetting] =
     [
         .swiftLanguageMode(.v6),
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("InternalImportsByDefault"),
         .enableUpcomingFeature("MemberImportVisibility"),
         .treatAllWarnings(as: .error),
-        // packaging/lib.sh optimises our dependencies in debug builds too: tests spend half of their time there. Our own code
-        // is not optimised, and compiles in seconds.
-        .unsafeFlags(["-Xfrontend", "-Onone"], .when(configuration: .debug)),
     ] + (fuzzer == nil ? [] : instrumented)
 
-func library(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+/// packaging/lib.sh optimises our dependencies in debug builds too, and those of our targets that have the standard alone: tests
+/// spend half of their time there. All others are not optimised, and compile in seconds.
+let settings = standard + [.unsafeFlags(["-Xfrontend", "-Onone"], .when(configuration: .debug))]
+
+func library(_ name: String, _ dependencies: [Target.Dependency], _ settings: [SwiftSetting] = settings) -> Target {
     .target(name: name, dependencies: dependencies, swiftSettings: settings)
 }
 
@@ -123,10 +124,10 @@ let package = Package(
             name: "inlet-host", dependencies: ["CHost"],
             // It is C alone: nothing of Swift begins in it.
             linkerSettings: [.unsafeFlags(["-nostartfiles"])]),
-        library("InletCore", ["CCrypto", "CHash", system, heap]),
+        library("InletCore", ["CCrypto", "CHash", system, heap], standard),
         library("InletLinux", ["InletCore", "CHost", "CLinux", system]),
         library("InletMedia", ["InletCore", "InletLinux", system]),
-        library("InletConfig", ["InletCore", "CYAML", system]),
+        library("InletConfig", ["InletCore", "CYAML", system], standard),
         library("InletJournal", ["InletCore", "CSQLite", grdb, sqlite, system]),
         library("InletTransfer", ["InletCore", "InletLinux", "CCurl", "CHash", "CISAL", "CXXHash", system]),
         library("InletPipelines", ["InletCore", "InletLinux", "InletTransfer", "CCrypto", system]),
@@ -151,7 +152,7 @@ let package = Package(
             [
                 "InletCore", "InletLinux", hummingbird, httpTypes, nioCore, nioPosix, lifecycle, logging,
                 system,
-            ]),
+            ], standard),
         .executableTarget(
             name: "inlet",
             dependencies: [
@@ -165,7 +166,7 @@ let package = Package(
             dependencies: [
                 "InletCore", "InletFleet", "InletLinux", "InletSandbox", "CHost", lifecycle, logging, system,
             ],
-            path: "Tests/Support", swiftSettings: settings),
+            path: "Tests/Support", swiftSettings: standard),
         .target(
             name: "InletJournalSupport", dependencies: ["InletJournal", "InletCore"], path: "Tests/JournalSupport",
             swiftSettings: settings),

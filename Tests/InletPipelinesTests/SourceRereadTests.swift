@@ -12,7 +12,7 @@ struct SourceRereadTests {
     private let folder: TemporaryDirectory
     private let file: RootedPath
     private let known: FileIdentity
-    private let bytes = (0..<2_500_001).map { UInt8(truncatingIfNeeded: $0 &* $0 >> 7) }
+    private let bytes = Array(content(2_500_001))
 
     init() throws {
         folder = try TemporaryDirectory()

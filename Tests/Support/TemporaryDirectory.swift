@@ -30,7 +30,7 @@ package final class TemporaryDirectory: Sendable {
         let file = path.pushing(name)
         try FileManager.default.createDirectory(
             atPath: file.removingLastComponent().string, withIntermediateDirectories: true)
-        try Data(bytes).write(to: URL(fileURLWithPath: file.string))
+        try Data(Array(bytes)).write(to: URL(fileURLWithPath: file.string))
         return file
     }
 

@@ -71,7 +71,8 @@ package enum Weekday: Int, Sendable, Hashable, Codable, CaseIterable {
     case mon = 1
     case tue, wed, thu, fri, sat, sun
 
-    package var name: String { "\(self)" }
+    private static let names = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+    package var name: String { Self.names[rawValue - 1] }
 
     package init?(name: String) {
         guard let day = Self.allCases.first(where: { $0.name == name }) else { return nil }

@@ -52,9 +52,9 @@ struct FleetDemoProgress: Sendable {
         Console.print("\nEach station gets \(Self.files.map(\.0).joined(separator: ", ")), with contents of its own.")
         var samples: [Sample] = []
         for (name, size) in Self.files {
-            for (number, station) in folders.stations.enumerated() {
-                let line = Array("\(name) of \(station.name)\n".utf8)
-                let content = (0..<size).map { line[$0 % line.count] ^ UInt8($0 / line.count % 2 * number) }
+            for station in folders.stations {
+                let line = "\(name) of \(station.name)\n"
+                let content = Array(String(repeating: line, count: size / line.utf8.count).utf8)
                 try DurableFile.write(content, to: station.drop.appending(name), mode: 0o644)
                 samples.append(Sample(station: station, name: name, content: content))
             }

@@ -107,6 +107,11 @@ struct FleetDemoTakeover: Sendable {
 
     /// Parts of it differ.
     private static func content(_ size: Int) -> [UInt8] {
-        (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 11) }
+        let block = 4096
+        var bytes: [UInt8] = []
+        for number in 0...size / block {
+            bytes += [UInt8](repeating: UInt8(truncatingIfNeeded: number ^ number >> 8), count: block)
+        }
+        return Array(bytes.prefix(size))
     }
 }

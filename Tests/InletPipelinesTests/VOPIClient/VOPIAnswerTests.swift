@@ -116,7 +116,7 @@ import Testing
         let words = [
             "{}", "\"\"", "0", "null", "[]", "\"NOT_FOUND\"", "\"Route GET:/x not found\"", "{\"a\":[]}", "\"x\"",
         ]
-        for _ in 0..<3000 {
+        for _ in 0..<1000 {
             let status = Int.random(in: 200...599, using: &generator)
             let fields = ["error", "message", "statusCode", "details"].compactMap { name in
                 Bool.random(using: &generator)
