@@ -7,6 +7,8 @@ from station import until
 
 def choose_all(page):
     page.run("arguments[0].click()", page.one("#all"))
+    # The page draws once for all that has changed.
+    page.shows(" selected", within=".bar")
 
 
 def buttons(page):
