@@ -150,6 +150,26 @@ struct SessionTests {
         #expect(session.next(at: at(wait + 1)) == .identify)
     }
 
+    @Test func `a journal that keeps no number is asked again within seconds, and the server is not asked before`() {
+        var session = FleetSession(isMember: true, at: start)
+        session.apply(.connected, at: start)
+        var now = start
+        for number in 0..<20 {
+            #expect(session.next(at: now) == .count)
+            session.apply(.failed(FleetFailure(.journal, jitter: 0.999_999)), at: now)
+            #expect(session.state(at: now) == .refused(.journal))
+            guard case .rest(let until) = session.next(at: now), until - now <= .seconds(10) else {
+                Issue.record("try \(number): it does not wait, or for too long")
+                return
+            }
+            now = until
+            #expect(session.next(at: now) == .identify)
+            session.apply(.identified(isMember: true, isNew: false), at: now)
+        }
+        session.apply(.counted(1), at: now)
+        #expect(session.next(at: now) == .hello(number: 1))
+    }
+
     @Test func `a number that the server refused is said again, so that a copy does not overtake its original`() {
         var session = counted()
         for minute in 1...3 {

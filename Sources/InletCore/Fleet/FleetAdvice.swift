@@ -31,7 +31,7 @@ extension FleetError {
             switch code {
             // These name the server, or the library, themselves.
             case .away: "\(message)\(since); local folders go on" + Self.paused(place.paused)
-            case .untrusted, .refused, .library, .argument, .fault: message
+            case .untrusted, .refused, .library, .journal, .argument, .fault: message
             case .unknownAgent: "\(agent) is not known at \(server)"
             case .isAlive: "another process of \(agent) is alive"
             case .usedTwice: "\(agent) was used elsewhere since this journal was last in the fleet"
@@ -74,6 +74,7 @@ extension FleetError {
         case .refused:
             "correct the URL's user and password, the role's rights, or the server's pg_hba.conf"
         case .library: "install libpq 12 or newer (apt install libpq5, dnf install libpq)"
+        case .journal: "see 'inlet check'; Inlet tries again automatically"
         case .unknownAgent:
             "run 'inlet fleet join' with a secret, or 'inlet fleet rejoin' where this agent had joined; "
                 + "after a restore of the database that is expected"

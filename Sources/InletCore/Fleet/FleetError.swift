@@ -31,6 +31,8 @@ package struct FleetError: Error, Sendable, Equatable, CustomStringConvertible {
         case refused
         /// libpq cannot be loaded.
         case library
+        /// This agent's journal does not keep what the fleet needs, or does not answer.
+        case journal
         /// Anything else: a fault of Inlet or of the schema.
         case fault
     }

@@ -288,7 +288,7 @@ package final class FleetLink: Sendable, Service {
 
     private func remembered<Value>(_ body: () async throws -> Value) async throws(FleetError) -> Value {
         do { return try await body() } catch {
-            throw FleetError(.fault, "the journal does not keep what the fleet needs (\(error)); see 'inlet check'")
+            throw FleetError(.journal, "the journal does not keep what the fleet needs (\(error))")
         }
     }
 

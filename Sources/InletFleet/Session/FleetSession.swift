@@ -219,6 +219,10 @@ package struct FleetSession: Sendable, Equatable {
                 if !isElsewhere { refusal = nil }
                 retry(failure, now)
             }
+        case .journal:
+            // It may work again at any moment, and the server was not asked.
+            if session == nil { refuse(failure, now) }
+            retry(failure, now)
         case .fenced, .notMember, .argument, .fault:
             // Of a call: its caller's concern.
             if isOwn, session == nil { refuse(failure, now) } else if isOwn { retry(failure, now) }

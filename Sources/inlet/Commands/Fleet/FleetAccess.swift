@@ -78,7 +78,7 @@ extension FleetError {
         switch code {
         case .away: .unavailable
         case .untrusted, .refused, .library, .schema: .configuration
-        case .isAlive, .sessionOver, .reportFirst, .wentBack, .nothingGranted: .tryLater
+        case .isAlive, .sessionOver, .reportFirst, .wentBack, .nothingGranted, .journal: .tryLater
         case .unknownAgent, .usedTwice, .fenced, .notMember, .argument, .fault: .failed
         }
     }
