@@ -8,7 +8,7 @@ import SystemPackage
 import Testing
 
 /// A canary in every place that takes a credential, and no trace of it in anything that Inlet writes or says.
-@Suite(.serialized, .timeLimit(.minutes(8))) struct CanaryTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct CanaryTests {
     /// Places whose credential goes another way than the one that the configuration below has for their section: a proxy
     /// has its login in its address or beside it. An agent in a fleet that does not answer sends nothing:
     /// `FleetRefusalTests` has that canary.

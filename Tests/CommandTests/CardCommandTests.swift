@@ -336,7 +336,7 @@ extension Place {
 /// The checksum lists that the agent has written, against the reference tool of ASC MHL and a verifier of classic MHL, which
 /// others wrote.
 @Suite(
-    .serialized, .timeLimit(.minutes(8)),
+    .serialized, .timeLimit(.minutes(15)),
     .enabled(
         if: ReferenceTool.areThere(ReferenceTool.manifests), Comment(rawValue: ReferenceTool.manifestReason)))
 struct WrittenManifestTests {

@@ -102,6 +102,7 @@ struct CardReturnSceneTests {
         try card.mount(at: place.reader("one"))
         let missed = try await place.wait("call_somebody", by: agent)
         #expect(missed.says("at nas 0 of 1: 1 not confirmed (it is not in the configuration)"), "\(missed)")
+        try await agent.told(missed.headline)
         #expect(agent.headlines() == [InletProcess.safe, missed.headline])
         try text.write(to: URL(fileURLWithPath: place.configuration.string))
         try await place.inlet("reload", code: 0)

@@ -61,6 +61,7 @@ struct CardSceneTests {
         let agent = try await copied(place, card)
         let held = try await place.wait("others_left", by: agent)
         #expect(held.says("1 file, 20 bytes, that no route takes") && held.says("in the card's top"), "\(held)")
+        try await agent.told("NOT YET")
         #expect(agent.headlines() == ["NOT YET: 2 other files on it"])
         #expect(try await agent.stop() == .code(0))
         try place.configure(replacing: "settle: 0s", with: "settle: 0s\n    volume_safe: routed")

@@ -9,7 +9,7 @@ import Testing
 /// delivered once, whole. What goes wrong comes from the seed.
 ///
 /// VOPI is not here: it waits half a minute by the clock for a job whose answer was lost; `VOPIKillTests` moves the clock.
-@Suite(.timeLimit(.minutes(8))) struct ChaosTests {
+@Suite(.timeLimit(.minutes(15))) struct ChaosTests {
     private static let seeds: [UInt64] =
         ProcessInfo.processInfo.environment["INLET_CHAOS_SEED"].flatMap { UInt64($0) }.map { [$0] }
         ?? Load.of([20_261_122, 7, 4242])
@@ -216,11 +216,13 @@ private func withChaos(_ seed: UInt64, _ body: @Sendable @escaping (ChaosStage) 
         try await withSpiral { place, sandbox in
             let refusal = FaultReply(400, type: "application/json", body: #"{"error":"not this one"}"#)
             if !arrives { sandbox.faults.add(Fault(.reply(refusal), at: .complete, times: nil)) }
-            sandbox.faults.add(Fault(.slowRead(bytesPerSecond: 4 << 20), at: .part, times: nil))
+            let gate = RequestGate()
+            sandbox.faults.add(Fault(.hold(gate), at: .part, times: nil))
             let agent = try await place.run()
             try place.put("a.bin", bytes(6 << 20))
             let source = place.drop.appending("a.bin")
             try await agent.wait("its source is open") { try agent.hasOpen(source) }
+            gate.open()
             try await agent.line("job.finished") { $0["state"] == (arrives ? "delivered" : "failed") }
             try await agent.wait("its source is closed") { try !agent.hasOpen(source) }
             #expect(place.exists(source) && sandbox.objects().count == (arrives ? 1 : 0))

@@ -8,7 +8,7 @@ import Testing
 /// The process dies where it hurts most; after a restart nothing is lost and nothing was done twice.
 @Suite struct CrashTests {
     /// One machine for each kind, and a new file for each death: what was there before must stay as it is.
-    @Test(.timeLimit(.minutes(8)), arguments: CrashKind.allCases)
+    @Test(.timeLimit(.minutes(15)), arguments: CrashKind.allCases)
     func `a crash at any point leaves one object, one receipt, and the source as its route asks`(_ kind: CrashKind)
         async throws
     {
@@ -185,7 +185,7 @@ struct Aftermath {
         Dictionary(uniqueKeysWithValues: files.map { ($0.key.string, $0.value) })
     }
 
-    @Test(.timeLimit(.minutes(8))) func `a file and its sidecar arrive once, whatever the process was doing`()
+    @Test(.timeLimit(.minutes(15))) func `a file and its sidecar arrive once, whatever the process was doing`()
         async throws
     {
         let place = try Place()
@@ -196,7 +196,7 @@ struct Aftermath {
         try await dieAndGoOn(place, at: CrashPoints.sidecar, with: ["clip.xmp", "clip.mp4"])
     }
 
-    @Test(.timeLimit(.minutes(8))) func `a sidecar that comes after its file follows it once`() async throws {
+    @Test(.timeLimit(.minutes(15))) func `a sidecar that comes after its file follows it once`() async throws {
         let place = try Place()
         try place.configure(
             text: Self.configuration(
@@ -225,7 +225,7 @@ struct Aftermath {
         #expect(try await place.balance()["delivered"] == expected.count)
     }
 
-    @Test(.timeLimit(.minutes(8))) func `a unit is closed once and sent once, whatever the process was doing`()
+    @Test(.timeLimit(.minutes(15))) func `a unit is closed once and sent once, whatever the process was doing`()
         async throws
     {
         let place = try Place()
@@ -236,7 +236,7 @@ struct Aftermath {
         try await dieAndGoOn(place, at: CrashPoints.unit, with: ["a.mp4", "b.mp4", "DONE"], unsent: ["DONE"])
     }
 
-    @Test(.timeLimit(.minutes(8))) func `two destinations get one object each, and the source waits for both`()
+    @Test(.timeLimit(.minutes(15))) func `two destinations get one object each, and the source waits for both`()
         async throws
     {
         let place = try Place()
@@ -255,7 +255,7 @@ struct Aftermath {
         }
     }
 
-    @Test(.timeLimit(.minutes(8))) func `what is rejected lies in quarantine once, with its reason`() async throws {
+    @Test(.timeLimit(.minutes(15))) func `what is rejected lies in quarantine once, with its reason`() async throws {
         let place = try Place()
         try place.configure(
             text: Self.configuration("to: store, validate: { max_size: 10 }, on_failure: quarantine"))
@@ -280,7 +280,7 @@ struct Aftermath {
         #expect(try await place.balance()["rejected"] == points.count)
     }
 
-    @Test(.enabled(if: CrashSetTests.isElsewhere("/dev/shm")), .timeLimit(.minutes(8)))
+    @Test(.enabled(if: CrashSetTests.isElsewhere("/dev/shm")), .timeLimit(.minutes(15)))
     func `an archive on another file system gets each file once`() async throws {
         let place = try Place()
         let memory = try TemporaryDirectory.inMemory()
@@ -302,7 +302,7 @@ struct Aftermath {
         return device(path) != nil && device(path) != device(NSTemporaryDirectory())
     }
 
-    @Test(.enabled(if: Nobody.isAvailable), .timeLimit(.minutes(8)))
+    @Test(.enabled(if: Nobody.isAvailable), .timeLimit(.minutes(15)))
     func `a file that is held, because its writers cannot be known, is archived once`() async throws {
         let place = try Place()
         let text = Self.configuration("to: store, on_success: archive")

@@ -38,15 +38,17 @@ import Testing
         let link = try await place.inlet("open", code: 0).output.trimmingCharacters(in: .whitespacesAndNewlines)
         let code = try #require(link.split(separator: "/").last)
         #expect(link == "http://127.0.0.1:\(port)/#/enter/\(code)" && code.count == 64)
+        // The connection of before may have been idle for too long.
         func enter(_ secret: Substring) async throws -> RawAnswer {
-            try await client.request(
+            try await RawClient(port: port).request(
                 "POST", "/api/v1/login", headers: ["Content-Type": "application/json", "X-Inlet": "1"],
                 body: "{\"secret\": \"\(secret)\"}")
         }
         #expect(try await enter(code.dropLast() + "g").status == 401)
         let first = try await enter(code)
         let cookie = try #require(first.headers["set-cookie"]?.split(separator: ";").first)
-        let status = try await client.request("GET", "/api/v1/status", headers: ["Cookie": String(cookie)])
+        let status = try await RawClient(port: port).request(
+            "GET", "/api/v1/status", headers: ["Cookie": String(cookie)])
         #expect(first.status == 200 && status.status == 200)
         #expect(try await enter(code).status == 401)
         #expect(!(agent.errors + agent.output).contains(code))
@@ -62,6 +64,7 @@ import Testing
         let port = try FreePort.any()
         let place = try Self.place(port, ", password: first-password")
         var agent = try await place.run()
+        try await agent.line("dashboard.ready")
         let login = try await RawClient(port: port).request(
             "POST", "/api/v1/login", headers: ["Content-Type": "application/json", "X-Inlet": "1"],
             body: #"{"secret": "first-password"}"#)

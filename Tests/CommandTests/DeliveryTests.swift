@@ -96,7 +96,7 @@ import Testing
                 #expect(agent.lines("job.delivered").allSatisfy { ["fast", "store"].contains($0["destination"]) })
                 try await agent.wait("each says what holds it") {
                     let said = try await Self.standings(place)
-                    let slow = /^at its limit of 1 MiB\/s; \d+ files wait, about \d min$/
+                    let slow = /^at its limit of 256 KiB\/s; \d+ files wait, about \d+ min$/
                     return said["store"]?.contains(slow) == true && said["hanging"]?.hasPrefix("sending ") == true
                         && said["down"]?.contains(/^it is down, asked again at [0-9:]+; 40 files wait$/) == true
                         && said["fast"] == nil
@@ -108,7 +108,7 @@ import Testing
 
     /// One with three destinations that are slow, and a folder that is not.
     private static func place(slow: String, hanging: String, down: String) throws -> Place {
-        let place = try Place(destination: slow + ", bandwidth: 1MiB/s")
+        let place = try Place(destination: slow + ", bandwidth: 256KiB/s")
         try place.configure(
             replacing: "destinations:\n",
             with: """
@@ -131,14 +131,14 @@ import Testing
 
     @Test func `SIGTERM lets a running part end, and the next start sends only the rest`() async throws {
         try await withSpiral("parallel_parts: 1") { place, sandbox in
-            sandbox.faults.add(Fault(.slowRead(bytesPerSecond: 12 << 20), at: .part, times: nil))
+            sandbox.faults.add(Fault(.slowRead(bytesPerSecond: 4 << 20), at: .part, times: nil))
             let agent = try await place.run()
             let content = bytes(22 << 20)
             try place.put("slow.bin", content)
             try await agent.wait("the second part") { sandbox.traffic.counts[.part] ?? 0 >= 2 }
             #expect(try await agent.stop() == .code(0))
-            #expect(sandbox.objects().isEmpty)
-            #expect(sandbox.traffic.counts[.part] == 2)
+            let sent = sandbox.traffic.counts[.part] ?? 0
+            #expect(sandbox.objects().isEmpty && (2..<5).contains(sent))
             sandbox.faults.clear()
             let next = try await place.run()
             try await next.line("job.finished")

@@ -10,7 +10,7 @@ import Testing
 @testable import inlet
 
 /// `inlet doctor`: what is wrong, and the likeliest causes first.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct DoctorTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct DoctorTests {
     /// The topics of the causes that it names, the likeliest first. Expects exit code 1 where there are any.
     private func topics(_ place: Place, launcher: [String] = []) async throws -> [String] {
         let ended = try await InletProcess.run(
@@ -233,7 +233,7 @@ import Testing
 }
 
 /// `inlet support`: one file, without secrets.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct SupportTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct SupportTests {
     private static let apiKey = "api-canary-7f31c2"
     private static let webhook = "webhook-canary-55aa"
     private static let password = "pr0xy+canary-9x"

@@ -6,8 +6,8 @@ import Testing
 /// A fleet: a PostgreSQL of its own, and machines whose agents join it.
 final class FleetScene: Sendable {
     static let reason = Comment(rawValue: PostgresCluster.reason)
-    /// Of a fleet whose agents are soon taken for dead.
-    static let ttl = "3s"
+    /// Of a fleet whose agents a busy machine does not take for dead.
+    static let ttl = "12s"
 
     let folder: TemporaryDirectory
     private let cluster: ClusterBox

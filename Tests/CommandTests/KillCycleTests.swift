@@ -94,7 +94,7 @@ import Testing
 }
 
 /// The process dies while it does what a person asked for: that is wholly done or not at all, and can be asked again.
-@Suite(.serialized, .timeLimit(.minutes(8))) struct CommandCrashTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct CommandCrashTests {
     private static let cancelling = [
         ["queue", "cancel", "--destination", "store", "--yes"], ["queue", "clear", "--yes"],
     ]

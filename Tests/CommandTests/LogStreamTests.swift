@@ -79,7 +79,9 @@ import Testing
             try place.put("clips/b.mov", bytes(60_000))
             try await agent.line("job.failed") { $0.isAbout("b.mov") }
             sandbox.faults.clear()
-            try await agent.line("job.finished", number: 800) { $0["state"] == "delivered" && !$0.isAbout("a.mov") }
+            try await agent.line("job.finished", number: 800, within: .seconds(300)) {
+                $0["state"] == "delivered" && !$0.isAbout("a.mov")
+            }
             try await place.inlet("pause", "store", code: 0)
             try await place.inlet("reload", code: 0)
             #expect(try await agent.stop() == .code(0))
@@ -128,7 +130,7 @@ import Testing
             environment: ["TERM": "xterm"].merging(environment) { $1 }, launcher: launcher, terminal: seen.terminal)
         try await seen.wait("ready", agent)
         #expect(try await agent.stop() == .code(0))
-        return seen.all
+        return seen.all + seen.terminal.drawn()
     }
 
     @Test func `on a terminal the log is coloured sentences in columns`() async throws {

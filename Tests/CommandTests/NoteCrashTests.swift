@@ -9,7 +9,7 @@ import Testing
 
 /// The process dies at the notes that a delivery leaves when a server refuses, loses or locks something; after a restart
 /// nothing is lost and nothing was done twice.
-@Suite(.serialized, .timeLimit(.minutes(8))) struct NoteCrashTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct NoteCrashTests {
     private static let chunk = 5 << 20
 
     @Test(arguments: [CrashPoints.version, CrashPoints.fail])
@@ -184,7 +184,7 @@ import Testing
         Place.files(below: place.state.appending("derived")).keys.sorted()
     }
 
-    @Test(.timeLimit(.minutes(8)))
+    @Test(.timeLimit(.minutes(15)))
     func `a file and what was made of it arrive once, whatever the process was doing`() async throws {
         let place = try Self.place("head -c 100 \"$1\" > \"$2\"\n")
         let archive = place.drop.appending(".inlet").appending("done")

@@ -234,7 +234,7 @@ private final class ExFAT {
             ])
     }
 
-    @Test(.timeLimit(.minutes(4)))
+    @Test(.timeLimit(.minutes(15)))
     func `an agent that is killed while it adopts goes on, and sends nothing of what was there`() async throws {
         let place = try Place(watch: ["existing: adopt"])
         for folder in 0..<20 {

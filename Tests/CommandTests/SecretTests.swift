@@ -122,7 +122,7 @@ import Testing
 }
 
 /// What services hand out to us alone is in no journal and in no copy of one, and does its work all the same.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct SealedJournalTests {
+@Suite(.serialized, .timeLimit(.minutes(15))) struct SealedJournalTests {
     /// The journal with its log, and a backup of it.
     private func copies(_ place: Place) async throws -> [String: Data] {
         let backup = place.folder.path.appending("backup.sqlite")

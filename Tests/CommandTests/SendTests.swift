@@ -17,6 +17,7 @@ import Testing
             let object = try #require(sandbox.objects().first)
             #expect(try place.content(object.path) == bytes(6 << 20))
             #expect(place.exists(file))
+            if let agent { try await agent.line("job.finished") }
             #expect((agent?.lines("job.finished").count ?? 1) == 1)
             let again = try await place.inlet(
                 "send", file.string, code: 0, says: "= elsewhere/film.mov: already at store as film.mov since 20")
@@ -214,12 +215,16 @@ import Testing
     @Test func `a send goes on with an agent that is killed and started again`() async throws {
         try await withSlowSpiral { place, sandbox in
             let file = try place.folder.write(bytes(6 << 20), to: "film.mov")
+            sandbox.faults.add(Fault(.stall, at: .part, times: nil))
             let first = try await place.run()
             let sending = try place.start("send", file.string)
             try await first.line("job.started")
             try await first.kill()
+            sandbox.faults.clear()
             let second = try await place.run()
             #expect(try await sending.ending() == .code(0), "\(sending.errors)")
+            // The line comes after the journal has it, which the command reads.
+            try await second.line("job.finished")
             #expect(sending.output.contains("film.mov →") && second.lines("job.finished").count == 1)
             #expect(try place.content(#require(sandbox.objects().first).path) == bytes(6 << 20))
         }
@@ -230,10 +235,13 @@ import Testing
             let files = try (0..<3).map { number in
                 try place.folder.write(bytes(2 << 20, seed: UInt64(number)), to: FilePath("film-\(number).mov"))
             }
+            let gate = RequestGate()
+            sandbox.faults.add(Fault(.hold(gate), at: .single, times: nil))
             let agent = try await place.run()
             let sending = try place.start("send", files[0].string, files[1].string, files[2].string)
             try await agent.line("job.admitted", number: files.count)
             sending.signal(SIGINT)
+            gate.open()
             #expect(try await sending.ending() == .signal(SIGINT))
             try await agent.line("job.finished", number: files.count)
             #expect(sandbox.objects().count == files.count)
@@ -243,9 +251,12 @@ import Testing
     @Test func `without an agent a send that is stopped says so, and goes on when it is repeated`() async throws {
         try await withSlowSpiral { place, sandbox in
             let file = try place.folder.write(bytes(6 << 20), to: "film.mov")
+            let gate = RequestGate()
+            sandbox.faults.add(Fault(.hold(gate), at: .part, times: nil))
             let stopped = try place.start("send", file.string)
             try await stopped.wait("it has begun") { sandbox.traffic.counts[.create] == 1 }
             stopped.signal(SIGINT)
+            gate.open()
             #expect(try await stopped.ending() == .code(130), "\(stopped.errors)")
             #expect(stopped.errors.contains("repeat the command to continue") && !stopped.output.contains("→"))
             try await place.inlet("send", file.string, code: 0)

@@ -242,7 +242,7 @@ private final class Shelf: Pipeline, DeliveryVerifying {
     @Test func `what waits at hand expires in its time, however long the others take`() async throws {
         let gate = Gate()
         var scene = try Scene()
-        scene.route.retry.expire = .seconds(2)
+        scene.route.retry.expire = .seconds(8)
         scene.here.always(.hold(gate, .deliver))
         let expiring = scene
         try await expiring.run { stage in

@@ -292,7 +292,7 @@ import Testing
             #expect(late != .proved("late"))
             let next = await line.answer(of: "nas", within: .seconds(60)) { .proved("asked") }
             #expect(next == .unproved("it has not answered an earlier question yet"))
-            #expect(await line.answer(of: "here", within: .seconds(60)) { .proved("here") } == .proved("here"))
+            #expect(await line.answer(of: "here", within: .seconds(300)) { .proved("here") } == .proved("here"))
             try await eventually("it hangs") { hung.withLock { $0 != nil } }
             hung.withLock(\.self)?.resume()
             group.cancelAll()

@@ -10,7 +10,7 @@ import Testing
 @testable import InletPipelines
 
 /// Many small files that are sent together, by an agent that runs.
-@Suite(.timeLimit(.minutes(8))) struct BurstTests {
+@Suite(.timeLimit(.minutes(15))) struct BurstTests {
     private static let connections = 16
     /// The most that a lane claims: more than are sent at once.
     private static let most = 2 * connections + 2 * LaneSlots.reserve

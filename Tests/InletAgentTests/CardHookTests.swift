@@ -75,7 +75,7 @@ import Testing
     @Test func `one that hangs is ended after its time, and the next state is told`() async throws {
         let hook = hook(
             #"echo "$INLET_CARD_STATE" >> "$1"; [ $INLET_CARD_STATE = safe ] || exec sleep 600"#,
-            timeout: .seconds(2))
+            timeout: .seconds(10))
         let events = EventRecord(log)
         try await running(hook) {
             tell(hook, .copying)

@@ -57,7 +57,7 @@ import Testing
     @Test func `a waiting delivery gives its worker back and costs no attempt`() async throws {
         var scene = try Scene()
         scene.destinations = [.scripted("here", scene.here, connections: 1)]
-        scene.here.script("a", .wait(.seconds(6)))
+        scene.here.script("a", .wait(.seconds(15)))
         try await scene.run { stage in
             try scene.drop("a")
             try await eventually("a waits") { stage.events.names.contains("job.waiting") }

@@ -119,7 +119,7 @@ import Testing
         let held = bench.held
         try bench.directory.makeDirectory(FilePath("drop/.inlet/held/\(bench.id)"))
         try move(bench.file, to: held)
-        try await bench.intend(.archive, at: held, heldUntil: .now + .seconds(60))
+        try await bench.intend(.archive, at: held, heldUntil: .now + .seconds(3600))
         #expect(try await bench.dispose().isWait)
         #expect(isThere(held))
         try await bench.intend(.archive, at: held, heldUntil: .now)

@@ -77,6 +77,8 @@ struct FleetRecoveryTests {
         try await scene.run { stage in
             try await stage.isLive()
             let (member, own) = (try #require(stage.member), [FleetScene.address: "one/"])
+            // Its own claim comes first.
+            try await eventually("the prefix is its own") { try await stage.journal.ownPrefixes() == own }
             _ = try await member.reserveKeys(besides: own)
             #expect(try await !member.reserveKeys(besides: own))
             #expect(try await member.reserveKeys(besides: [:]))

@@ -31,7 +31,7 @@ final class FleetScene: Sendable {
 
     /// - Parameters:
     ///   - ttl: of the leases. A busy machine must not let them end by itself.
-    ///   - isAlone: with a server of its own, which may be stopped; its leases then end soon.
+    ///   - isAlone: with a server of its own, which may be stopped.
     init(ttl: String? = nil, isAlone: Bool = false) throws {
         patience = isAlone ? .milliseconds(200) : .seconds(60)
         let folder = isAlone ? try TemporaryDirectory() : nil
@@ -57,7 +57,7 @@ final class FleetScene: Sendable {
             return name
         }
         try run("SELECT inlet.v1_admin_secret('\(Self.secret)'::bytea)")
-        try run("UPDATE inlet.fleet SET ttl = '\(ttl ?? (isAlone ? "4 s" : "12 s"))'")
+        try run("UPDATE inlet.fleet SET ttl = '\(ttl ?? "12 s")'")
     }
 
     /// As the superuser.

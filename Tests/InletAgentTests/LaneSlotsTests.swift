@@ -202,7 +202,7 @@ extension LaneSlots {
 }
 
 /// Destinations beside each other: each has lanes of its own.
-@Suite(.timeLimit(.minutes(8))) struct LaneTests {
+@Suite(.timeLimit(.minutes(15))) struct LaneTests {
     private static let connections = 8
 
     /// Files below a folder go to the destination of its name; those of one byte are small.

@@ -209,7 +209,7 @@ import Testing
         async throws
     {
         var scene = try Scene()
-        scene.route.retry.expire = .seconds(3)
+        scene.route.retry.expire = .seconds(8)
         scene.route.onSuccess = .delete
         scene.destinations = [.scripted("here", scene.here, connections: 1)]
         let gate = Gate()
@@ -251,7 +251,7 @@ import Testing
 }
 
 /// Many videos at a server that takes its time.
-@Suite(.timeLimit(.minutes(8))) struct VOPIFlightTests {
+@Suite(.timeLimit(.minutes(15))) struct VOPIFlightTests {
     private static func section(_ values: [String: ConfigValue]) -> ConfigSection {
         ConfigSection(values: values, positions: [:], position: SourcePosition(line: 1, column: 1))
     }

@@ -234,7 +234,7 @@ import Testing
         listing.begin()
         let next = listing.next
         let due = try #require(next)
-        #expect((75.0...125.0).contains(ContinuousClock.now.duration(to: due) / .seconds(1)))
+        #expect((60.0...125.0).contains(ContinuousClock.now.duration(to: due) / .seconds(1)))
         var isComplete = listing.isComplete
         #expect(!isComplete, "nobody knows what is there")
         listing.ask()

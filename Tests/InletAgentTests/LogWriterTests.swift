@@ -76,9 +76,9 @@ import Testing
     @Test func `an output that has had a line for ten seconds is said to stand still, though nothing is lost`() throws {
         let gate = Gate()
         let writer = try LogWriter(gate) { _ in }
+        let (soon, later) = (ContinuousClock.now, ContinuousClock.now.advanced(by: .seconds(600)))
         writer.put([Self.line(1)], .json, at: .now)
         gate.waitForWriter()
-        let (soon, later) = (ContinuousClock.now, ContinuousClock.now.advanced(by: .seconds(60)))
         #expect(!writer.flush(within: .milliseconds(1)))
         #expect(writer.status(at: soon) == nil)
         #expect(writer.status(at: later) == LogStatus(reason: "nobody reads", lost: 0))

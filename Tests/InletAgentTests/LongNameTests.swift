@@ -296,7 +296,7 @@ import Testing
 }
 
 /// Answers that concern a whole destination end none of its files.
-@Suite(.timeLimit(.minutes(5))) struct StrangerTests {
+@Suite(.timeLimit(.minutes(15))) struct StrangerTests {
     private static let page = "<!DOCTYPE html><html><title>Not Found</title><body>nginx</body></html>"
 
     /// Delivers to an API of which something else answers until it has done so so often. - Returns: the agent's events.

@@ -446,7 +446,7 @@ extension Journal {
 }
 
 /// Checksum lists that are owed by a journal of which not all can be read.
-@Suite(.enabled(if: hasSQLite), .timeLimit(.minutes(8)))
+@Suite(.enabled(if: hasSQLite), .timeLimit(.minutes(15)))
 struct ManifestDamageTests {
     @Test func `a list that cannot be known is put off, and the next one names what cannot be read`() async throws {
         let scene = try Scene()

@@ -133,7 +133,7 @@ import Testing
             try await stage.job("a", "tried") { $0.deliveries[0].code == .sourceForbidden }
             let waiting = try #require(try await stage.journal.forbidden())
             #expect(waiting.files == 1 && waiting.reason.contains("Permission denied"))
-            try await eventually("it is tried twice more") { scene.here.attempts(at: "a") == 3 }
+            try await eventually("it is tried twice more") { scene.here.attempts(at: "a") >= 3 }
             let changed = [FileAttributeKey.posixPermissions: 0o644]
             try FileManager.default.setAttributes(changed, ofItemAtPath: stage.root.appending("a").string)
             let job = try await stage.finished("a")

@@ -22,7 +22,7 @@ struct PlaceKeeperTests {
             let marker = try #require(share.held)
             #expect(try fleet.run("SELECT marker FROM inlet.place WHERE name = 'media'") == [[marker]])
             #expect(try await one.journal.placeMarker("media")?.isMade == true)
-            #expect(one.events.count("fleet.place_held") == 1)
+            try await eventually("it says so") { one.events.count("fleet.place_held") == 1 }
         }
         let marker = share.held
         try await fleet.placed("one", share, in: directory).run { one in
@@ -45,7 +45,7 @@ struct PlaceKeeperTests {
                 try fleet.number("SELECT count(*) FROM inlet.place WHERE holder IS NULL") == 1
             }
             #expect(try fleet.admitted == 0 && share.held == nil)
-            #expect(one.events.count("fleet.place_lost") == 1)
+            try await eventually("it says so") { one.events.count("fleet.place_lost") == 1 }
             // A station that never saw the share makes none either.
             try await fleet.placed("two", share, seat: 2).run { two in
                 try await eventually("it pauses too") { two.trouble?.contains("echo \(marker)") == true }

@@ -133,7 +133,13 @@ extension FleetScene {
     }
 
     fileprivate func takeOwnVersions() throws {
-        try run("DROP FUNCTION inlet.v1_own_versions")
-        try run("ALTER FUNCTION inlet.hidden_versions RENAME TO v1_own_versions")
+        // At once: an agent that finds no function takes the schema for an old one.
+        try run(
+            """
+            DO $$ BEGIN
+                DROP FUNCTION inlet.v1_own_versions;
+                ALTER FUNCTION inlet.hidden_versions RENAME TO v1_own_versions;
+            END $$
+            """)
     }
 }

@@ -148,6 +148,7 @@ struct PlaceWorkTests {
             gate.open()
             try await eventually("all is done") { try fleet.open == 0 }
             #expect(!one.isThere("a.mov"))
+            try await eventually("it is said") { two.events.count("job.finished") == 1 }
             let disposed = [one, two].map { stage in
                 stage.events.all.count { "\($0.line.fields)".contains("deleted") && $0.line.name == "job.finished" }
             }

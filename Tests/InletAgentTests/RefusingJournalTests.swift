@@ -12,7 +12,7 @@ import Testing
 @testable import InletAgent
 
 /// Rows that cannot be read or written, in the lane of small files and in that of big ones.
-@Suite(.enabled(if: hasSQLite), .timeLimit(.minutes(8)))
+@Suite(.enabled(if: hasSQLite), .timeLimit(.minutes(15)))
 struct RefusingJournalTests {
     private static let damage = "UPDATE file SET policy = x'00' WHERE path = CAST('a' AS BLOB)"
     private static let repair =

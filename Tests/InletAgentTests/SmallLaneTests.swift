@@ -145,7 +145,7 @@ import Testing
         var scene = try Scene()
         let gate = Gate()
         // Time enough to begin; then it waits for it.
-        scene.route.retry.expire = .seconds(3)
+        scene.route.retry.expire = .seconds(10)
         let later = DeliveryError(.retry(after: .seconds(3600)), .serverError, "come back in an hour")
         scene.here.always(.hold(gate, .fail(later)))
         let waiting = scene

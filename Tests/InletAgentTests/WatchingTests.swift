@@ -69,7 +69,7 @@ import Testing
     @Test(arguments: ["b", "b.part"] as [FilePath])
     func `names that change places are looked at, both of them`(_ other: FilePath) async throws {
         var scene = try Scene()
-        scene.watch[0].settle = .milliseconds(300)
+        scene.watch[0].settle = .seconds(3)
         try await scene.run { stage in
             let (one, two) = (try scene.drop("a", "first"), try scene.drop(other, "the second"))
             try #require(exchange(two, one))

@@ -113,7 +113,7 @@ import Testing
     }
 
     @Test func `a head that comes in drops is not waited for`() async throws {
-        try await DashboardScene(bounds: Self.bounds { $0.idle = .milliseconds(300) }).serving { port in
+        try await DashboardScene(bounds: Self.bounds { $0.idle = .seconds(2) }).serving { port in
             let fresh = try RawClient(port: port)
             fresh.send("GET /healthz HTTP/1.1\r\nX-Long: ")
             try await Self.dribble(fresh)

@@ -23,7 +23,7 @@ final class LinkWorld: Sendable {
     let database: String
 
     /// - Parameter isAlone: with a server of its own, which may be stopped.
-    init(ttl: String = "10 s", isAlone: Bool = false) throws {
+    init(ttl: String = "30 s", isAlone: Bool = false) throws {
         let folder = isAlone ? try TemporaryDirectory() : nil
         let cluster = try folder.map { try PostgresCluster(in: $0.path) } ?? Self.shared.get().1
         (self.folder, self.cluster) = (folder, cluster)

@@ -31,6 +31,8 @@ final class SchemaFleet: Sendable {
         var fleet = FleetAdministration(try Self.connect(cluster.url(user: "postgres", database: name)))
         _ = try fleet.initialise()
         try run("SELECT inlet.v1_admin_secret('\\x\(Self.secret.hex)')")
+        // Nobody beats here, however busy the machine is. A lossless failover takes no more than this.
+        try run("UPDATE inlet.fleet SET ttl = '5 min'")
         try run(
             "DO $$ BEGIN CREATE ROLE schema_station LOGIN IN ROLE inlet_agent; "
                 + "EXCEPTION WHEN duplicate_object THEN NULL; END $$")

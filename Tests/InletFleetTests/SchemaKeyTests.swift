@@ -156,7 +156,7 @@ struct SchemaKeyTests {
         try one.askMarked("v1_content", values + [.integer(1)])
         try fleet.run("UPDATE inlet.beat SET until = clock_timestamp() - interval '1 s' WHERE agent = \(one.id)")
         #expect(try two.askMarked("v1_content", values + [.integer(2)])[0, 1] == "wait")
-        try fleet.run("UPDATE inlet.beat SET since = since - interval '16 s' WHERE agent = \(two.id)")
+        try fleet.run("UPDATE inlet.beat SET since = since - interval '6 min' WHERE agent = \(two.id)")
         #expect(try two.askMarked("v1_content", values + [.integer(2)])[0, 1] == "own")
     }
 

@@ -9,7 +9,7 @@ import Testing
 /// A card that is asked past the caches, with a medium that can fail.
 @Suite(
     .enabled(if: DiskImage.isAvailable, "needs the right to mount, a loop device and mkfs.ext4"),
-    .timeLimit(.minutes(5)))
+    .timeLimit(.minutes(15)))
 struct DirectReadTests {
     private let folder: TemporaryDirectory
     private let point: FilePath

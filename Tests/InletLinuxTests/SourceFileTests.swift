@@ -233,7 +233,7 @@ struct UserNameTests {
 }
 
 /// Files that are not what a folder says they are.
-@Suite(.timeLimit(.minutes(5))) struct MadeUpFileTests {
+@Suite(.timeLimit(.minutes(15))) struct MadeUpFileTests {
     let folder: TemporaryDirectory
 
     init() throws { folder = try TemporaryDirectory() }

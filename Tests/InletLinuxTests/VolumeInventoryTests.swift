@@ -6,7 +6,7 @@ import InletTestSupport
 import SystemPackage
 import Testing
 
-@Suite(.enabled(if: TestMount.isAllowed, "needs the right to mount"), .timeLimit(.minutes(5)))
+@Suite(.enabled(if: TestMount.isAllowed, "needs the right to mount"), .timeLimit(.minutes(15)))
 struct VolumeInventoryTests {
     private let folder: TemporaryDirectory
     private let card: FilePath

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 /// Waiting for one's turn, and for being told something.
-@Suite(.timeLimit(.minutes(8))) struct WaiterTests {
+@Suite(.timeLimit(.minutes(15))) struct WaiterTests {
     @Test func `a wait ends once, with what came first`() async {
         let waiter = Waiter<Int>()
         #expect(waiter.resume(with: 1) && !waiter.resume(with: 2))

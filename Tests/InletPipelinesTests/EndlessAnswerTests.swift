@@ -10,7 +10,7 @@ import Testing
 @testable import InletPipelines
 
 /// Servers that send more than they should, or never all of it.
-@Suite(.timeLimit(.minutes(4))) struct EndlessAnswerTests {
+@Suite(.timeLimit(.minutes(15))) struct EndlessAnswerTests {
     private func url(_ server: ScriptedServer) throws -> HTTPURL {
         try HTTPURL("http://127.0.0.1:\(server.port)/x", rules: .configured(allowHTTP: false))
     }
@@ -126,7 +126,7 @@ import Testing
 private let (mib, gib): (Int64, Int64) = (1 << 20, 1 << 30)
 
 /// Servers that repeat what they were sent, credentials and all, in their answers.
-@Suite(.timeLimit(.minutes(5))) struct EchoTests {
+@Suite(.timeLimit(.minutes(15))) struct EchoTests {
     private static let canaries = [
         Place.apiKey, GigHivePlace.password, VOPIPlace.apiKey, RoboscopePlace.token, S3Account.accessKey,
     ].map(Canary.init)
@@ -217,7 +217,7 @@ private let (mib, gib): (Int64, Int64) = (1 << 20, 1 << 30)
     }
 }
 
-@Suite(.timeLimit(.minutes(8))) struct FetchingTests {
+@Suite(.timeLimit(.minutes(15))) struct FetchingTests {
     private func fetch(
         _ target: FilePath, _ server: ScriptedServer, _ tries: Listing<Fetching.Try>, digest: Digest? = nil
     ) async throws -> Result<Downloaded, DeliveryError> {
@@ -313,7 +313,7 @@ private let (mib, gib): (Int64, Int64) = (1 << 20, 1 << 30)
     }
 }
 
-@Suite(.timeLimit(.minutes(8))) struct ChecklistGapsTests {
+@Suite(.timeLimit(.minutes(15))) struct ChecklistGapsTests {
     @Test(
         arguments: [(200, .badAnswer), (201, .badAnswer), (299, .badAnswer), (400, .badRequest)] as [(Int, ErrorCode)])
     func `an answer of any 2xx is judged by what it says, any other by its number`(

@@ -9,7 +9,7 @@ import Testing
 
 /// Every way of delivering in every trouble of the table: how the attempt ends, and that the file is there once and whole
 /// in the end. `INLET_CHAOS_SEED` chooses the bytes at which things break.
-@Suite(.timeLimit(.minutes(8))) struct FaultMatrixTests {
+@Suite(.timeLimit(.minutes(15))) struct FaultMatrixTests {
     static let seed = ProcessInfo.processInfo.environment["INLET_CHAOS_SEED"].flatMap { UInt64($0) } ?? 20_261_122
 
     @Test func `the table has every trouble of every pipeline, and a reason where there is none`() {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import InletPipelines
 
-@Suite(.timeLimit(.minutes(8))) struct FolderPipelineTests {
+@Suite(.timeLimit(.minutes(15))) struct FolderPipelineTests {
     static let both: [Implementation] = [.folder("read-back"), .folder("size")]
 
     @Test(arguments: both) func `mode, mtime and attributes are kept`(_ implementation: Implementation) async throws {
@@ -289,7 +289,7 @@ private enum Attribute {
 }
 
 /// Symlinks in the place of a destination's folders: an administrator's are followed, nobody else's are.
-@Suite(.timeLimit(.minutes(8))) struct FolderLinkTests {
+@Suite(.timeLimit(.minutes(15))) struct FolderLinkTests {
     @Test func `a link to a folder is that folder`() async throws {
         let directory = try TemporaryDirectory()
         let (folder, link) = (try directory.makeDirectory("real"), directory.path.appending("link"))
@@ -337,7 +337,7 @@ private enum Attribute {
     }
 }
 
-@Suite(.timeLimit(.minutes(8))) struct FolderNameTests {
+@Suite(.timeLimit(.minutes(15))) struct FolderNameTests {
     private static let longest = String(repeating: "n", count: 251) + ".mov"
 
     @Test(arguments: [longest, String(repeating: "é", count: 127), "\(longest)/\(longest)"])

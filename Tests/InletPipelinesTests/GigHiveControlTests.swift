@@ -8,7 +8,7 @@ import SystemPackage
 import Testing
 
 /// Credentials, cancelling, sources that change, and taking back what was sent.
-@Suite(.timeLimit(.minutes(8))) struct GigHiveControlTests {
+@Suite(.timeLimit(.minutes(15))) struct GigHiveControlTests {
     private static let chunk = GigHivePlace.chunk
 
     // MARK: - Credentials
@@ -151,7 +151,7 @@ import Testing
 }
 
 /// Uploads that were sent whole and whose source is gone, or that nobody asks for any more.
-@Suite(.timeLimit(.minutes(8))) struct GigHiveConcludeTests {
+@Suite(.timeLimit(.minutes(15))) struct GigHiveConcludeTests {
     private static let slow = GigHiveRules(hookDelay: .seconds(3600), hookWait: .zero)
 
     /// Sends a file whole to a server that is not ready to file it, and removes it.
@@ -235,7 +235,7 @@ import Testing
 }
 
 /// Servers that are away, lie, or have answered unheard: nothing is lost, and nothing is left behind.
-@Suite(.timeLimit(.minutes(8))) struct GigHiveOutageTests {
+@Suite(.timeLimit(.minutes(15))) struct GigHiveOutageTests {
     private static let chunk = GigHivePlace.chunk
     private static let database = FaultAction.reply(
         .gigHive(500, error: "Server error", message: "DB connection failed: SQLSTATE[HY000] [2002] refused"))

@@ -10,7 +10,7 @@ import Testing
 @testable import InletPipelines
 
 /// Files on their way to GigHive, by both transports.
-@Suite(.timeLimit(.minutes(8))) struct GigHiveDeliveryTests {
+@Suite(.timeLimit(.minutes(15))) struct GigHiveDeliveryTests {
     private static let chunk = GigHivePlace.chunk
 
     @Test(arguments: ["multipart", "tus"])

@@ -8,7 +8,7 @@ import SystemPackage
 import Testing
 
 /// Uploads by tus that are interrupted.
-@Suite(.timeLimit(.minutes(8))) struct GigHiveResumeTests {
+@Suite(.timeLimit(.minutes(15))) struct GigHiveResumeTests {
     private static let chunk = GigHivePlace.chunk
     private static let size = 3 * chunk + 12_345
 
@@ -108,7 +108,7 @@ import Testing
 }
 
 /// Having an upload filed, which takes its time and may be asked for again and again.
-@Suite(.timeLimit(.minutes(8))) struct GigHiveFinalizeTests {
+@Suite(.timeLimit(.minutes(15))) struct GigHiveFinalizeTests {
     private static let chunk = GigHivePlace.chunk
 
     @Test func `a hook that is late makes the delivery wait without a worker, and sends nothing again`() async throws {

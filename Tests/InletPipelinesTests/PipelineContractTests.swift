@@ -8,7 +8,7 @@ import SystemPackage
 import Testing
 
 /// The contract of `Pipeline`, for every implementation: a new destination is one line in `Implementation.all`.
-@Suite(.timeLimit(.minutes(8))) struct PipelineContractTests {
+@Suite(.timeLimit(.minutes(15))) struct PipelineContractTests {
     private static let part = Place.part
 
     @Test(arguments: Implementation.all)

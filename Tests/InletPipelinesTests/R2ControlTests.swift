@@ -8,7 +8,7 @@ import SystemPackage
 import Testing
 
 /// The control calls: what they are told, and what of it is believed.
-@Suite(.timeLimit(.minutes(8))) struct R2ControlTests {
+@Suite(.timeLimit(.minutes(15))) struct R2ControlTests {
     private static let whole = Place.part + 1
 
     private static let newer = #"{"content_type":"video/mp4","key":"videos/clip.mp4","parts":3}"#
@@ -193,7 +193,7 @@ import Testing
 }
 
 /// The call that makes the object, and everything that can happen to its answer.
-@Suite(.timeLimit(.minutes(8))) struct R2CompletionTests {
+@Suite(.timeLimit(.minutes(15))) struct R2CompletionTests {
     private static let whole = Place.part + 1
 
     @Test(arguments: [("v1", false), ("r2", true), ("seed", true)])

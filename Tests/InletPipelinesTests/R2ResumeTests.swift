@@ -7,7 +7,7 @@ import SystemPackage
 import Testing
 
 /// What a second attempt makes of the notes of the first.
-@Suite(.timeLimit(.minutes(8))) struct R2ResumeTests {
+@Suite(.timeLimit(.minutes(15))) struct R2ResumeTests {
     private static let part = Place.part
     private static let whole = 4 * Place.part + 77
 
@@ -221,7 +221,7 @@ import Testing
 }
 
 /// One part that goes wrong, in an upload of two.
-@Suite(.timeLimit(.minutes(8))) struct R2PartTests {
+@Suite(.timeLimit(.minutes(15))) struct R2PartTests {
     private static let whole = Place.part + 1
 
     /// The faults that one more try of the part gets over.
@@ -330,7 +330,7 @@ import Testing
 }
 
 /// Small files in one request (dialect v1), which is visible the moment its last byte is there.
-@Suite(.timeLimit(.minutes(8))) struct R2SinglePutTests {
+@Suite(.timeLimit(.minutes(15))) struct R2SinglePutTests {
     @Test func `files up to 5 MiB go in one request, larger ones in parts`() async throws {
         try await withPlace(.r2("v1")) { place in
             for (count, key) in [(0, "empty"), (1, "one"), (5 << 20, "limit")] {

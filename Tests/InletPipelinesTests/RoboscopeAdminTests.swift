@@ -10,7 +10,7 @@ import Testing
 @testable import InletPipelines
 
 /// What people ask of a Roboscope server from the command line.
-@Suite(.timeLimit(.minutes(8))) struct RoboscopeAdminTests {
+@Suite(.timeLimit(.minutes(15))) struct RoboscopeAdminTests {
     private static let corners: JSONObject = [
         "p1": point(0, 0), "p2": point(1, 0), "p3": point(1, 1), "p4": point(0, 1),
     ]
@@ -183,7 +183,7 @@ import Testing
 
 /// What other people at a session are told while it is written to: presence and the lock, for as long as it takes, and not
 /// longer.
-@Suite(.timeLimit(.minutes(8))) struct RoboscopeCourtesyTests {
+@Suite(.timeLimit(.minutes(15))) struct RoboscopeCourtesyTests {
     /// Cancels an attempt whose markers are never answered, once `body` has looked.
     private static func whileStalled(
         _ place: RoboscopePlace, _ body: (_ session: String) async throws -> Void
@@ -275,7 +275,7 @@ import Testing
 }
 
 /// A whole unit through a bad line: whatever request is lost, each thing is there once in the end.
-@Suite(.timeLimit(.minutes(8))) struct RoboscopeFaultTests {
+@Suite(.timeLimit(.minutes(15))) struct RoboscopeFaultTests {
     private static let member = OrderBatch(id: 9, name: "card", folder: "card")
     private static let closing = OrderBatch(id: 9, name: "card", folder: "card", isClosing: true, files: 6)
 

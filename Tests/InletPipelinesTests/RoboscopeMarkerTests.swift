@@ -9,7 +9,7 @@ import Testing
 @testable import InletPipelines
 
 /// Markers that arrive each exactly once, whatever becomes of requests and answers.
-@Suite(.timeLimit(.minutes(8))) struct RoboscopeMarkerTests {
+@Suite(.timeLimit(.minutes(15))) struct RoboscopeMarkerTests {
     /// Every marker of a file of `count`, exactly once and in the session.
     private static func expectAll(_ count: Int, _ place: RoboscopePlace, session: String?) {
         let markers = place.sandbox.markers()
@@ -240,7 +240,7 @@ private struct NotThisOne: Error, CustomStringConvertible { let description: Str
 
 /// Attempts that go on from the notes of another one, as after `queue retry`: what the server has confirmed is never sent
 /// again, whatever it lists by then.
-@Suite(.timeLimit(.minutes(8))) struct RoboscopeMarkerRetryTests {
+@Suite(.timeLimit(.minutes(15))) struct RoboscopeMarkerRetryTests {
     private static let empty = FaultReply(200, type: "application/json", body: "[]")
 
     /// Numbers of the markers that are there, sorted.

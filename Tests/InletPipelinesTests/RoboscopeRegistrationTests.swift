@@ -10,7 +10,7 @@ import Testing
 @testable import InletPipelines
 
 /// Models, scans and pictures that become fields of their space.
-@Suite(.timeLimit(.minutes(8))) struct RoboscopeRegistrationTests {
+@Suite(.timeLimit(.minutes(15))) struct RoboscopeRegistrationTests {
     @Test func `a stored model is registered in a new space of its folder's name`() async throws {
         try await withRoboscope { place in
             let order = try place.order(

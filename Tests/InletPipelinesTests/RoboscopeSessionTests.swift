@@ -9,7 +9,7 @@ import Testing
 @testable import InletPipelines
 
 /// Sessions of folders: one each, active while files arrive, and done after the last.
-@Suite(.timeLimit(.minutes(8))) struct RoboscopeSessionTests {
+@Suite(.timeLimit(.minutes(15))) struct RoboscopeSessionTests {
     private static let first = WallTime(milliseconds: 1_760_954_400_000)
     private static let last = WallTime(milliseconds: 1_760_958_000_000)
     private static let member = OrderBatch(id: 3, name: "card/one", folder: "card/one")

@@ -10,7 +10,7 @@ import Testing
 @testable import InletPipelines
 
 /// Small files that are sent to a store together, against what a single delivery does.
-@Suite(.timeLimit(.minutes(8))) struct S3BurstTests {
+@Suite(.timeLimit(.minutes(15))) struct S3BurstTests {
     private struct File {
         let path: FilePath
         let order: DeliveryOrder

@@ -11,7 +11,7 @@ import Testing
 @testable import InletPipelines
 
 /// `verify: auto`: which checksum proves a delivery, and how it is learned.
-@Suite(.timeLimit(.minutes(8))) struct S3ChecksumTests {
+@Suite(.timeLimit(.minutes(15))) struct S3ChecksumTests {
     private static let part = Place.part
     private typealias Rules = [Digest.Algorithm: S3Sandbox.ChecksumRule]
 

@@ -9,7 +9,7 @@ import Testing
 @testable import InletPipelines
 
 /// Deliveries to an S3 store that behaves, and to one that does not.
-@Suite(.timeLimit(.minutes(8))) struct S3DeliveryTests {
+@Suite(.timeLimit(.minutes(15))) struct S3DeliveryTests {
     private static let part = Place.part
 
     @Test func `files up to the threshold go in one request, larger ones in parts`() async throws {

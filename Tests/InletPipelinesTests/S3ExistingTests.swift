@@ -8,7 +8,7 @@ import Testing
 @testable import InletPipelines
 
 /// `if_exists`: what becomes of the object that is there, and of the one that comes.
-@Suite(.timeLimit(.minutes(8))) struct S3ExistingTests {
+@Suite(.timeLimit(.minutes(15))) struct S3ExistingTests {
     private static let part = Place.part
     private static let sizes = [1000, Place.part + 1]
 
@@ -155,7 +155,7 @@ import Testing
 }
 
 /// `if_exists: version` and `fail` where it is not plain whose object stands in the way.
-@Suite(.timeLimit(.minutes(8))) struct S3ConflictTests {
+@Suite(.timeLimit(.minutes(15))) struct S3ConflictTests {
     private static let sizes = [1000, Place.part + 1]
 
     private static func withPlace(

@@ -13,7 +13,7 @@ extension Place {
 }
 
 /// Uploads that an earlier attempt began, and answers that were lost.
-@Suite(.timeLimit(.minutes(8))) struct S3ResumeTests {
+@Suite(.timeLimit(.minutes(15))) struct S3ResumeTests {
     private static let part = Place.part
     private static let oneByOne: [String: ConfigValue] = ["parallel_parts": .integer(1)]
 

@@ -204,7 +204,7 @@ struct FactoryClientTests {
 }
 
 /// Where relative redirects lead.
-@Suite(.timeLimit(.minutes(8))) struct URIReferenceTests {
+@Suite(.timeLimit(.minutes(15))) struct URIReferenceTests {
     /// RFC 3986, sections 5.4.1 and 5.4.2; the fragments, which are never sent, left out of the results.
     private static let examples = [
         ("g:h", "g:h"), ("g", "http://a/b/c/g"), ("./g", "http://a/b/c/g"), ("g/", "http://a/b/c/g/"),
@@ -280,7 +280,7 @@ struct FactoryClientTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(8))) struct ConnectionReuseTests {
+@Suite(.timeLimit(.minutes(15))) struct ConnectionReuseTests {
     /// A store that takes everything and keeps its connections open.
     private static func store() throws -> ScriptedServer {
         try ScriptedServer { connection in

@@ -8,7 +8,7 @@ import SystemPackage
 import Testing
 
 /// A successor on another machine: its own pipeline, and of its predecessor's notes only those that are handed over.
-@Suite(.timeLimit(.minutes(8))) struct TakeoverTests {
+@Suite(.timeLimit(.minutes(15))) struct TakeoverTests {
     private static let part = Place.part
     /// VOPI's successor may have to wait for minutes: `VOPITakeoverTests` move its clock.
     private static let prompt = Implementation.all.filter { $0.type != "vopi" }
@@ -186,7 +186,7 @@ import Testing
 }
 
 /// Takeovers of S3 uploads at the moments that matter.
-@Suite(.timeLimit(.minutes(8))) struct S3TakeoverTests {
+@Suite(.timeLimit(.minutes(15))) struct S3TakeoverTests {
     private static let count = 2 * Place.part + 1
 
     @Test(arguments: ["overwrite", "fail", "version"])

@@ -8,7 +8,7 @@ import Testing
 
 @testable import InletPipelines
 
-@Suite(.timeLimit(.minutes(8))) struct UploadLaneTests {
+@Suite(.timeLimit(.minutes(15))) struct UploadLaneTests {
     private static let large: Int64 = 8 << 20
 
     /// Bodies that stay under way until they are let go.
@@ -153,7 +153,7 @@ import Testing
 }
 
 /// Deliveries of all kinds whose destination may send nothing for a while.
-@Suite(.timeLimit(.minutes(8))) struct ThrottledDeliveryTests {
+@Suite(.timeLimit(.minutes(15))) struct ThrottledDeliveryTests {
     @Test(arguments: [Contender.r2Parts, .r2Other, .r2Single, .s3Parts, .s3Single, .form, .tus, .markers])
     func `nothing arrives at a rate of 0, and the file once and whole when it is lifted`(contender: Contender)
         async throws

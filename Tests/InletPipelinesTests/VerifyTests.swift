@@ -10,7 +10,7 @@ import Testing
 @testable import InletPipelines
 
 /// Whether destinations still have what was delivered to them.
-@Suite(.timeLimit(.minutes(8))) struct VerifyTests {
+@Suite(.timeLimit(.minutes(15))) struct VerifyTests {
     static let stores: [Implementation] = [
         .r2("v1"), .r2("v1", verify: "size"), .r2("r2"), .r2("seed"), .s3("md5"), .s3("sha256"), .s3("crc32c"),
         .s3("crc64nvme"), .s3("size"),
@@ -227,7 +227,7 @@ extension Place {
 }
 
 /// Whether services still have what was delivered to them.
-@Suite(.timeLimit(.minutes(8))) struct ServiceVerifyTests {
+@Suite(.timeLimit(.minutes(15))) struct ServiceVerifyTests {
     @Test func `an asset is compared with the server's record of it`() async throws {
         try await withGigHive(file: 1000) { place, path, order, _ in
             var proof = try await place.deliver(path, order)

@@ -100,7 +100,8 @@ import Testing
             let folder = try TemporaryDirectory()
             let file = folder.path.appending("answer")
             let url = client.origin + "/r2/multipart/complete"
-            #expect(try await SandboxClient.curl("-m", "6", "-d", "{}", "-o", file.string, url) == 28)
+            let words = ["-m", "15", "--limit-rate", "2M", "-d", "{}", "-o", file.string, url]
+            #expect(try await SandboxClient.curl(words) == 28)
             #expect(try content(of: file).count >= 1 << 20)
         }
     }

@@ -7,7 +7,7 @@ import Testing
 @testable import InletTransfer
 
 /// URLs that a server has sent, against what their names resolve to. All names end in `.test`: no resolver is asked.
-@Suite(.timeLimit(.minutes(4))) struct AddressGuardTests {
+@Suite(.timeLimit(.minutes(15))) struct AddressGuardTests {
     /// A server that notes what it is asked, and answers each.
     private func server(_ seen: Seen<String>) throws -> ScriptedServer {
         try ScriptedServer { connection in

@@ -6,7 +6,7 @@ import Testing
 
 @testable import InletTransfer
 
-@Suite(.timeLimit(.minutes(8))) struct ChecklistGapsTests {
+@Suite(.timeLimit(.minutes(15))) struct ChecklistGapsTests {
     @Test func `a body that is held back is not judged, and from its release on as any other`() {
         let start = ContinuousClock.now
         var deadlines = Deadlines(stall: .seconds(60), answer: .seconds(120), sendsBody: true, now: start)
@@ -77,7 +77,7 @@ import Testing
 }
 
 /// The line that misbehaves does what it says, and the client sees it as what it is.
-@Suite(.timeLimit(.minutes(8))) struct ChaosProxyTests {
+@Suite(.timeLimit(.minutes(15))) struct ChaosProxyTests {
     private static let long = String(repeating: "x", count: 200_000)
 
     private func server() throws -> ScriptedServer {

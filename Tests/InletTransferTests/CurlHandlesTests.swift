@@ -7,7 +7,7 @@ import Testing
 @testable import InletTransfer
 
 /// Handles are used again, and nothing of a request with them.
-@Suite(.timeLimit(.minutes(4))) struct CurlHandlesTests {
+@Suite(.timeLimit(.minutes(15))) struct CurlHandlesTests {
     private struct NoSink: ResponseSink {
         func begins(_ head: HTTPResponse) throws(TransferError) -> Bool { false }
         func take(_ piece: UnsafeRawBufferPointer) throws(TransferError) {}

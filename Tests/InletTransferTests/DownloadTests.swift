@@ -7,7 +7,7 @@ import Testing
 
 @testable import InletTransfer
 
-@Suite(.timeLimit(.minutes(8))) struct DownloaderTests {
+@Suite(.timeLimit(.minutes(15))) struct DownloaderTests {
     @Test func `a file arrives whole under its name, with nothing beside it`() async throws {
         let body = text(700_001)
         let server = try ScriptedServer { connection in
@@ -167,7 +167,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(8))) struct DownloadCheckTests {
+@Suite(.timeLimit(.minutes(15))) struct DownloadCheckTests {
     private func server(_ fields: String = "", _ body: String = "abcdef") throws -> ScriptedServer {
         try ScriptedServer { connection in
             while true {

@@ -7,7 +7,7 @@ import Testing
 @testable import InletTransfer
 
 /// Small requests that are sent together.
-@Suite(.timeLimit(.minutes(4))) struct HTTPBatchTests {
+@Suite(.timeLimit(.minutes(15))) struct HTTPBatchTests {
     private typealias Answers = [(index: Int, result: Result<HTTPResponse, TransferError>)]
 
     /// What a batch is told, call by call.

@@ -7,7 +7,7 @@ import InletTransfer
 import SystemPackage
 import Testing
 
-@Suite(.timeLimit(.minutes(8))) struct HTTPClientFaultTests {
+@Suite(.timeLimit(.minutes(15))) struct HTTPClientFaultTests {
     private let secret = "/p?X-Amz-Signature=canary"
 
     /// The failure of `request` at a server that runs `script`.
@@ -246,7 +246,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(8))) struct HTTPClientCancellationTests {
+@Suite(.timeLimit(.minutes(15))) struct HTTPClientCancellationTests {
     private static let bound = Duration.milliseconds(200)
 
     /// Sends to a server that answers nothing until `read` is through, cancels, and returns how long that took.
@@ -294,7 +294,7 @@ import Testing
             while true {
                 _ = try connection.readRequest()
                 seen.append(true)
-                if connection.linger(milliseconds: 300) { try connection.answer() }
+                if connection.linger(milliseconds: 2000) { try connection.answer() }
             }
         }
         let client = makeClient(connectionsPerHost: 1)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import InletTransfer
 
-@Suite(.timeLimit(.minutes(8))) struct HTTPClientTests {
+@Suite(.timeLimit(.minutes(15))) struct HTTPClientTests {
     /// Answers every request of a connection with 200 and keeps what came.
     private func recorder(_ seen: Seen<ReceivedRequest>) throws -> ScriptedServer {
         try ScriptedServer { connection in
@@ -210,7 +210,7 @@ import Testing
 }
 
 /// A file between two texts, as one body.
-@Suite(.timeLimit(.minutes(8))) struct HTTPClientFormTests {
+@Suite(.timeLimit(.minutes(15))) struct HTTPClientFormTests {
     private static let header = Array("--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\n".utf8)
     private static let footer = Array("\r\n--b--\r\n".utf8)
 
@@ -320,7 +320,7 @@ struct RunningHashTests {
     }
 }
 
-@Suite(.serialized, .timeLimit(.minutes(8)), .enabled(if: FileManager.default.isExecutableFile(atPath: TLSServer.path)))
+@Suite(.serialized, .timeLimit(.minutes(15)), .enabled(if: FileManager.default.isExecutableFile(atPath: TLSServer.path)))
 struct HTTPClientTLSTests {
     private func url(_ server: TLSServer, host: String = "127.0.0.1") throws -> HTTPURL {
         try HTTPURL("https://\(host):\(server.port)/", rules: .configured(allowHTTP: false))

@@ -73,7 +73,7 @@ extension String {
 }
 
 /// What servers say about an answer beside its body, against `ResponseBuffer`'s rules.
-@Suite(.timeLimit(.minutes(4))) struct AnswerHeadTests {
+@Suite(.timeLimit(.minutes(15))) struct AnswerHeadTests {
     /// What a GET gets from a server that says `words` and then waits.
     private func answer(_ words: String...) async throws -> Result<HTTPResponse, TransferError> {
         let server = try ScriptedServer { connection in

@@ -8,7 +8,7 @@ import Testing
 @testable import InletTransfer
 
 /// Slices that are hashed side by side.
-@Suite(.timeLimit(.minutes(5))) struct HashLanesTests {
+@Suite(.timeLimit(.minutes(15))) struct HashLanesTests {
     private let lanes = HashLanes(on: BlockingPool(name: "lanes", threads: 1))
 
     private static let kinds: [Set<Digest.Algorithm>] = [

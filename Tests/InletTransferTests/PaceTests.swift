@@ -6,7 +6,7 @@ import Testing
 @testable import InletTransfer
 
 /// Bytes that move and would never end.
-@Suite(.timeLimit(.minutes(4))) struct PaceTests {
+@Suite(.timeLimit(.minutes(15))) struct PaceTests {
     private let start = ContinuousClock.now
     private let total: Int64 = 100 << 20
 

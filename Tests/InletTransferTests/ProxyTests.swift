@@ -7,7 +7,7 @@ import Testing
 @testable import InletTransfer
 
 /// Requests through real proxies on loopback.
-@Suite(.timeLimit(.minutes(4))) struct ProxyTests {
+@Suite(.timeLimit(.minutes(15))) struct ProxyTests {
     private static let login = "Basic " + Data("me:can:ary".utf8).base64EncodedString()
 
     /// A client whose requests all go through `address`.
@@ -232,7 +232,7 @@ struct PublicKeyPinTests {
 }
 
 /// Pins against a real TLS server.
-@Suite(.serialized, .timeLimit(.minutes(8)), .enabled(if: FileManager.default.isExecutableFile(atPath: TLSServer.path)))
+@Suite(.serialized, .timeLimit(.minutes(15)), .enabled(if: FileManager.default.isExecutableFile(atPath: TLSServer.path)))
 struct HTTPClientPinTests {
     private static let otherPin = "sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import InletTransfer
 
-@Suite(.timeLimit(.minutes(8))) struct ThrottleTests {
+@Suite(.timeLimit(.minutes(15))) struct ThrottleTests {
     /// A server that answers every request once it has it whole, a limited and an unlimited way to it.
     private struct Place {
         let throttle = Throttle()
@@ -76,14 +76,14 @@ import Testing
         let place = try Place()
         place.throttle.set(100 << 10, for: "a")
         let (client, body, ended) = (place.limited, pattern(2_000_000), Seen<Bool>())
-        let request = try place.put("/paused", body, stall: .seconds(2))
+        let request = try place.put("/paused", body, stall: .seconds(5))
         let paused = Task {
             defer { ended.append(true) }
             return try await client.send(request).status
         }
         try await place.hasBegun("/paused")
         place.throttle.set(0, for: "a")
-        #expect(try await place.free.send(HTTPRequest("GET", place.server.url("/while4000"))).status == 200)
+        #expect(try await place.free.send(HTTPRequest("GET", place.server.url("/while7000"))).status == 200)
         #expect(ended.all.isEmpty)
         place.throttle.set(nil, for: "a")
         #expect(try await paused.value == 200)
@@ -194,7 +194,7 @@ import Testing
 }
 
 /// What servers do with bodies that are paused.
-@Suite(.timeLimit(.minutes(8))) struct ThrottledServerTests {
+@Suite(.timeLimit(.minutes(15))) struct ThrottledServerTests {
     /// Begins an upload at a server that runs `script` after the request's head, stops it, and opens the gate of the script.
     private func paused(
         _ script: @escaping @Sendable (ServerConnection) throws -> Void,

@@ -9,7 +9,7 @@ import Testing
 
 /// Checksum lists against the reference tool of ASC MHL and a verifier of classic MHL, which others wrote.
 @Suite(
-    .serialized, .timeLimit(.minutes(8)),
+    .serialized, .timeLimit(.minutes(15)),
     .enabled(if: ReferenceTool.areThere(ReferenceTool.manifests), Comment(rawValue: ReferenceTool.manifestReason)))
 struct ManifestInteropTests {
     /// Exit codes of `ascmhl-debug verify` and `simple-mhl verify`.

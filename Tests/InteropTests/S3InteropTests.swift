@@ -9,7 +9,7 @@ import Testing
 @testable import InletPipelines
 
 /// The `s3` destination against `rclone serve s3` and moto.
-@Suite(.serialized, .timeLimit(.minutes(8)), .enabled(if: Interop.isThere, Comment(rawValue: Interop.reason)))
+@Suite(.serialized, .timeLimit(.minutes(15)), .enabled(if: Interop.isThere, Comment(rawValue: Interop.reason)))
 struct S3InteropTests {
     private static let part = Bucket.part
 
@@ -178,7 +178,7 @@ struct S3InteropTests {
 }
 
 /// Ends without warning, of ours and of the server's, in the middle of an upload.
-@Suite(.serialized, .timeLimit(.minutes(8)), .enabled(if: Interop.isThere, Comment(rawValue: Interop.reason)))
+@Suite(.serialized, .timeLimit(.minutes(15)), .enabled(if: Interop.isThere, Comment(rawValue: Interop.reason)))
 struct S3KillTests {
     private static let size = 5 * Bucket.part + 9
 

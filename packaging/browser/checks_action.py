@@ -20,8 +20,8 @@ def search(page, station):
     """Search and filters are in the address, and find the right files."""
     page.go("files")
     page.type("#q", "HARBOUR")
+    until(lambda: "q=HARBOUR" in page.driver.current_url, what="the search is in the address")
     until(lambda: len(page.find("tbody tr")) == 1, what="one row is left")
-    assert "q=HARBOUR" in page.driver.current_url, page.driver.current_url
     page.open(page.driver.current_url)
     until(lambda: len(page.find("tbody tr")) == 1, what="the address finds the same")
     page.go("files")
@@ -169,6 +169,7 @@ def log(page, station):
     page.shows("warning", within="#lines")
     page.choose("#level", "info")
     page.type("#find", "harbour")
+    until(lambda: "q=harbour" in page.driver.current_url, what="the search is in the address")
     page.shows("harbour.jpg", within="#lines")
     page.hides("setup.exe", "#lines")
     page.go("log")

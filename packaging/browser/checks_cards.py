@@ -290,24 +290,28 @@ def silence(page, station):
     with closing(kiosk_page(page, station)) as kiosk:
         trusted(kiosk)
         assert kiosk.run("window.guard = document.querySelector('.guard'); return getComputedStyle(guard).opacity") == "0"
-        until(lambda: not kiosk.run("return window.guard.isConnected"), 5, "each answer puts the guard off")
-        kiosk.run("document.querySelector('.guard').getAnimations()[0].currentTime = 10001")
-        assert kiosk.run("return getComputedStyle(document.querySelector('.guard')).opacity") == "1", "no script, no cover"
+        until(lambda: not kiosk.run("return window.guard.isConnected"), 20, "each answer puts the guard off")
+        covered = kiosk.run("""const guard = document.querySelector('.guard');
+            guard.getAnimations()[0].currentTime = 10001;
+            return getComputedStyle(guard).opacity""")
+        assert covered == "1", "no script, no cover"
+        kiosk.run("""new MutationObserver(() => { if (document.body.className === 'lost') window.lostAt ??= Date.now(); })
+            .observe(document.body, { attributes: true })""")
         station.stop()
-        stopped = time.monotonic()
+        stopped = time.time()
         try:
-            red(kiosk, 11)
-            waited = time.monotonic() - stopped
+            red(kiosk, 30)
+            # By the browser's clock: a driver that is busy tells it later.
+            waited = kiosk.run("return window.lostAt") / 1000 - stopped
             assert waited <= 10, f"red after {waited:.1f} s"
             kiosk.audit("no answer")
             picture(kiosk, "kiosk-no-answer")
-            if waited < 10:
-                page.shows("trust nothing here", "NOT KNOWN", seconds=12)
+            page.shows("trust nothing here", "NOT KNOWN", seconds=30)
         finally:
             station.go_on()
         trusted(kiosk)
         station.kill()
-        red(kiosk, 10)
+        red(kiosk, 30)
         station.start()
         station.stands("COPYING", "safe")
         trusted(kiosk, 20)
@@ -318,7 +322,7 @@ def old_answers(page, station):
     with closing(kiosk_page(page, station)) as kiosk:
         trusted(kiosk)
         kiosk.run("window.held = window.last")
-        red(kiosk, 12)
+        red(kiosk, 30)
         assert "STOOD STILL" in kiosk.text(), kiosk.text()
         kiosk.run("window.held = null")
         trusted(kiosk)
@@ -332,8 +336,8 @@ def old_answers(page, station):
     with closing(kiosk_page(page, station)) as kiosk:
         trusted(kiosk)
         kiosk.run("window.later = 120000")
-        red(kiosk, 5)
-        until(lambda: "ANSWER IS OLD" in kiosk.text(), 5, "the two clocks", words=kiosk.text)
+        red(kiosk, 20)
+        until(lambda: "ANSWER IS OLD" in kiosk.text(), 20, "the two clocks", words=kiosk.text)
 
 
 LOGGED_OUT = r"status of 401|AudioContext"

@@ -10,7 +10,7 @@ QUESTIONS = ["Is everything safe?", "What needs you?", "What came last?", "What 
 class FirstStation(Agent):
     """An agent that expects a file every few seconds, and has a route on which every file fails."""
 
-    EXPECT = 6
+    EXPECT = 15
 
     def __init__(self, base):
         super().__init__(base, False)

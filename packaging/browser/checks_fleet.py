@@ -15,7 +15,8 @@ def no_fleet(page, station):
     page.keys("gt")
     page.shows("Overview", within="h1")
     page.run("location.hash = '#/fleet'")
-    page.shows("this agent is in no fleet")
+    # In the words of the refusal: it has come.
+    page.shows("this agent is in no fleet", "add 'fleet:' to its configuration")
     page.go("")
 
 
@@ -89,6 +90,7 @@ def search(page, station):
     page.keys("/")
     until(lambda: page.run("return document.activeElement.id") == "q", what="the search has the focus")
     page.keys("equal.mov")
+    until(lambda: "q=equal.mov" in page.driver.current_url, what="the search is in the address")
     page.shows("2 receipts", "station-1", FleetStation.OTHER, *keys, within=SEARCH, seconds=20)
     page.audit("search")
     page.picture("fleet-search")

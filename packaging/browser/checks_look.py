@@ -135,8 +135,13 @@ def keyboard(page, station):
     page.keys(Keys.ESCAPE, "?")
     page.shows("Keyboard shortcuts", within="dialog")
     page.picture("keys")
-    page.keys(Keys.ESCAPE)
-    until(lambda: not page.find("dialog[open]"), what="Esc closes the help")
+
+    def is_closed():
+        # A browser that is busy opening the dialog hears no key yet.
+        page.keys(Keys.ESCAPE)
+        return not page.find("dialog[open]")
+
+    until(is_closed, what="Esc closes the help")
     for key, title in VIEWS.values():
         page.keys("g" + key)
         page.shows(title, within="h1")

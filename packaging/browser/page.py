@@ -66,17 +66,17 @@ class Page:
     def find(self, selector):
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
-    def one(self, selector, seconds=10):
+    def one(self, selector, seconds=30):
         return until(lambda: self.find(selector), seconds, selector)[0]
 
     def text(self, selector="main"):
         return self.run("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
 
-    def shows(self, *texts, within="main", seconds=10):
+    def shows(self, *texts, within="main", seconds=30):
         for text in texts:
             until(lambda: text in self.text(within), seconds, f"'{text}' in {within}", words=lambda: self.text(within)[:1500])
 
-    def hides(self, text, selector="main", seconds=10):
+    def hides(self, text, selector="main", seconds=30):
         until(lambda: text not in self.text(selector), seconds, f"'{text}' gone from {selector}")
 
     def texts(self, selector):
@@ -87,7 +87,7 @@ class Page:
         """The visible, enabled button with exactly this text."""
         script = """return [...document.querySelectorAll(arguments[0] + ' button')].find((node) =>
             node.innerText.trim() === arguments[1] && node.checkVisibility() && !node.disabled)"""
-        return until(lambda: self.run(script, within, text), 10, f"button '{text}' in {within}")
+        return until(lambda: self.run(script, within, text), 30, f"button '{text}' in {within}")
 
     def press(self, text, within="main"):
         # A redraw may come between finding and pressing.
@@ -95,7 +95,7 @@ class Page:
 
     def press_link(self, text, within="main"):
         script = """return [...document.querySelectorAll(arguments[0] + ' a')].find((node) => node.innerText.trim() === arguments[1])"""
-        self.run("arguments[0].click()", until(lambda: self.run(script, within, text), 10, f"link '{text}' in {within}"))
+        self.run("arguments[0].click()", until(lambda: self.run(script, within, text), 30, f"link '{text}' in {within}"))
 
     def type(self, selector, text):
         self.overwrite(self.one(selector), text)

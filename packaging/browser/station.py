@@ -262,7 +262,7 @@ class FleetStation(Agent):
     def __init__(self, base):
         super().__init__(base / "one", True)
         self.cluster = postgres.Cluster(base / "postgres")
-        inlet("fleet", "init", "--url", self.cluster.url(), "--name", "studio", "--ttl", "3s")
+        inlet("fleet", "init", "--url", self.cluster.url(), "--name", "studio", "--ttl", "12s")
         self.cluster.sql(f"CREATE ROLE {LOGIN} LOGIN IN ROLE inlet_agent")
         join = base / "fleet.join"
         join.touch(mode=0o600)

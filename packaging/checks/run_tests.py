@@ -24,7 +24,7 @@ GROUPS = (
     "InteropTests", "Inlet(Linux|Transfer)Tests",
 )
 # A group that takes so long hangs, in seconds; with all of its work, three times as long.
-BOUND = 20 * 60 * (3 if os.environ.get("INLET_TESTS") == "full" else 1)
+BOUND = 40 * 60 * (3 if os.environ.get("INLET_TESTS") == "full" else 1)
 KEPT = Path(__file__).resolve().parents[2] / ".build" / "failed-tests"
 # Of a test that failed so many logs are shown, and so many of the last characters of each.
 LOGS, SHOWN = 3, 3000

@@ -9,7 +9,7 @@ import Testing
 @testable import InletPipelines
 
 /// What a person sees of a delivery, and what it takes to end one.
-@Suite(.timeLimit(.minutes(8))) struct VOPIControlTests {
+@Suite(.timeLimit(.minutes(15))) struct VOPIControlTests {
     @Test(arguments: [VOPIOperation.upload, .job, .download])
     func `cancelling ends any step at once, and its job is cancelled after it`(_ operation: VOPIOperation) async throws
     {
@@ -112,7 +112,7 @@ import Testing
 }
 
 /// A process that is killed at any step goes on there: one upload, one job, all results.
-@Suite(.timeLimit(.minutes(8))) struct VOPIKillTests {
+@Suite(.timeLimit(.minutes(15))) struct VOPIKillTests {
     @Test(arguments: [VOPIRules.Generation.apiKey, .bearer], DyingNotes.Moment.allCases)
     func `killed once at each note`(_ generation: VOPIRules.Generation, _ moment: DyingNotes.Moment) async throws {
         // Until an attempt outlives all its notes.
@@ -236,7 +236,7 @@ import Testing
 }
 
 /// A job on which there is no word for as long as a job may take: asking ends, and the job is there for a person's retry.
-@Suite(.timeLimit(.minutes(8))) struct VOPISilenceTests {
+@Suite(.timeLimit(.minutes(15))) struct VOPISilenceTests {
     @Test func `strange answers count in the time in which somebody asked, until there is a word`() {
         let limits = VOPIChain.Limits(poll: .seconds(3), soft: .seconds(3600), hard: .seconds(21_600))
         var chain = VOPIChain(record: VOPIRecord(), limits: limits)

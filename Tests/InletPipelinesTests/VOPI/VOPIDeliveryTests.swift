@@ -7,7 +7,7 @@ import InletTestSupport
 import SystemPackage
 import Testing
 
-@Suite(.timeLimit(.minutes(8))) struct VOPIDeliveryTests {
+@Suite(.timeLimit(.minutes(15))) struct VOPIDeliveryTests {
     @Test(arguments: [VOPIRules.Generation.apiKey, .bearer])
     func `a video becomes pictures, on servers of both generations`(_ generation: VOPIRules.Generation) async throws {
         try await withVOPI(VOPIRules(generation: generation), file: 2_000_000) { place, path, order, _ in

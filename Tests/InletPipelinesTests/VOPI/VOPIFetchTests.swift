@@ -10,7 +10,7 @@ import Testing
 @testable import InletPipelines
 
 /// How results get onto the disk.
-@Suite(.timeLimit(.minutes(8))) struct VOPIFetchTests {
+@Suite(.timeLimit(.minutes(15))) struct VOPIFetchTests {
     private func result(_ place: VOPIPlace, _ notes: Notes = Notes()) async throws -> String {
         let (path, order) = try place.file()
         _ = try await place.deliver(path, order, notes)

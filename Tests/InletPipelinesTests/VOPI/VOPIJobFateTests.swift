@@ -10,7 +10,7 @@ import Testing
 @testable import InletPipelines
 
 /// What becomes of jobs that do not simply complete.
-@Suite(.timeLimit(.minutes(8))) struct VOPIJobFateTests {
+@Suite(.timeLimit(.minutes(15))) struct VOPIJobFateTests {
     @Test func `a job that failed twice and then completes is delivered`() async throws {
         try await withVOPI(VOPIRules(outcome: .fails(times: 2, error: "Gemini timed out"))) { place, path, order, _ in
             _ = try await place.deliver(path, order)
@@ -163,7 +163,7 @@ import Testing
 }
 
 /// What comes between a video and its pictures on bad days: gateways, cancellations at the wrong moment, other people.
-@Suite(.timeLimit(.minutes(8))) struct VOPIUnkindTests {
+@Suite(.timeLimit(.minutes(15))) struct VOPIUnkindTests {
     private static let publicURL = "https://store.example/uploads/1.mp4"
 
     /// Notes of a delivery that has just asked for a job and got no answer.

@@ -9,7 +9,7 @@ import Testing
 @testable import InletPipelines
 
 /// Answers about a job that are no word of the server on that job: none of them may end its delivery.
-@Suite(.timeLimit(.minutes(8))) struct VOPIStrangerTests {
+@Suite(.timeLimit(.minutes(15))) struct VOPIStrangerTests {
     private static let unknownRoute = FaultReply.vopi(
         404, error: "Not Found", message: "Route GET:/api/v1/jobs not found")
 

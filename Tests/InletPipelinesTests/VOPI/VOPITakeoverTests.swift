@@ -7,7 +7,7 @@ import Testing
 @testable import InletPipelines
 
 /// A successor on another machine: it gets no URLs and no times, and makes no second job where there may be one.
-@Suite(.timeLimit(.minutes(8))) struct VOPITakeoverTests {
+@Suite(.timeLimit(.minutes(15))) struct VOPITakeoverTests {
     @Test(arguments: [VOPIRules.Generation.apiKey, .bearer], DyingNotes.Moment.allCases)
     func `whenever its predecessor died, one job is made`(
         _ generation: VOPIRules.Generation, _ moment: DyingNotes.Moment
