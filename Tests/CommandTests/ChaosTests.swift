@@ -290,5 +290,11 @@ enum Nobody {
 
     static var isAvailable: Bool { getuid() == 0 && FileManager.default.isExecutableFile(atPath: launcher[0]) }
 
-    static func own(_ path: FilePath) throws { try Tool.run("/bin/chown", "-R", "65534:65534", path.string) }
+    /// Gives it to that user, with all that is in it.
+    static func own(_ path: FilePath) throws {
+        let inside = FileManager.default.enumerator(atPath: path.string)?.compactMap { $0 as? String } ?? []
+        for each in [path.string] + inside.map({ path.string + "/" + $0 }) where lchown(each, 65534, 65534) != 0 {
+            throw Errno(rawValue: errno)
+        }
+    }
 }

@@ -284,8 +284,10 @@ final class DrawnText {
 /// What other programs do to files.
 enum Tool {
     static func run(_ program: String, _ arguments: String...) throws {
-        let process = try Process.run(URL(fileURLWithPath: program), arguments: arguments)
-        process.waitUntilExit()
+        // `waitUntilExit` may miss the end.
+        let end = DispatchSemaphore(value: 0)
+        let process = try Process.run(URL(fileURLWithPath: program), arguments: arguments) { _ in end.signal() }
+        end.wait()
         guard process.terminationStatus == 0 else {
             throw InletProcess.Unexpected(description: "\(program) ended with \(process.terminationStatus)")
         }

@@ -87,7 +87,8 @@ import Testing
 
 /// What a machine's own rules for TLS may still allow.
 @Suite(
-    .timeLimit(.minutes(15)), .enabled(if: FileManager.default.isExecutableFile(atPath: TLSServer.path), "needs openssl")
+    .timeLimit(.minutes(15)),
+    .enabled(if: FileManager.default.isExecutableFile(atPath: TLSServer.path), "needs openssl")
 )
 struct OldTLSTests {
     /// In a process of its own: the library takes the machine's rules once, and would refuse old versions by these alone.
@@ -119,7 +120,8 @@ struct OldTLSTests {
 
 /// The keys by which a record of what was sent can be read.
 @Suite(
-    .timeLimit(.minutes(15)), .enabled(if: FileManager.default.isExecutableFile(atPath: TLSServer.path), "needs openssl")
+    .timeLimit(.minutes(15)),
+    .enabled(if: FileManager.default.isExecutableFile(atPath: TLSServer.path), "needs openssl")
 )
 struct SessionKeyTests {
     @Test func `a variable that asks libraries for the keys of connections is not obeyed`() async throws {

@@ -32,6 +32,8 @@ struct SchemaInitTests {
         var administration = try fleet.administration()
         let report = try administration.initialise()
         #expect(report.before == FleetSchema.version && report.after == FleetSchema.version)
+        let defaults = "SELECT column_default FROM information_schema.columns WHERE table_name = 'fleet'"
+        #expect(try fleet.value("\(defaults) AND column_name = 'ttl'") == "'00:00:15'::interval")
         #expect(try shape() == before.0)
         #expect(try fleet.run("SELECT * FROM inlet.fleet, inlet.migration") == before.1)
         #expect(throws: Never.self) { try agent.askMarked("v1_beat", [.boolean(true)]) }

@@ -169,6 +169,22 @@ struct SchemaWorkTests {
         #expect(end.refused == nil && end.finish != nil && !end.failed)
     }
 
+    @Test func `the right fence is not enough: the claim must be of this agent, and of this session`() throws {
+        let (one, two) = (try member("one"), try member("two"))
+        let (path, version) = ids()
+        #expect(try admit(one, path, version, to: [1]) == [true])
+        let claim = try #require(try claim(one).first)
+        func isRefused(_ agent: SchemaAgent) throws -> Bool {
+            let isNoted = [PostgresValue.integer(claim.work), .integer(claim.fence), .text("{}")]
+            let end = try settle(agent, claim, "delivered")
+            return end.refused == "IN009" && code { try agent.askMarked("v1_note", isNoted) } == .fenced
+        }
+        #expect(try isRefused(two))
+        try one.hello()
+        #expect(try isRefused(one))
+        #expect(try fleet.value("SELECT state || fence FROM inlet.work") == "c\(claim.fence)")
+    }
+
     @Test func `a new session gets its own work first, also while its agent drains`() throws {
         let (one, two) = (try member("one"), try member("two"))
         for _ in 0..<2 {

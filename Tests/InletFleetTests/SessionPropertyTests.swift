@@ -63,7 +63,7 @@ struct SessionPropertyTests {
                 if case .hello(let number) = action { said(number) }
                 let failure = self.failure(FleetError.Code.allCases)
                 if case .hello(let number) = action,
-                    [.schema, .unknownAgent, .isAlive, .usedTwice].contains(failure.code)
+                    [.schema, .unknownAgent, .isAlive, .usedTwice, .journal].contains(failure.code)
                 {
                     taken.remove(number)
                 }

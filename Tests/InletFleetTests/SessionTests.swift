@@ -168,6 +168,11 @@ struct SessionTests {
         }
         session.apply(.counted(1), at: now)
         #expect(session.next(at: now) == .hello(number: 1))
+        // Its number was said to nobody.
+        session.apply(.failed(FleetFailure(.journal, jitter: 0)), at: now)
+        session.apply(.lookAgain, at: now)
+        session.apply(.identified(isMember: true, isNew: false), at: now)
+        #expect(session.next(at: now) == .hello(number: 1))
     }
 
     @Test func `a number that the server refused is said again, so that a copy does not overtake its original`() {

@@ -320,7 +320,9 @@ struct RunningHashTests {
     }
 }
 
-@Suite(.serialized, .timeLimit(.minutes(15)), .enabled(if: FileManager.default.isExecutableFile(atPath: TLSServer.path)))
+@Suite(
+    .serialized, .timeLimit(.minutes(15)),
+    .enabled(if: FileManager.default.isExecutableFile(atPath: TLSServer.path)))
 struct HTTPClientTLSTests {
     private func url(_ server: TLSServer, host: String = "127.0.0.1") throws -> HTTPURL {
         try HTTPURL("https://\(host):\(server.port)/", rules: .configured(allowHTTP: false))

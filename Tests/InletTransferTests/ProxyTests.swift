@@ -232,7 +232,9 @@ struct PublicKeyPinTests {
 }
 
 /// Pins against a real TLS server.
-@Suite(.serialized, .timeLimit(.minutes(15)), .enabled(if: FileManager.default.isExecutableFile(atPath: TLSServer.path)))
+@Suite(
+    .serialized, .timeLimit(.minutes(15)),
+    .enabled(if: FileManager.default.isExecutableFile(atPath: TLSServer.path)))
 struct HTTPClientPinTests {
     private static let otherPin = "sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
 

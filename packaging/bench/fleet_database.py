@@ -250,19 +250,21 @@ def work(folder: Path, files: int = 100_000, agents: int = 4, batch: int = 500) 
             FROM public.alive WHERE agent = 1;
             SELECT inlet.v1_hold(agent, token, session, 0, '{{1}}') FROM public.alive WHERE agent = 1;""")
         keys = [reserved(cluster, folder, connections) for connections in (1, 4, 8)]
+        script = folder / "work.sql"
+        script.write_text(WORK)
+        # As after a night in which autovacuum found the queue empty.
+        cluster.sql("\n".join(admission(first, batch) for first in range(files, files + 2 * batch, batch)))
+        pgbench(cluster, script, 1, "-t", "2")
+        cluster.sql("ANALYZE inlet.work; ANALYZE inlet.file;")
         began = time.monotonic()
         cluster.sql("\n".join(admission(first, batch) for first in range(0, files, batch)))
         admitted = files / (time.monotonic() - began)
-        # As autovacuum has done in a share that runs for long.
-        cluster.sql("VACUUM ANALYZE inlet.work; VACUUM ANALYZE inlet.file;")
-        script = folder / "work.sql"
-        script.write_text(WORK)
         seconds = pgbench(cluster, script, agents, "-t", str(files // batch // agents))
         left, finished = map(int, cluster.sql(
             "SELECT (SELECT count(*) FROM inlet.work), (SELECT count(*) FROM inlet.file WHERE state = 'f')")[0])
         return [*keys, figure("W: files a second admitted, 1 connection", admitted, digits=0),
-                bounded(f"W: files a second claimed, settled and finished, {agents} connections", finished / seconds, 10_000,
-                        digits=0, is_least=True), none("W: work left", left)]
+                bounded(f"W: files a second claimed, settled and finished, {agents} connections",
+                        (finished - 2 * batch) / seconds, 10_000, digits=0, is_least=True), none("W: work left", left)]
 
 
 def admission(first: int, count: int) -> str:

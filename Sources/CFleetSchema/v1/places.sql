@@ -201,14 +201,13 @@ BEGIN
             AND (b.until < t OR b.session <> w.session AND b.since < t - f.ttl)
         LIMIT greatest(0, p_count - (SELECT count(*) FROM mine) - (SELECT count(*) FROM ready))
         FOR UPDATE OF w SKIP LOCKED
-    ), found AS (
-        SELECT id, NULL::int AS former FROM mine UNION ALL SELECT id, NULL FROM ready UNION ALL SELECT * FROM dead
     )
+    -- By ids alone, as in settle.sql.
     UPDATE inlet.work w SET state = 'c', agent = p_agent, session = p_session, fence = w.fence + 1,
         attempts = least(w.attempts + (w.kind = 'd')::int, 32000)
-    FROM found WHERE w.id = found.id
+    WHERE w.id = ANY (ARRAY(SELECT id FROM mine UNION ALL SELECT id FROM ready UNION ALL SELECT id FROM dead))
     RETURNING w.id, w.fence, w.place, w.kind, w.path, w.version, w.attempts, w.destination, w.ref, w.key, w.name,
-        w.size, w.plan, w.notes, found.former, w.code;
+        w.size, w.plan, w.notes, (SELECT d.agent FROM dead d WHERE d.id = w.id), w.code;
 END $$;
 
 -- After a loss: admissions and claims of places that this agent's journal has, with the keys that were frozen then,

@@ -1,8 +1,9 @@
 
 -- -------------------------------------------------------------------------------------------- ends of claims of places
 
--- Whether a row of work is this claim. Callers find the row by its id alone, in a LATERAL with OFFSET 0: while
--- statistics say that nothing is claimed, a plan would compare each of an agent's claims with each row of the call.
+-- Whether a row of work is this claim. Statements here find rows of `work` by their ids: in a LATERAL with OFFSET 0, in
+-- an array, or one by one. Where statistics say that the table is empty, a plain join would compare all of it with
+-- each row of the call.
 CREATE OR REPLACE FUNCTION _is_claim(p_work inlet.work, p_fence bigint, p_agent int, p_session bigint) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
     SELECT p_work.fence = p_fence AND p_work.state = 'c' AND p_work.agent = p_agent AND p_work.session = p_session
@@ -10,25 +11,25 @@ $$;
 
 -- What a successor needs (upload id, part size), before it is used. Also asks: is this still mine? No notes change
 -- nothing. p_rows: [{work, fence, notes}]. A row each in the answer, in their order: code NULL is done, IN009 another
--- has it. Settings: as of v1_claim.
+-- has it. Settings: as of v1_settle_many.
 CREATE OR REPLACE FUNCTION v1_note_many(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_rows jsonb)
 RETURNS TABLE (work bigint, code text, mark bigint, left_ms int)
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET jit = off AS $$
-DECLARE m bigint; rest int; has_notes boolean;
+DECLARE m bigint; rest int; has_notes boolean; noted record;
 BEGIN
     PERFORM inlet._check_rows(p_rows, 500);
     has_notes := EXISTS (SELECT FROM jsonb_to_recordset(p_rows) r(notes jsonb) WHERE r.notes IS NOT NULL);
     m := inlet._enter(p_agent, p_token, p_session, p_seen, true, has_notes);
     SELECT inlet._left(b.until) INTO rest FROM inlet.beat b WHERE b.agent = p_agent;
-    IF has_notes THEN
-        UPDATE inlet.work w SET notes = h.notes FROM (
-            SELECT r.work, r.notes
-            FROM (SELECT x.* FROM jsonb_to_recordset(p_rows) x(work bigint, fence bigint, notes jsonb)
-                WHERE x.notes IS NOT NULL ORDER BY x.work) r
-            CROSS JOIN LATERAL (SELECT x FROM inlet.work x WHERE x.id = r.work FOR UPDATE OFFSET 0) l
-            WHERE inlet._is_claim(l.x, r.fence, p_agent, p_session)) h
-        WHERE w.id = h.work;
-    END IF;
+    FOR noted IN SELECT r.work, r.notes
+        FROM (SELECT x.* FROM jsonb_to_recordset(p_rows) x(work bigint, fence bigint, notes jsonb)
+            WHERE x.notes IS NOT NULL ORDER BY x.work) r
+        CROSS JOIN LATERAL (SELECT x FROM inlet.work x
+            WHERE x.id = r.work AND x.agent = p_agent AND x.session = p_session FOR UPDATE OFFSET 0) l
+        WHERE inlet._is_claim(l.x, r.fence, p_agent, p_session)
+    LOOP
+        UPDATE inlet.work w SET notes = noted.notes WHERE w.id = noted.work;
+    END LOOP;
     -- Still true of claims that got notes: their rows are locked, and a fence never comes back.
     RETURN QUERY SELECT r.work, CASE WHEN inlet._is_claim(l.x, r.fence, p_agent, p_session) THEN NULL ELSE 'IN009' END,
         m, rest
@@ -74,7 +75,8 @@ BEGIN
         FROM (SELECT x.* FROM
             ROWS FROM (jsonb_to_recordset(p_rows) AS (work bigint, fence bigint, outcome text, after_ms bigint))
                 WITH ORDINALITY x(work, fence, outcome, after_ms, n) ORDER BY x.work) r
-        CROSS JOIN LATERAL (SELECT w FROM inlet.work w WHERE w.id = r.work FOR UPDATE OFFSET 0) l
+        CROSS JOIN LATERAL (SELECT w FROM inlet.work w
+            WHERE w.id = r.work AND w.agent = p_agent AND w.session = p_session FOR UPDATE OFFSET 0) l
         WHERE inlet._is_claim(l.w, r.fence, p_agent, p_session)
             AND CASE WHEN r.outcome IN ('retry', 'park') THEN coalesce(r.after_ms, 0) BETWEEN 0 AND 31536000000
                 WHEN (l.w).kind = 'd' THEN r.outcome IN ('delivered', 'failed', 'superseded')
@@ -98,27 +100,30 @@ BEGIN
 END $$;
 
 -- Claims that are locked, with the numbers and outcomes of their rows. Versions follow in their order: two agents that
--- settle parts of the same ones never wait for each other. plpgsql keeps its plan.
+-- settle parts of the same ones never wait for each other. plpgsql keeps its plans.
 CREATE OR REPLACE FUNCTION _settle(p_agent int, p_session bigint, p_rows jsonb, p_held inlet.work[],
     p_numbers bigint[], p_outcomes text[])
 RETURNS TABLE (n bigint, finish bigint, failed boolean) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
+DECLARE r record;
 BEGIN
-    RETURN QUERY WITH rows AS MATERIALIZED (
-        SELECT * FROM ROWS FROM (unnest(p_numbers), unnest(p_outcomes), unnest(p_held)) h(n, outcome)
-    ), back AS (
+    FOR r IN SELECT h.id, h.outcome, g.after_ms, g.code, g.reason
+        FROM ROWS FROM (unnest(p_numbers), unnest(p_outcomes), unnest(p_held)) h(n, outcome)
+        CROSS JOIN LATERAL jsonb_to_record(p_rows -> (h.n - 1)::int) g(after_ms bigint, code text, reason text)
+        WHERE h.outcome IN ('retry', 'park')
+    LOOP
         UPDATE inlet.work w SET state = CASE r.outcome WHEN 'park' THEN 'p' ELSE 'r' END::"char", agent = NULL,
-            session = NULL, next_at = clock_timestamp() + coalesce(g.after_ms, 0) * interval '1 ms',
+            session = NULL, next_at = clock_timestamp() + coalesce(r.after_ms, 0) * interval '1 ms',
             -- Of a finishing it says that the version has failed.
-            code = CASE w.kind WHEN 'f' THEN w.code ELSE left(g.code, 100) END, reason = left(g.reason, 500)
-        FROM rows r CROSS JOIN LATERAL jsonb_to_record(p_rows -> (r.n - 1)::int)
-            g(after_ms bigint, code text, reason text)
-        WHERE w.id = r.id AND r.outcome IN ('retry', 'park')
-    ), ended AS (
+            code = CASE w.kind WHEN 'f' THEN w.code ELSE left(r.code, 100) END, reason = left(r.reason, 500)
+        WHERE w.id = r.id;
+    END LOOP;
+    RETURN QUERY WITH ended AS (
         SELECT place, path, version, max(ARRAY[n, id]) AS last, count(*) FILTER (WHERE kind = 'd') AS ends,
             bool_or(outcome IN ('failed', 'superseded')) AS failed,
             bool_or(outcome IN ('delivered', 'failed')) AS sent, bool_or(outcome = 'finished') AS finished
-        FROM rows WHERE outcome NOT IN ('retry', 'park') GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+        FROM ROWS FROM (unnest(p_numbers), unnest(p_outcomes), unnest(p_held)) h(n, outcome)
+        WHERE outcome NOT IN ('retry', 'park') GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
     ), files AS (
         UPDATE inlet.file f SET remaining = f.remaining - e.ends, sent = f.sent OR e.sent, at = clock_timestamp(),
             -- Also where nobody knows how a delivery has ended: the agent that had it was waived.
@@ -127,17 +132,22 @@ BEGIN
                 WHEN e.finished THEN 'f'
                 WHEN f.state = 'o' AND f.remaining = e.ends THEN 'd' ELSE f.state END
         FROM ended e WHERE f.place = e.place AND f.path = e.path AND f.version = e.version
-        RETURNING f.remaining = 0 AND e.ends > 0 AS is_last, f.state, e.last[1] AS n, e.last[2] AS last
-    ), gone AS (
-        DELETE FROM inlet.work w USING rows r WHERE w.id = r.id AND r.outcome NOT IN ('retry', 'park')
-            AND r.id NOT IN (SELECT f.last FROM files f WHERE f.is_last)
+        RETURNING f.remaining = 0 AND e.ends > 0 AS is_last, f.state, e.last[1] AS n, e.last[2] AS last,
+            concat(f.place, f.path, f.version) AS name
+    ), lasts AS (
+        SELECT array_agg(n) AS numbers, array_agg(name) AS names FROM files WHERE is_last
     )
     -- The last delivery becomes the finishing, under a number of its own.
     UPDATE inlet.work w SET id = DEFAULT, kind = 'f', priority = DEFAULT, attempts = 0, fence = 1,
         next_at = DEFAULT, destination = NULL, ref = NULL, key = NULL, notes = NULL,
-        code = CASE f.state WHEN 'x' THEN 'failed' END, reason = NULL
-    FROM files f WHERE f.is_last AND w.id = f.last
-    RETURNING f.n, w.id, f.state = 'x';
+        code = CASE WHEN w.id = ANY (ARRAY(SELECT last FROM files WHERE is_last AND state = 'x')) THEN 'failed' END,
+        reason = NULL
+    WHERE w.id = ANY (ARRAY(SELECT last FROM files WHERE is_last))
+    RETURNING (SELECT numbers FROM lasts)[array_position(
+        (SELECT names FROM lasts), concat(w.place, w.path, w.version))], w.id, w.code IS NOT NULL;
+    DELETE FROM inlet.work w WHERE w.id = ANY (ARRAY(
+        SELECT h.id FROM ROWS FROM (unnest(p_outcomes), unnest(p_held)) h(outcome)
+        WHERE h.outcome NOT IN ('retry', 'park')));
 END $$;
 
 CREATE OR REPLACE FUNCTION v1_settle(p_agent int, p_token bytea, p_session bigint, p_seen bigint, p_work bigint,

@@ -220,8 +220,9 @@ package struct FleetSession: Sendable, Equatable {
                 retry(failure, now)
             }
         case .journal:
-            // It may work again at any moment, and the server was not asked.
-            if session == nil { refuse(failure, now) }
+            // It may work again at any moment. The server was not asked, and has not taken the number.
+            number = number ?? said
+            if liveSession(at: now) == nil, !isElsewhere { (refusal, mustIdentify) = (.journal, true) }
             retry(failure, now)
         case .fenced, .notMember, .argument, .fault:
             // Of a call: its caller's concern.
